@@ -1,0 +1,24 @@
+import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '@palestra/session';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by ApiKeyGuard; absent on routes marked `@Public()` when the request carries no valid key. */
+    caller?: Caller;
+  }
+}
+
+/** The authenticated caller; `undefined` only on `@Public()` routes without a key. */
+export const CurrentCaller = createParamDecorator((_data: unknown, context: ExecutionContext): Caller | undefined => {
+  return context.switchToHttp().getRequest<FastifyRequest>().caller;
+});
+
+/** Route metadata read by ApiKeyGuard: a missing key is fine (a wrong one still is 401). */
+export const PUBLIC_ROUTE = 'palestra:public';
+export const Public = () => SetMetadata(PUBLIC_ROUTE, true);
+
+/** Route metadata read by ApiKeyGuard: the key needs this scope. */
+export const REQUIRED_SCOPE = 'palestra:scope';
+export type Scope = 'sessions' | 'environments' | 'rollouts' | 'keys';
+export const RequireScope = (scope: Scope) => SetMetadata(REQUIRED_SCOPE, scope);

@@ -1,0 +1,20 @@
+import pg from 'pg';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { PrismaClient } from './generated/prisma/client.ts';
+
+/** PostgreSQL, twice: Prisma for the control plane, the plain pool for the statements of `*.sql.ts` files. */
+export class Database {
+  readonly pool: pg.Pool;
+  readonly prisma: PrismaClient;
+
+  constructor(connectionString: string, poolSize: number) {
+    this.pool = new pg.Pool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });
+    // A dropped idle connection must not end the process; the next query opens another one.
+    this.pool.on('error', () => {});
+    this.prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString, max: 4, connectionTimeoutMillis: 5_000 }) });
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([this.pool.end(), this.prisma.$disconnect()]);
+  }
+}

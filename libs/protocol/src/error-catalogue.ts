@@ -1,0 +1,122 @@
+/**
+ * Every public error of Palestra, once. `status` is the HTTP status; `retryable` tells a client whether the same request
+ * may succeed later; `text` explains what to do and is the default `detail`.
+ */
+export const errorCatalogue = {
+  unauthorized: {
+    status: 401,
+    retryable: false,
+    text: 'Missing or unknown API key. Send it as the X-API-Key header (OPENREWARD_API_KEY).',
+  },
+  key_revoked: { status: 401, retryable: false, text: 'This API key was revoked. Create another one under /keys.' },
+  forbidden: { status: 403, retryable: false, text: 'This API key has no permission for that.' },
+  scope_missing: { status: 403, retryable: false, text: 'This API key lacks the scope that this route needs.' },
+  invalid_request: { status: 400, retryable: false, text: 'The request is not valid.' },
+  invalid_body: { status: 422, retryable: false, text: 'The request body does not have the expected shape.' },
+  invalid_json: { status: 422, retryable: false, text: 'The request body is not valid JSON.' },
+  body_too_large: { status: 413, retryable: false, text: 'The request body is larger than this route takes.' },
+  route_not_found: { status: 404, retryable: false, text: 'Not Found' },
+  method_not_allowed: { status: 405, retryable: false, text: 'Method Not Allowed' },
+  deployment_not_found: { status: 404, retryable: false, text: 'Deployment not found.' },
+  environment_not_found: { status: 404, retryable: false, text: 'No such environment, or it is private to others.' },
+  environment_exists: { status: 409, retryable: false, text: 'An environment of that name exists already.' },
+  unknown_variant: { status: 404, retryable: false, text: 'unknown environment' },
+  invalid_split: { status: 400, retryable: false, text: 'Invalid split' },
+  invalid_index: { status: 400, retryable: false, text: 'Invalid index' },
+  invalid_index_range: { status: 400, retryable: false, text: 'Invalid index range' },
+  tasks_not_listable: {
+    status: 400,
+    retryable: false,
+    text: 'list_tasks is not supported for this environment. Use the index-based API (num_tasks + get_task) instead.',
+  },
+  unknown_toolset: { status: 400, retryable: false, text: 'unknown toolset' },
+  session_id_required: { status: 400, retryable: false, text: 'X-Session-ID header is required' },
+  session_exists: { status: 400, retryable: false, text: 'Session already exists' },
+  session_not_found: { status: 404, retryable: false, text: 'Active environment not found' },
+  session_deleted: { status: 410, retryable: false, text: 'Session deleted' },
+  session_expired: { status: 410, retryable: false, text: 'Session expired: it sent no ping or request for longer than its idle timeout.' },
+  session_lost: {
+    status: 410,
+    retryable: false,
+    text: 'Session lost: the process that ran it died. Its last call may or may not have run.',
+  },
+  setup_failed: { status: 500, retryable: false, text: 'The environment failed while setting up the session.' },
+  environment_failed: { status: 500, retryable: false, text: 'The environment raised an error.' },
+  environment_starting: { status: 503, retryable: true, text: 'Environment still starting.' },
+  capacity_exhausted: { status: 429, retryable: true, text: 'The environment is at maximum capacity.' },
+  secrets_invalid: { status: 400, retryable: false, text: 'The X-Secrets header is not base64 of a JSON object.' },
+  override_not_allowed: {
+    status: 400,
+    retryable: false,
+    text: 'These environment variables may not be overridden by others than the owner.',
+  },
+  score_group_unsupported: { status: 404, retryable: false, text: 'This environment does not implement score_group' },
+  messages_unsupported: { status: 404, retryable: false, text: 'Not Found' },
+  backend_unreachable: { status: 503, retryable: true, text: 'The environment server could not be reached; nothing was run.' },
+  backend_invalid: { status: 502, retryable: true, text: 'The environment server gave an answer that does not follow its protocol.' },
+  backend_timeout: { status: 504, retryable: true, text: 'The environment server did not answer within the deadline.' },
+  run_not_found: { status: 404, retryable: false, text: 'No such run.' },
+  rollout_not_found: { status: 404, retryable: false, text: 'No such rollout.' },
+  file_not_found: { status: 404, retryable: false, text: 'No such file.' },
+  url_expired: { status: 403, retryable: false, text: 'This signed URL has expired or was altered.' },
+  export_not_found: { status: 404, retryable: false, text: 'No such export.' },
+  key_not_found: { status: 404, retryable: false, text: 'No such API key.' },
+  ingest_overloaded: {
+    status: 503,
+    retryable: true,
+    text: 'Too many rollout events are waiting to be stored; nothing of this batch was kept. Send it again.',
+  },
+  database_unavailable: { status: 503, retryable: true, text: 'The database does not answer; nothing was stored. Send the request again.' },
+  storage_full: { status: 503, retryable: true, text: 'The object store has no room; nothing was stored.' },
+  storage_unavailable: {
+    status: 503,
+    retryable: true,
+    text: 'The object store does not answer; nothing was stored. Send the request again.',
+  },
+  shutting_down: { status: 503, retryable: true, text: 'This server is shutting down. Send the request again.' },
+  not_available: { status: 501, retryable: false, text: 'This feature is not available yet on this server.' },
+  internal_error: { status: 500, retryable: false, text: 'Internal Server Error' },
+} as const satisfies Record<string, { status: number; retryable: boolean; text: string }>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+export interface PalestraErrorOptions {
+  /** Overrides the catalogue's text. A string, or for 422 a list of `{type,loc,msg,input}` items. */
+  detail?: string | object[];
+  /** Seconds, sent as `Retry-After`. */
+  retryAfterSeconds?: number;
+  /** Sends `X-Backend-State: starting`. Only for requests that certainly did not run. */
+  backendStarting?: boolean;
+  cause?: unknown;
+  /** Overrides the status for relayed upstream errors only. */
+  status?: number;
+}
+
+/** The one error class whose text reaches clients. Rendered in one place: apps/api platform/error.filter.ts. */
+export class PalestraError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly detail: string | object[];
+  readonly retryAfterSeconds: number | undefined;
+  readonly backendStarting: boolean;
+
+  constructor(code: ErrorCode, options: PalestraErrorOptions = {}) {
+    const detail = options.detail ?? errorCatalogue[code].text;
+    super(typeof detail === 'string' ? detail : JSON.stringify(detail), { cause: options.cause });
+    this.name = 'PalestraError';
+    this.code = code;
+    this.status = options.status ?? errorCatalogue[code].status;
+    this.detail = detail;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.backendStarting = options.backendStarting ?? false;
+  }
+
+  get retryable(): boolean {
+    return errorCatalogue[this.code].retryable;
+  }
+
+  /** Body of every error answer: the SDK reads `detail`, the `orwd` CLI `message`, everybody may read `code`. */
+  toBody(): { statusCode: number; code: ErrorCode; message: string; detail: string | object[] } {
+    return { statusCode: this.status, code: this.code, message: this.message, detail: this.detail };
+  }
+}

@@ -1,0 +1,5 @@
+export * from './error-catalogue.ts';
+export * from './json.ts';
+export * from './ors.schema.ts';
+export * from './rollout-event.ts';
+export * from './views.ts';

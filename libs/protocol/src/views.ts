@@ -1,0 +1,148 @@
+import type { JsonObject, JsonValue } from './json.ts';
+import type { Split, ToolsAnswer } from './ors.schema.ts';
+import type { MessageType } from './rollout-event.ts';
+
+/**
+ * What `/v1` answers, as TypeScript types shared by server, client and dashboard. Names that the `openreward` SDK and the
+ * `orwd` CLI read are theirs (openreward-wire.md 3.1); the others are ours. All ids are strings, all times ISO 8601.
+ */
+
+export interface RunView {
+  id: string;
+  name: string;
+  /** Name of the owning organisation: first segment of the page `/:org/runs/:run`. */
+  org: string;
+  num_rollouts: number;
+  /** Mean of `reward` over scored rollouts; null without any. */
+  avg_rollout_reward: number | null;
+  /** Rollouts with a reward: the denominator of `avg_rollout_reward`. */
+  num_scored: number;
+  num_finished: number;
+  /** Mean number of messages. */
+  avg_rollout_length: number | null;
+  environments: string[];
+  created_at: string;
+  updated_at: string;
+  /** True when an event arrived in the last 10 s. */
+  live: boolean;
+}
+export interface RunList {
+  runs: RunView[];
+  total: number;
+}
+
+export interface RolloutRow {
+  id: string;
+  rolloutName: string | null;
+  environment: string | null;
+  split: string | null;
+  variant: string | null;
+  task_index: number | null;
+  step: number | null;
+  /** Sum of message rewards; null (never 0) when no message carried one. */
+  reward: number | null;
+  max_reward: number | null;
+  num_messages: number;
+  num_tool_calls: number;
+  turns: number;
+  finished: boolean;
+  /** `finished`, another canonical stop reason (dashboard.md 2.5), or null when unknown. */
+  stop: string | null;
+  /** `live`, `complete`, `stale` or `empty` (dashboard.md 2.6). */
+  state: 'live' | 'complete' | 'stale' | 'empty';
+  created_at: string;
+  updated_at: string;
+}
+export interface RolloutList {
+  rollouts: RolloutRow[];
+  total: number;
+}
+
+export interface RolloutMessageView {
+  eventId: string;
+  index: number;
+  timestamp: number;
+  type: MessageType;
+  content: string | null;
+  contentReference: string | null;
+  summary: string | null;
+  name: string | null;
+  callId: string | null;
+  reward: number | null;
+  isFinished: boolean;
+  metadata: JsonObject;
+  /** The client sent NaN or Infinity somewhere in this event. */
+  nonfinite?: boolean;
+}
+
+export interface RolloutView extends RolloutRow {
+  run: { id: string; name: string; org: string };
+  metadata: JsonObject;
+  task_spec: JsonValue;
+  run_info: JsonObject | null;
+  rollout_info: JsonObject | null;
+  /** Indexes that never arrived although later ones did. */
+  missing_indexes: number[];
+  messages: RolloutMessageView[];
+}
+
+export interface EnvironmentView {
+  id: string;
+  owner: string;
+  name: string;
+  description: string;
+  is_private: boolean;
+  readme_content: string | null;
+  has_github_connection: boolean;
+  original_github_url: string | null;
+  split_types: string[];
+  total_task_count: number | null;
+  compute_config: { cpu_count: number; mem_gb: number };
+  max_concurrency: number;
+  max_scale: number;
+  created_at: string;
+  updated_at: string;
+  /** Ours: where it runs, and whether it answers now. */
+  source: { kind: 'bundled' | 'remote' | 'none'; url?: string };
+  status: 'ready' | 'starting' | 'unreachable' | 'unlinked';
+  status_detail: string | null;
+}
+export interface EnvironmentList {
+  environments: EnvironmentView[];
+  total: number;
+}
+
+/** `GET /v1/environments/{owner}/{name}/discovery`: per variant its splits with counts, and tools. */
+export interface EnvironmentDiscoveryView {
+  variants: {
+    name: string;
+    is_default: boolean;
+    splits: (Split & { num_tasks: number | null })[];
+    tools: ToolsAnswer;
+  }[];
+  discovered_at: string;
+}
+
+/** `GET /v1/environments/{owner}/{name}/tasks?split=&variant=&start=&limit=` */
+export interface TaskPageView {
+  split: string;
+  start: number;
+  total: number | null;
+  tasks: { index: number; task_spec: JsonValue }[];
+}
+
+export interface MeView {
+  user: { id: string; name: string };
+  org: { id: string; name: string };
+}
+
+export interface ApiKeyView {
+  id: string;
+  name: string;
+  /** First characters of the key, enough to recognise it. */
+  prefix: string;
+  scopes: string[];
+  created_at: string;
+  last_used_at: string | null;
+  revoked_at: string | null;
+}

@@ -1,0 +1,96 @@
+import type {
+  GroupCandidate,
+  JsonObject,
+  Message,
+  OutputBlock,
+  MessageBlock,
+  Split,
+  TaskSpec,
+  ToolErrorReason,
+  ToolsAnswer,
+} from '@palestra/protocol';
+
+/**
+ * An environment that somebody runs: an ORS server at a URL, a child process, later an OpenEnv server. One object per
+ * environment version, cheap to hold, safe to share between requests. Every method takes a signal; a deadline is the
+ * caller's. Errors are `PalestraError`s of the catalogue; `backend_unreachable` promises that nothing ran.
+ */
+export interface Backend {
+  /** Names of the environment classes (variants), lower case, the first is the default. */
+  environments(signal: AbortSignal): Promise<string[]>;
+  tools(env: string | null, signal: AbortSignal): Promise<ToolsAnswer>;
+  splits(env: string | null, signal: AbortSignal): Promise<Split[]>;
+  /** Every task of a split, also for index-only environments (then synthesised from the index API). */
+  tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]>;
+  numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number>;
+  task(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskSpec>;
+  /** `start`, `stop` as on the wire: null = default, negatives count from the end, clamped, stop exclusive. */
+  taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal): Promise<TaskSpec[]>;
+  /**
+   * Opens an episode: answers when the environment's constructor (and toolset) succeeded; `setup()` goes on in the
+   * background. The returned reference is plain JSON and works on any API replica.
+   */
+  create(request: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef>;
+  /** A handle on an open episode; does no I/O. */
+  session(ref: BackendSessionRef): BackendSession;
+  close(): Promise<void>;
+}
+
+export interface BackendCreate {
+  sid: string;
+  env: string | null;
+  task: { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };
+  toolsetName: string | null;
+  secrets: SecretMap;
+}
+
+/** Decoded `X-Secrets` (openreward-wire.md 2.10); empty when the client sent none. */
+export type SecretMap = { [key: string]: { value: string; allowed_domains?: string[] } };
+
+/** Whatever the backend needs to find the episode again; stored with the session. */
+export type BackendSessionRef = JsonObject;
+
+export interface BackendSession {
+  /** Waits for setup. Rejects with `setup_failed` (detail as the environment's server words it) on a failed one. */
+  prompt(signal: AbortSignal): Promise<MessageBlock[]>;
+  /** As prompt; `messages_unsupported` when the environment's server has no such route. */
+  messages(signal: AbortSignal): Promise<Message[]>;
+  /** Shared tools + task tools + toolset. Need not wait for setup. */
+  taskTools(signal: AbortSignal): Promise<ToolsAnswer>;
+  /** Waits for setup, runs the tool once. A tool that raised rejects with `ToolFailedError`. */
+  call(request: BackendCall, signal: AbortSignal): Promise<ToolCallResult>;
+  scoreGroup(candidates: GroupCandidate[], taskId: string, signal: AbortSignal): Promise<string>;
+  ping(signal: AbortSignal): Promise<void>;
+  /** Cancels a running setup, runs teardown; idempotent. */
+  delete(signal: AbortSignal): Promise<void>;
+}
+
+export interface BackendCall {
+  tool: string;
+  input: JsonObject;
+  /** Ledger id of this call; a backend that can resume keeps its upstream task id under it. */
+  taskId: string;
+}
+
+/**
+ * A finished call. `text` is the JSON text of a `RunToolOutput` exactly as clients get it (numbers and key order of the
+ * environment's server kept; nullable keys and `reason` supplied where an older server leaves them out).
+ */
+export interface ToolCallResult {
+  text: string;
+  ok: boolean;
+  /** null when ok */
+  reason: ToolErrorReason | null;
+  reward: number | null;
+  finished: boolean;
+}
+
+/** The tool itself raised: sent as SSE `event: error` with this message (no type name, openreward-wire.md 2.4). */
+export class ToolFailedError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'ToolFailedError';
+  }
+}
+
+export type { OutputBlock };

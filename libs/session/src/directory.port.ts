@@ -1,0 +1,34 @@
+import type { Backend } from './backend.port.ts';
+
+/** Who asks. `anonymous` callers exist only when the server allows them (PALESTRA_ANONYMOUS=1). */
+export interface Caller {
+  userId: string;
+  orgId: string;
+  orgName: string;
+  /** null for a browser session. */
+  keyId: string | null;
+  scopes: string[];
+  anonymous: boolean;
+}
+
+/** An environment version that sessions can be opened on. */
+export interface HostedEnvironment {
+  environmentId: string;
+  versionId: string;
+  owner: string;
+  name: string;
+  backend: Backend;
+  /** An idle session (no ping, no request) of this environment expires after this. */
+  idleTimeoutMs: number;
+}
+
+export interface EnvironmentDirectory {
+  /**
+   * The environment that a request names. `deployment` is the X-Deployment header: `owner/name`, or a bare name in the
+   * caller's own namespace (then any public one that is unique by that name). Null, or an unknown one, means the server's
+   * fallback deployment when it has one. Throws `deployment_not_found`.
+   */
+  resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment>;
+  /** The version that a stored session is pinned to. Throws `session_lost` when it is gone. */
+  version(versionId: string): Promise<HostedEnvironment>;
+}

@@ -1,0 +1,2 @@
+export * from './backend.port.ts';
+export * from './directory.port.ts';

@@ -1,0 +1,53 @@
+// Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+
+const root = path.resolve(import.meta.dirname, '..');
+
+function run(command, args, options = {}) {
+  const result = spawnSync(process.execPath, [path.join(root, 'node_modules', command), ...args], {
+    cwd: options.cwd ?? root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    env: { ...process.env, ...options.env },
+  });
+  if (result.status !== 0) {
+    process.stderr.write(result.stdout + result.stderr);
+    process.exit(result.status ?? 1);
+  }
+}
+
+function newest(folder) {
+  let time = 0;
+  if (!existsSync(folder)) return time;
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) time = Math.max(time, statSync(path.join(entry.parentPath, entry.name)).mtimeMs);
+  }
+  return time;
+}
+const at = (file) => (existsSync(path.join(root, file)) ? statSync(path.join(root, file)).mtimeMs : 0);
+const newestSchema = Math.max(
+  ...readdirSync(path.join(root, 'prisma'))
+    .filter((name) => name.endsWith('.prisma'))
+    .map((name) => at(`prisma/${name}`)),
+);
+
+if (newestSchema > at('apps/api/src/platform/generated/prisma/client.ts')) {
+  // Prisma wants to download a schema engine that `generate` does not use; any existing file satisfies it.
+  run('prisma/build/index.js', ['generate', '--schema', 'prisma'], {
+    env: { PRISMA_SCHEMA_ENGINE_BINARY: path.join(root, 'package.json'), PRISMA_HIDE_UPDATE_MESSAGE: '1' },
+  });
+}
+run('typescript/bin/tsc', ['-b', 'tsconfig.build.json']);
+const dashboard = path.join(root, 'apps/dashboard');
+if (existsSync(path.join(dashboard, 'index.html'))) {
+  const inputs = Math.max(
+    newest(path.join(dashboard, 'src')),
+    at('apps/dashboard/index.html'),
+    at('apps/dashboard/vite.config.ts'),
+    newest(path.join(root, 'libs/protocol/src')),
+    newest(path.join(root, 'libs/rollouts/src')),
+  );
+  if (inputs > at('apps/dashboard/dist/index.html')) run('vite/bin/vite.js', ['build', '--logLevel', 'warn'], { cwd: dashboard });
+}
