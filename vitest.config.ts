@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
 const shared = {
-  resolve: { conditions: ['@palestra/source', 'node', 'import', 'default'] },
-  ssr: { resolve: { conditions: ['@palestra/source', 'node', 'import', 'default'] } },
+  resolve: { conditions: ['@palestra/source', 'node'] },
+  ssr: { resolve: { conditions: ['@palestra/source', 'node'] } },
 };
 
 export default defineConfig({

@@ -1,0 +1,142 @@
+import path from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { forwardIpv6 } from './support/forwarder.ts';
+import { addRemote, freePort, type Palestra, startPalestra } from './support/palestra.ts';
+import { type PythonName, python, run, sdist, startUpstream, type UpstreamOptions } from './support/python.ts';
+
+/**
+ * The SDK's own test suites, unmodified, against us. Every fixture starts a server on a fixed port of `localhost`; when that
+ * port is taken its thread dies silently and the whole suite talks to whoever holds the port, which is us.
+ */
+const stops: (() => Promise<void> | undefined)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+});
+
+/** Palestra on `port` of both addresses of `localhost`, every unknown deployment being the environment at `upstream`. */
+async function serveSuite(port: number, upstream: string): Promise<Palestra> {
+  const palestra = await startPalestra({
+    port,
+    env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'suite' },
+  });
+  stops.push(() => palestra.stop());
+  await addRemote(palestra, 'suite', upstream);
+  const ipv6 = await forwardIpv6(port);
+  stops.push(() => ipv6?.stop());
+  return palestra;
+}
+
+async function hostUpstream(options: UpstreamOptions): Promise<string> {
+  const upstream = await startUpstream(options);
+  stops.push(() => upstream.stop());
+  return upstream.url;
+}
+
+/** Runs one test file and returns the last line of pytest, such as `91 passed in 40.1s`, without its warnings and time. */
+async function pytest(interpreter: PythonName, version: '0.1.167' | '0.1.112', file: string, env: Record<string, string> = {}) {
+  const finished = await run(python(interpreter), ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', `tests/${file}`], {
+    cwd: sdist(`openreward-${version}`),
+    timeoutMs: 170_000,
+    env: { OPENREWARD_API_KEY: '', ...env },
+  });
+  const outcomes = [...finished.output.matchAll(/\b(\d+) (passed|failed|error|errors|skipped|xfailed|deselected)\b(?=[^\n]* in [\d.:]+)/g)];
+  const counts = outcomes.map(([, count, outcome]) => `${count} ${outcome}`).join(', ');
+  return { counts, output: finished.output };
+}
+
+function assertPassed(result: { counts: string; output: string }, tests: number): void {
+  if (result.counts !== `${tests} passed`) {
+    throw new Error(`expected ${tests} passed, got "${result.counts}":\n${result.output.slice(-20_000)}`);
+  }
+  expect(result.counts).toBe(`${tests} passed`);
+}
+
+const environmentClasses = {
+  '0.1.112': ['Foo', 'Bar', 'AsyncBaz', 'LargeEnv', 'EnvWithTaskTools'],
+  '0.1.167': [
+    'Foo',
+    'Bar',
+    'AsyncBaz',
+    'LargeEnv',
+    'EnvWithTaskTools',
+    'SlowSetupEnv',
+    'BlockingPromptEnv',
+    'BlockingListTasksEnv',
+    'BlockingToolEnv',
+    'BlockingInitEnv',
+  ],
+};
+const versions = [
+  { interpreter: 'v167', version: '0.1.167', tests: 91 },
+  { interpreter: 'v112', version: '0.1.112', tests: 79 },
+] as const;
+
+const tests = (version: '0.1.167' | '0.1.112') => path.join(sdist(`openreward-${version}`), 'tests');
+
+describe('tests/test_environment.py', () => {
+  test.each(versions)('$tests tests of $version through us to the SDK’s server', async ({ interpreter, version, tests: count }) => {
+    const url = await hostUpstream({
+      interpreter,
+      module: 'test_environment',
+      classes: environmentClasses[version],
+      folders: [tests(version)],
+    });
+    await serveSuite(8080, url);
+    assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
+  });
+});
+
+interface Suite {
+  file: string;
+  count: number;
+  servers: { port: number; classes: string[]; dropRoutes?: string[] }[];
+}
+
+const suites: Suite[] = [
+  { file: 'test_session_toolset.py', count: 8, servers: [{ port: 8082, classes: ['EnvWithSandbox', 'EnvWithoutSandbox'] }] },
+  { file: 'test_gemini_cli_toolset.py', count: 19, servers: [{ port: 8083, classes: ['EnvWithGeminiCli'] }] },
+  { file: 'test_terminal_tool.py', count: 21, servers: [{ port: 8087, classes: ['TerminalEnv', 'PlainEnv'] }] },
+  { file: 'test_episode_finished.py', count: 7, servers: [{ port: 8091, classes: ['GradedEnv'] }] },
+  {
+    file: 'test_messages.py',
+    count: 22,
+    servers: [
+      { port: 8091, classes: ['PromptEnv', 'ConversationEnv', 'AsyncConversationEnv', 'SetupConversationEnv'] },
+      { port: 8092, classes: ['PromptEnv', 'ConversationEnv'], dropRoutes: ['/messages'] },
+    ],
+  },
+  {
+    file: 'test_score_group.py',
+    count: 10,
+    servers: [
+      { port: 8093, classes: ['ScoringEnv', 'FloatScoringEnv', 'FailingEnv', 'MiscountingEnv', 'PlainEnv'] },
+      { port: 8094, classes: ['ScoringEnv'], dropRoutes: ['/score_group'] },
+    ],
+  },
+  { file: 'test_rich_messages.py', count: 27, servers: [{ port: 8095, classes: ['RichScoringEnv'] }] },
+];
+
+describe('the other suites of 0.1.167, through us to the SDK’s server', () => {
+  test.each(suites)('$file: $count tests', async ({ file, count, servers }) => {
+    await Promise.all(
+      servers.map(async ({ port, classes, dropRoutes }) => {
+        const module = path.basename(file, '.py');
+        const url = await hostUpstream({ interpreter: 'v167', module, classes, dropRoutes, folders: [tests('0.1.167')] });
+        await serveSuite(port, url);
+      }),
+    );
+    assertPassed(await pytest('v167', '0.1.167', file), count);
+  });
+
+  test('test_errors.py: 17 tests', async () => {
+    const palestra = await startPalestra({ port: await freePort() });
+    stops.push(() => palestra.stop());
+    const env = {
+      OPENREWARD_URL: palestra.url,
+      OPENREWARD_API_URL: palestra.url,
+      OPENREWARD_SESSION_URL: palestra.url,
+      OPENREWARD_API_KEY: palestra.apiKey,
+    };
+    assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', env), 17);
+  });
+});

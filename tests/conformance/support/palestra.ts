@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+
+/** The built service as a user starts it: a child process that is only ever spoken to over HTTP. */
+export interface Palestra {
+  url: string;
+  port: number;
+  apiKey: string;
+  /** Where files would be kept; a folder of its own. */
+  dataDir: string;
+  /** The namespace of the first key. */
+  namespace: string;
+  /** Everything it has printed so far. */
+  output(): string;
+  /** As `kill -9`: nothing gets a chance to be tidied up. */
+  kill(): Promise<void>;
+  /** Starts it again after `kill` on the same data and port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface PalestraOptions {
+  port?: number;
+  /** Additional environment variables. */
+  env?: Record<string, string>;
+  dataDir?: string;
+}
+
+const root = path.resolve(import.meta.dirname, '../../..');
+export const testApiKey = 'or_testkey_of_the_suite';
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** One PostgreSQL serves every spec file (conformance.global.ts); each Palestra gets an empty database in it. */
+async function createDatabase(): Promise<string> {
+  const admin = process.env['PALESTRA_TEST_DATABASE_URL'];
+  if (!admin) throw new Error('PALESTRA_TEST_DATABASE_URL is not set: conformance.global.ts did not run');
+  const name = `conformance_${randomUUID().replaceAll('-', '')}`;
+  const client = new pg.Client({ connectionString: admin });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const url = new URL(admin);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`palestra ended with ${child.exitCode} while starting:\n${output()}`);
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`palestra did not become healthy within 60 s:\n${output()}`);
+}
+
+export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {
+  const port = options.port ?? (await freePort());
+  const url = `http://127.0.0.1:${port}`;
+  const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'palestra-conformance-'));
+  if (!options.dataDir) chmodSync(dataDir, 0o755);
+  const databaseUrl = options.env?.['DATABASE_URL'] ?? (await createDatabase());
+  let output = '';
+  let child: ChildProcess;
+
+  const start = async () => {
+    child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        PALESTRA_DATA_DIR: dataDir,
+        PALESTRA_DEMO: '0',
+        PALESTRA_API_KEY: testApiKey,
+        PALESTRA_BUNDLED_ENVIRONMENTS: '0',
+        DATABASE_POOL_SIZE: '6',
+        DATABASE_URL: databaseUrl,
+        ...options.env,
+      },
+    });
+    const collect = (data: Buffer) => (output += data.toString());
+    child.stdout!.on('data', collect);
+    child.stderr!.on('data', collect);
+    await waitForHealth(url, child, () => output);
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    await ended;
+    clearTimeout(timer);
+  };
+
+  await start();
+  const apiKey = options.env?.['PALESTRA_API_KEY'] ?? testApiKey;
+  const me = await fetch(`${url}/v1/namespace/current?type=user`, { headers: { 'x-api-key': apiKey } });
+  const { name } = (await me.json()) as { name: string };
+  return {
+    url,
+    port,
+    apiKey,
+    dataDir,
+    namespace: name,
+    output: () => output,
+    kill: () => end('SIGKILL'),
+    restart: start,
+    stop: async () => {
+      await end('SIGTERM');
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
+export async function addRemote(palestra: Palestra, name: string, url: string, isPrivate = false): Promise<string> {
+  const answer = await fetch(`${palestra.url}/v1/environments`, {
+    method: 'POST',
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify({ name, namespace: palestra.namespace, description: '', isPrivate, source: { kind: 'remote', url } }),
+  });
+  if (!answer.ok) throw new Error(`POST /v1/environments: ${answer.status} ${await answer.text()}`);
+  return `${palestra.namespace}/${name}`;
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config';
+
+const conditions = ['@palestra/source', 'node'];
+
+/** The official Python packages against the built service: `npm run conformance`. */
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    name: 'conformance',
+    root: import.meta.dirname,
+    include: ['*.spec.ts'],
+    globalSetup: ['./conformance.global.ts'],
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
+    // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
+    maxWorkers: 2,
+  },
+});
