@@ -51,6 +51,11 @@ export type SecretMap = { [key: string]: { value: string; allowed_domains?: stri
 export type BackendSessionRef = JsonObject;
 
 export interface BackendSession {
+  /**
+   * Waits for setup and nothing else; rejects as `prompt`. Left out where the environment's server has no such question: the
+   * engine then asks for the prompt.
+   */
+  ready?(signal: AbortSignal): Promise<void>;
   /** Waits for setup. Rejects with `setup_failed` (detail as the environment's server words it) on a failed one. */
   prompt(signal: AbortSignal): Promise<MessageBlock[]>;
   /** As prompt; `messages_unsupported` when the environment's server has no such route. */
@@ -68,8 +73,15 @@ export interface BackendSession {
 export interface BackendCall {
   tool: string;
   input: JsonObject;
-  /** Ledger id of this call; a backend that can resume keeps its upstream task id under it. */
+  /** Ledger id of this call. */
   taskId: string;
+  /**
+   * Set when the API that ran this call died: the id under which the environment's server runs it. Resume it (never run it
+   * again); reject with `session_lost` when its outcome cannot be known.
+   */
+  upstreamTaskId?: string | null;
+  /** To be told as soon as the environment's server has given the call an id that it can be resumed by, also after a restart. */
+  onUpstreamTaskId?: (upstreamTaskId: string) => void;
 }
 
 /**

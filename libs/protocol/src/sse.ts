@@ -1,0 +1,170 @@
+/**
+ * Server-sent events as the Open Reward Standard frames them (openreward-wire.md 2.4): CRLF lines, the events `task_id`,
+ * `chunk`, `end` and `error`, comments as heartbeats, and results cut into pieces of at most 4096 characters.
+ */
+
+export const SSE_HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-cache',
+  Connection: 'keep-alive',
+  'X-Accel-Buffering': 'no',
+} as const;
+
+/** Longest payload of one `chunk` or `end`, in UTF-16 units. */
+export const SSE_PIECE_LENGTH = 4096;
+
+/** A comment every so often, or the client's 30 s read timeout cuts the stream. */
+export const SSE_HEARTBEAT_MS = 10_000;
+
+/** One event; `data` may hold newlines, which become several `data:` lines. */
+export function encodeSseEvent(event: string, data: string): string {
+  if (!/[\r\n]/.test(data)) return `event: ${event}\r\ndata: ${data}\r\n\r\n`;
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\r\n`);
+  return `event: ${event}\r\n${lines.join('')}\r\n`;
+}
+
+export function encodeSseHeartbeat(now: Date): string {
+  return `: ping - ${now.toISOString()}\r\n\r\n`;
+}
+
+/** The `chunk` events and the one `end` event that carry a JSON document. */
+export function encodeSseResult(json: string): string {
+  if (json.length <= SSE_PIECE_LENGTH && !/^\s|[\r\n]/.test(json)) return `event: end\r\ndata: ${json}\r\n\r\n`;
+  const pieces = splitJsonForSse(json);
+  const last = pieces.pop() ?? '';
+  return pieces.map((piece) => encodeSseEvent('chunk', piece)).join('') + encodeSseEvent('end', last);
+}
+
+/**
+ * Clients strip ALL leading Unicode whitespace of a `data:` value (Python's `str.lstrip`, a wider set than JavaScript's `\s`),
+ * so no piece may begin with one of these.
+ */
+function isStripped(code: number): boolean {
+  if (code > 0x20 && code < 0x85) return false;
+  return (
+    (code >= 0x09 && code <= 0x0d) ||
+    (code >= 0x1c && code <= 0x20) ||
+    code === 0x85 ||
+    code === 0xa0 ||
+    code === 0x1680 ||
+    (code >= 0x2000 && code <= 0x200a) ||
+    code === 0x2028 ||
+    code === 0x2029 ||
+    code === 0x202f ||
+    code === 0x205f ||
+    code === 0x3000
+  );
+}
+
+const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff;
+
+/** Whether a position of a JSON text lies inside a string; positions must be asked for in rising order. */
+class JsonStringTracker {
+  readonly #json: string;
+  #at = 0;
+  #inString = false;
+
+  constructor(json: string) {
+    this.#json = json;
+  }
+
+  isInString(position: number): boolean {
+    for (; this.#at < position; this.#at += 1) {
+      const code = this.#json.charCodeAt(this.#at);
+      if (code === 0x22) this.#inString = !this.#inString;
+      else if (code === 0x5c && this.#inString) this.#at += 1;
+    }
+    return this.#inString;
+  }
+}
+
+/**
+ * Cuts a JSON text into pieces that survive the clients' parser: none begins with whitespace, none splits a surrogate pair,
+ * none holds a line break. Joined, they parse to the same value. A border in a long run of whitespace cannot be moved, so the
+ * character behind it is written as `\uXXXX` (inside a string) or dropped (between tokens).
+ */
+export function splitJsonForSse(document: string): string[] {
+  // A raw line break is legal between tokens only, where a space means the same.
+  const json = (/[\r\n]/.test(document) ? document.replaceAll(/[\r\n]/g, ' ') : document).trim();
+  const strings = new JsonStringTracker(json);
+  const pieces: string[] = [];
+  let start = 0;
+  let escaped = '';
+  while (json.length - start > SSE_PIECE_LENGTH - escaped.length) {
+    const furthest = start + SSE_PIECE_LENGTH - escaped.length;
+    let border = furthest;
+    while (border > start && (isStripped(json.charCodeAt(border)) || isLowSurrogate(json.charCodeAt(border)))) border -= 1;
+    if (border > start) {
+      pieces.push(escaped + json.slice(start, border));
+      escaped = '';
+      start = border;
+      continue;
+    }
+    pieces.push(escaped + json.slice(start, furthest));
+    escaped = strings.isInString(furthest) ? `\\u${json.charCodeAt(furthest).toString(16).padStart(4, '0')}` : '';
+    start = furthest + 1;
+    if (escaped === '') while (isStripped(json.charCodeAt(start))) start += 1;
+  }
+  pieces.push(escaped + json.slice(start));
+  return pieces;
+}
+
+export interface SseEvent {
+  /** `message` when the stream named none. */
+  event: string;
+  data: string;
+}
+
+/**
+ * Reads an event stream piece by piece, by the WHATWG standard: any of CRLF, LF, CR ends a line, at most ONE space after the
+ * colon is removed, comments and unknown fields are skipped, an event without data lines is not reported.
+ */
+export class SseParser {
+  readonly #decoder = new TextDecoder('utf-8');
+  #buffer = '';
+  #skipLineFeed = false;
+  #event = '';
+  #data: string[] = [];
+
+  push(piece: Uint8Array | string): SseEvent[] {
+    this.#buffer += typeof piece === 'string' ? piece : this.#decoder.decode(piece, { stream: true });
+    const events: SseEvent[] = [];
+    let start = 0;
+    for (;;) {
+      if (this.#skipLineFeed && start < this.#buffer.length) {
+        if (this.#buffer.charCodeAt(start) === 0x0a) start += 1;
+        this.#skipLineFeed = false;
+      }
+      const end = this.#lineEnd(start);
+      if (end === -1) break;
+      const event = this.#line(this.#buffer.slice(start, end));
+      if (event !== null) events.push(event);
+      this.#skipLineFeed = this.#buffer.charCodeAt(end) === 0x0d;
+      start = end + 1;
+    }
+    this.#buffer = this.#buffer.slice(start);
+    return events;
+  }
+
+  #lineEnd(start: number): number {
+    const lineFeed = this.#buffer.indexOf('\n', start);
+    const carriageReturn = this.#buffer.slice(start, lineFeed === -1 ? undefined : lineFeed).indexOf('\r');
+    return carriageReturn === -1 ? lineFeed : start + carriageReturn;
+  }
+
+  #line(line: string): SseEvent | null {
+    if (line === '') {
+      const event = this.#data.length > 0 ? { event: this.#event || 'message', data: this.#data.join('\n') } : null;
+      this.#event = '';
+      this.#data = [];
+      return event;
+    }
+    const colon = line.indexOf(':');
+    if (colon === 0) return null;
+    const field = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? '' : line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1);
+    if (field === 'data') this.#data.push(value);
+    else if (field === 'event') this.#event = value;
+    return null;
+  }
+}
