@@ -203,7 +203,9 @@ describe('recorded exchanges', () => {
 
   test('whitespace at the border of a chunk reaches the client whole', async () => {
     const deployment = await host('spaces', math());
-    const calls = readRecording('sdk-tour').filter(({ path: requested, body }) => requested === '/create_session' || body.includes('"spaces"'));
+    const calls = readRecording('sdk-tour').filter(
+      ({ path: requested, body }) => requested === '/create_session' || body.includes('"spaces"'),
+    );
     const session = calls[0]!;
     const sid = crypto.randomUUID();
     const headers = { 'x-api-key': recordedKey, 'x-deployment': deployment, 'x-session-id': sid, 'content-type': 'application/json' };

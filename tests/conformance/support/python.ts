@@ -85,6 +85,7 @@ export interface UpstreamOptions {
   /** Folders to import the module from. */
   folders?: string[];
   dropRoutes?: string[];
+  env?: Record<string, string>;
 }
 
 /** Classes of a Python module behind the official Python server. */
@@ -103,7 +104,11 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
       ...(options.folders ?? []).flatMap((folder) => ['--path', folder]),
       ...(options.dropRoutes ?? []).flatMap((route) => ['--drop-route', route]),
     ],
-    { cwd: pythonFolder, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*' } },
+    {
+      cwd: pythonFolder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*', ...options.env },
+    },
   );
   let output = '';
   child.stdout.on('data', (data: Buffer) => (output += data.toString()));

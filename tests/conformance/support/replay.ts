@@ -72,7 +72,10 @@ export function fold(stream: string): Folded {
 export async function send(origin: string, exchange: Exchange, rename: (text: string) => string): Promise<Answer> {
   const body = rename(exchange.body);
   const headers = Object.fromEntries(
-    Object.entries({ ...exchange.headers, 'content-length': String(Buffer.byteLength(body)) }).map(([name, value]) => [name, rename(value)]),
+    Object.entries({ ...exchange.headers, 'content-length': String(Buffer.byteLength(body)) }).map(([name, value]) => [
+      name,
+      rename(value),
+    ]),
   );
   const { hostname, port } = new URL(origin);
   return new Promise((resolve, reject) => {
@@ -149,7 +152,8 @@ export async function replay(origin: string, exchanges: Exchange[], options: Rep
     if (exchange.stub) return;
     result.compared += 1;
     const difference = compare(exchange, answer, rename, options.allowances);
-    if (difference !== null) result.differences.push(`${exchange.seq} ${exchange.method} ${exchange.path} ${exchange.body.slice(0, 80)}: ${difference}`);
+    if (difference !== null)
+      result.differences.push(`${exchange.seq} ${exchange.method} ${exchange.path} ${exchange.body.slice(0, 80)}: ${difference}`);
   };
 
   for (const exchange of exchanges) {

@@ -1,0 +1,60 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { clientEnv } from './support/client-env.ts';
+import { addRemote, type Palestra, startPalestra } from './support/palestra.ts';
+import { runScript, startUpstream, type Upstream } from './support/python.ts';
+
+/** `kill -9` of the service in the middle of an episode: the same client goes on, and no tool ran twice. */
+describe('kill -9 in the middle of a tool call', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-durability-'));
+  const countFile = path.join(folder, 'count');
+  let palestra: Palestra;
+  let upstream: Upstream;
+  let deployment: string;
+
+  beforeAll(async () => {
+    palestra = await startPalestra();
+    upstream = await startUpstream({
+      interpreter: 'v167',
+      module: 'counting_environment',
+      classes: ['CountingEnv'],
+      env: { COUNT_FILE: countFile },
+    });
+    deployment = await addRemote(palestra, 'counting', upstream.url);
+  });
+  afterAll(async () => {
+    await palestra?.stop();
+    await upstream?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const notes = () => (existsSync(countFile) ? readFileSync(countFile, 'utf8').trim().split('\n') : []);
+  async function waitForStarts(count: number): Promise<void> {
+    const deadline = Date.now() + 30_000;
+    while (notes().filter((line) => line === 'start').length < count) {
+      if (Date.now() > deadline) throw new Error(`the tool did not start ${count} times: ${notes().join(' ')}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  test('the call is finished once and its result arrives; the rollout is whole', async () => {
+    const episode = runScript('v167', 'long_episode.py', [deployment, '8'], clientEnv(palestra)) as Promise<{
+      results: { text: string; reward: number }[];
+      rollout: string;
+    }>;
+    // An early failure of the script must not be reported as an unhandled rejection while we wait.
+    episode.catch(() => {});
+    await waitForStarts(2);
+    await palestra.kill();
+    await palestra.restart();
+    const { results, rollout } = await episode;
+    expect(results.map(({ text }) => text)).toEqual(['worked 0.0', 'worked 8.0', 'worked 0.0']);
+    expect(notes()).toEqual(['start', 'end', 'start', 'end', 'start', 'end']);
+
+    const answer = await fetch(`${palestra.url}/v1/rollouts/${rollout}`, { headers: { 'x-api-key': palestra.apiKey } });
+    const stored = (await answer.json()) as { messages: { content: string; reward: number }[] };
+    expect(stored.messages.map(({ content }) => content)).toEqual(['worked 0.0', 'worked 8.0', 'worked 0.0']);
+  });
+});

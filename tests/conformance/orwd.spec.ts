@@ -1,0 +1,105 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { clientEnv } from './support/client-env.ts';
+import { type Palestra, startPalestra } from './support/palestra.ts';
+import { type PythonName, python, run, runScript } from './support/python.ts';
+
+/** Every command of the `orwd` CLI with `-o json`, old and new. */
+describe.each(['v167', 'v112'] as const)('orwd (%s)', (interpreter: PythonName) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-orwd-'));
+  let palestra: Palestra;
+  beforeAll(async () => {
+    palestra = await startPalestra();
+  });
+  afterAll(async () => {
+    await palestra?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const orwd = (...args: string[]) =>
+    run(path.join(path.dirname(python(interpreter)), 'orwd'), args, { env: clientEnv(palestra), cwd: folder });
+  async function json<T>(...args: string[]): Promise<T> {
+    const finished = await orwd(...args, '-o', 'json');
+    expect(finished.code, finished.output).toBe(0);
+    return JSON.parse(finished.stdout) as T;
+  }
+  async function text(...args: string[]): Promise<string> {
+    const finished = await orwd(...args);
+    expect(finished.code, finished.output).toBe(0);
+    return finished.output;
+  }
+  async function refusal(...args: string[]): Promise<string> {
+    const finished = await orwd(...args);
+    expect(finished.code, finished.output).not.toBe(0);
+    return finished.output;
+  }
+  const ours = (name: string) => `${palestra.namespace}/${name}`;
+
+  test('whoami', async () => {
+    expect(JSON.stringify(await json('whoami'))).toContain(palestra.namespace);
+  });
+
+  test('create, get, update, list', async () => {
+    await text('create', 'first', '--description', 'The first one', '--private');
+    expect(await json('get', ours('first'))).toMatchObject({
+      name: 'first',
+      owner: palestra.namespace,
+      description: 'The first one',
+      is_private: true,
+    });
+    expect(await refusal('create', 'first', '--description', 'again')).toContain('exists already');
+    await text('update', ours('first'), '--description', 'Renamed', '--name', 'second', '--public');
+    expect(await json('get', ours('second'))).toMatchObject({ name: 'second', description: 'Renamed', is_private: false });
+    const listed = await json<{ name: string }[]>('list', '--mine');
+    expect(listed.map(({ name }) => name)).toEqual(['second']);
+    expect(await json('list', '--owner', palestra.namespace, '--search', 'seco', '--limit', '5')).toHaveLength(1);
+    expect(await refusal('get', ours('nope'))).toContain('No such environment');
+    expect(await refusal('get', `${ours('a')}/b`)).not.toBe('');
+  });
+
+  test('upload, files, delete-file', async () => {
+    await text('create', 'store', '--description', 'files');
+    const source = path.join(folder, 'source');
+    mkdirSync(path.join(source, 'inner'), { recursive: true });
+    writeFileSync(path.join(source, 'plain.txt'), 'hello');
+    writeFileSync(path.join(source, 'with ü space.txt'), 'world');
+    writeFileSync(path.join(source, 'inner/data.json'), '{}');
+    await text('upload', ours('store'), source);
+    const all = JSON.stringify(await json('files', ours('store')));
+    expect(all).toContain('plain.txt');
+    expect(all).toContain('with ü space.txt');
+    await text('upload', ours('store'), path.join(source, 'plain.txt'));
+    await text('delete-file', ours('store'), 'plain.txt');
+    expect(JSON.stringify(await json('files', ours('store'), '--prefix', 'plain'))).not.toContain('plain.txt');
+  });
+
+  test('runs, run, rollouts', async () => {
+    await runScript(interpreter, 'rollout_upload.py', ['orwd-run', 'palestra/echo'], clientEnv(palestra));
+    const runs = await json<{ id: string; name: string; num_rollouts: number }[]>('runs', '--search', 'orwd-run');
+    expect(runs).toMatchObject([{ name: 'orwd-run', num_rollouts: 3 }]);
+    expect(await json('run', runs[0]!.id)).toMatchObject({ name: 'orwd-run', num_rollouts: 3 });
+    const rollouts = await json<{ rolloutName: string; num_messages: number }[]>('rollouts', runs[0]!.id);
+    expect(rollouts.map(({ rolloutName, num_messages }) => [rolloutName, num_messages]).toSorted()).toEqual([
+      ['every-type', 9],
+      ['three-hundred', 300],
+      ['wide', 1],
+    ]);
+    expect(await refusal('run', '00000000-0000-4000-8000-000000000000')).toContain('No such run');
+  });
+
+  test('GitHub and billing say plainly what is not there', async () => {
+    await text('create', 'plain', '--description', 'no link');
+    expect(await json('deployments', ours('plain'))).toEqual([]);
+    expect(await refusal('link', ours('plain'), 'acme/repository')).not.toContain('Traceback');
+    if (interpreter === 'v167') expect(JSON.stringify(await json('usage', '--days', '7', '--daily'))).toContain('totals');
+  });
+
+  test('a wrong key is told so', async () => {
+    const env = clientEnv(palestra, 'or_not_a_key_of_ours');
+    const finished = await run(path.join(path.dirname(python(interpreter)), 'orwd'), ['whoami'], { env });
+    expect(finished.code).not.toBe(0);
+    expect(finished.output).toContain('Missing or unknown API key');
+  });
+});

@@ -1,0 +1,37 @@
+"""Counts how often its tool really ran, in a file that outlives every process: `COUNT_FILE`."""
+
+import asyncio
+import os
+
+from openreward.environments import Environment, TextBlock, ToolOutput, tool
+from pydantic import BaseModel
+
+
+class Wait(BaseModel):
+    seconds: float
+
+
+def note(line: str) -> None:
+    with open(os.environ["COUNT_FILE"], "a") as file:
+        file.write(line + "\n")
+
+
+class CountingEnv(Environment):
+    @classmethod
+    def list_splits(cls):
+        return ["train"]
+
+    @classmethod
+    def list_tasks(cls, split: str):
+        return [{"id": 0}]
+
+    def get_prompt(self):
+        return [TextBlock(text="count")]
+
+    @tool
+    async def work(self, params: Wait) -> ToolOutput:
+        """Takes a while and must not run twice."""
+        note("start")
+        await asyncio.sleep(params.seconds)
+        note("end")
+        return ToolOutput(blocks=[TextBlock(text=f"worked {params.seconds}")], reward=0.5)
