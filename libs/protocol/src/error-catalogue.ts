@@ -40,6 +40,11 @@ export const errorCatalogue = {
     retryable: false,
     text: 'Session lost: the process that ran it died. Its last call may or may not have run.',
   },
+  call_abandoned: {
+    status: 410,
+    retryable: false,
+    text: 'The client went away before it could learn the task id of this call; the tool was not run.',
+  },
   setup_failed: { status: 500, retryable: false, text: 'The environment failed while setting up the session.' },
   environment_failed: { status: 500, retryable: false, text: 'The environment raised an error.' },
   environment_starting: { status: 503, retryable: true, text: 'Environment still starting.' },

@@ -1,0 +1,123 @@
+import { type Clock, SingleFlight } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller, EnvironmentDirectory } from './directory.port.ts';
+import type { BackendSession } from './backend.port.ts';
+import { deathError, LiveSession } from './live-session.ts';
+import type { SessionRecord, SessionStore } from './session-store.port.ts';
+import { isDead, mayFollow, type SessionState, transition } from './state.ts';
+
+type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
+
+/**
+ * The live sessions that this process has seen, over the store that all processes share. Reads cost no I/O while a session is
+ * known here; what others changed is noticed by the version that every `touch` brings back.
+ */
+export class SessionRegistry {
+  readonly #live = new Map<string, LiveSession>();
+  readonly #loads = new SingleFlight<LiveSession | null>();
+
+  constructor(
+    readonly store: SessionStore,
+    readonly directory: EnvironmentDirectory,
+    readonly clock: Clock,
+  ) {}
+
+  /** A session of the caller's organisation, dead ones included; null for an unknown SID and for another tenant's. */
+  async find(sid: string, caller: Caller): Promise<LiveSession | null> {
+    const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
+    return live !== null && live.record.orgId === caller.orgId ? live : null;
+  }
+
+  /** A session that `/create` has bound and that is not dead, or the error that says why not. */
+  async bound(sid: string, caller: Caller): Promise<LiveSession> {
+    const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
+    if (live === null || live.record.orgId !== caller.orgId) throw new PalestraError('session_not_found');
+    if (isDead(live.record.state)) throw deathError(live.record, this.clock.now());
+    if (live.record.ref === null) throw new PalestraError('session_not_found');
+    live.lastSeenAt = this.clock.now();
+    return live;
+  }
+
+  async insert(record: SessionRecord): Promise<LiveSession | null> {
+    if (!(await this.store.insert(record))) return null;
+    const live = new LiveSession(record);
+    this.#live.set(record.sid, live);
+    return live;
+  }
+
+  /** The handle on the backend's session; looked up once per process. */
+  async backend(live: LiveSession): Promise<BackendSession> {
+    if (live.backend !== null) return live.backend;
+    const { ref, versionId } = live.record;
+    if (ref === null || versionId === null) throw new PalestraError('session_not_found');
+    live.hosted ??= await this.directory.version(versionId);
+    live.backend ??= live.hosted.backend.session(ref);
+    return live.backend;
+  }
+
+  /**
+   * Takes the session to another state, in the store and here. False when the table does not allow it from the state that the
+   * session turns out to be in, so that a late event (setup ended, tool finished) never revives a dead session. `from` narrows
+   * that to one state.
+   */
+  async advance(live: LiveSession, to: SessionState, patch: Patch = {}, from?: SessionState): Promise<boolean> {
+    const write = live.writes.then(() => this.#advance(live, to, patch, from));
+    live.writes = write.catch(() => {});
+    return write;
+  }
+
+  async #advance(live: LiveSession, to: SessionState, patch: Patch, from?: SessionState): Promise<boolean> {
+    for (;;) {
+      if (!mayFollow(live.record.state, to) || (from !== undefined && live.record.state !== from)) return false;
+      const next = transition(live.record, to, this.clock.now(), { ...patch, lastSeenAt: live.lastSeenAt });
+      if (await this.store.update(next)) {
+        this.#adopt(live, next);
+        return true;
+      }
+      const stored = await this.store.find(live.record.sid);
+      if (stored === null || stored.version === live.record.version) return false;
+      this.#adopt(live, stored);
+    }
+  }
+
+  /** Reads a session again that somebody else has changed. */
+  async refresh(live: LiveSession): Promise<void> {
+    const write = live.writes.then(async () => {
+      const stored = await this.store.find(live.record.sid);
+      if (stored !== null && stored.version > live.record.version) this.#adopt(live, stored);
+    });
+    live.writes = write.catch(() => {});
+    await write;
+  }
+
+  /** The live session of a record that the store has just answered. */
+  adopt(record: SessionRecord): LiveSession {
+    const live = this.#live.get(record.sid) ?? new LiveSession(record);
+    this.#live.set(record.sid, live);
+    return live;
+  }
+
+  get(sid: string): LiveSession | undefined {
+    return this.#live.get(sid);
+  }
+
+  all(): IterableIterator<LiveSession> {
+    return this.#live.values();
+  }
+
+  #adopt(live: LiveSession, record: SessionRecord): void {
+    live.record = record;
+    if (!isDead(record.state)) return;
+    this.#live.delete(record.sid);
+    live.die(deathError(record, this.clock.now()));
+  }
+
+  async #load(sid: string): Promise<LiveSession | null> {
+    const record = await this.store.find(sid);
+    if (record === null) return null;
+    const live = this.#live.get(sid) ?? new LiveSession(record);
+    // The dead are read from the store each time; only the living are worth memory.
+    if (!isDead(record.state)) this.#live.set(sid, live);
+    return live;
+  }
+}
