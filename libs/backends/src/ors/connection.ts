@@ -1,0 +1,231 @@
+import { systemClock, type Clock } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import pRetry from 'p-retry';
+import { Agent, type Dispatcher } from 'undici';
+import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
+
+export interface OrsConnectionOptions {
+  /** Base URL of the server; a path is kept as prefix. */
+  url: string;
+  /** Sent as `X-Deployment`: `owner/name`. */
+  deployment?: string;
+  /** Sent as `X-API-Key`, for servers that want one. */
+  apiKey?: string;
+  /** How long "503 starting" is ridden out. */
+  startingLimitMs?: number;
+  clock?: Clock;
+}
+
+export interface OrsRequest {
+  method: 'GET' | 'POST';
+  /** Absolute path below the base URL. */
+  path: string;
+  sid?: string;
+  /** JSON text. */
+  body?: string;
+  headers?: Record<string, string>;
+}
+
+/** How a request may be repeated after a failure that leaves open whether the server ran it. */
+export type RepeatPolicy = 'idempotent' | 'once';
+
+const TRANSIENT = new Set([429, 502, 503, 504]);
+const STARTING_LIMIT_MS = 600_000;
+/** uvicorn closes idle sockets after 5 s by default; ours must go first, or a request dies on the race. */
+const KEEP_ALIVE_MS = 4_000;
+/** Servers send a heartbeat every 10 s to 15 s; a longer silence is a dead connection. */
+const STREAM_SILENCE_MS = 45_000;
+const MAX_REDIRECTS = 3;
+
+/** Errors raised before one byte was sent. */
+const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+
+function errorCode(error: unknown): string {
+  const found = (error as { code?: unknown } | null)?.code ?? (error as { cause?: { code?: unknown } } | null)?.cause?.code;
+  return typeof found === 'string' ? found : '';
+}
+
+/** The connection failed; `sent` says whether the server may have seen the request. */
+export class OrsConnectionError extends Error {
+  readonly sent: boolean;
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message || errorCode(cause) : String(cause), { cause });
+    this.name = 'OrsConnectionError';
+    this.sent = !NOT_SENT.has(errorCode(cause));
+  }
+}
+
+/** A server answered with a status that may pass by itself. Only ever seen inside the retry loops. */
+class TransientAnswer extends Error {
+  constructor(readonly answer: UpstreamAnswer) {
+    super(`HTTP ${answer.status}`);
+  }
+}
+
+/** Plain and streaming requests to one environment server, with its "not yet" answers waited out. */
+export class OrsConnection {
+  readonly #agent: Agent;
+  readonly #base: URL;
+  readonly #headers: Record<string, string>;
+  readonly #clock: Clock;
+  readonly #startingLimitMs: number;
+
+  constructor(options: OrsConnectionOptions) {
+    this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
+    this.#clock = options.clock ?? systemClock;
+    this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
+    this.#headers = {
+      ...(options.deployment ? { 'x-deployment': options.deployment } : {}),
+      ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
+    };
+    // Prompts and calls wait for setup as long as it takes: the caller's signal is the deadline, not the agent.
+    this.#agent = new Agent({
+      connections: 4_096,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: 5_000 },
+    });
+  }
+
+  /** The body of a 200; everything else is thrown: `PalestraError`s of the server, `backend_unreachable` without one. */
+  async text(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<string> {
+    const answer = await this.answer(request, policy, signal);
+    if (answer.status !== 200) throw relayedError(answer);
+    return answer.text;
+  }
+
+  /** The final answer whatever its status, "starting" waited out. Throws `backend_unreachable` when no answer came. */
+  async answer(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<UpstreamAnswer> {
+    try {
+      return await this.#retried(policy, signal, async () => {
+        const answer = await this.#ready(signal, async () => {
+          const response = await this.#send(request, signal, 0);
+          return { status: response.statusCode, headers: response.headers, text: await this.#read(response, signal) };
+        });
+        if (TRANSIENT.has(answer.status) && policy === 'idempotent') throw new TransientAnswer(answer);
+        return answer;
+      });
+    } catch (error) {
+      if (error instanceof TransientAnswer) return error.answer;
+      throw this.#unreachable(error);
+    }
+  }
+
+  /**
+   * Opens an event stream. Resolves with the body of a 200; another status is thrown as the server's own refusal, which means
+   * that nothing ran. A cut connection is thrown as `OrsConnectionError`: the caller knows whether it can resume.
+   */
+  async stream(request: OrsRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | UpstreamAnswer> {
+    const deadline = this.#clock.now() + this.#startingLimitMs;
+    for (;;) {
+      const response = await this.#retried('once', signal, () => this.#send(request, signal, STREAM_SILENCE_MS));
+      if (response.statusCode === 200) return this.#pieces(response, signal);
+      const answer = { status: response.statusCode, headers: response.headers, text: await this.#read(response, signal) };
+      if (!isStarting(answer) || this.#clock.now() >= deadline) return answer;
+      await this.#clock.sleep(pauseMs(answer), signal);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  /** Repeats a request that the server declares not executed. */
+  async #ready(signal: AbortSignal, send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
+    const deadline = this.#clock.now() + this.#startingLimitMs;
+    for (;;) {
+      const answer = await send();
+      if (!isStarting(answer) || this.#clock.now() >= deadline) return answer;
+      await this.#clock.sleep(pauseMs(answer), signal);
+    }
+  }
+
+  #retried<T>(policy: RepeatPolicy, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    return pRetry(run, {
+      retries: 3,
+      minTimeout: 250,
+      maxTimeout: 2_000,
+      maxRetryTime: 15_000,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => {
+        if (error instanceof TransientAnswer) return true;
+        return error instanceof OrsConnectionError && (policy === 'idempotent' || !error.sent);
+      },
+    });
+  }
+
+  async #send(request: OrsRequest, signal: AbortSignal, silenceMs: number): Promise<Dispatcher.ResponseData> {
+    let url = new URL(request.path.replace(/^\/+/, ''), this.#base);
+    for (let redirects = 0; ; redirects += 1) {
+      const response = await this.#sendOnce(url, request, signal, silenceMs);
+      const location = response.headers['location'];
+      if ((response.statusCode !== 307 && response.statusCode !== 308) || typeof location !== 'string' || redirects === MAX_REDIRECTS) {
+        return response;
+      }
+      await response.body.dump();
+      const next = new URL(location, url);
+      if (next.origin !== url.origin) {
+        // Session ids and secrets go to the server that was configured, and to no other.
+        throw new PalestraError('backend_invalid', { detail: `The environment server redirects to another origin, ${next.origin}.` });
+      }
+      url = next;
+    }
+  }
+
+  async #sendOnce(url: URL, request: OrsRequest, signal: AbortSignal, silenceMs: number): Promise<Dispatcher.ResponseData> {
+    try {
+      return await this.#agent.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: request.method,
+        headers: {
+          ...this.#headers,
+          ...(request.sid === undefined ? {} : { 'x-session-id': request.sid }),
+          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...request.headers,
+        },
+        body: request.body ?? null,
+        signal,
+        bodyTimeout: silenceMs,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new OrsConnectionError(error);
+    }
+  }
+
+  async #read(response: Dispatcher.ResponseData, signal: AbortSignal): Promise<string> {
+    try {
+      return await response.body.text();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new OrsConnectionError(error);
+    }
+  }
+
+  async *#pieces(response: Dispatcher.ResponseData, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    try {
+      yield* response.body as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new OrsConnectionError(error);
+    }
+  }
+
+  #unreachable(error: unknown): unknown {
+    if (!(error instanceof OrsConnectionError)) return error;
+    return new PalestraError('backend_unreachable', {
+      detail: `The environment server at ${this.#base.origin} could not be reached (${error.message}).`,
+      retryAfterSeconds: 2,
+      cause: error,
+    });
+  }
+}
+
+function pauseMs(answer: UpstreamAnswer): number {
+  return Math.min(retryAfterSeconds(answer) ?? 2, 10) * 1_000;
+}

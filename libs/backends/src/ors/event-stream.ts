@@ -1,0 +1,97 @@
+import { PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
+import { ToolFailedError } from '@palestra/session';
+import pRetry from 'p-retry';
+import { type OrsConnection, OrsConnectionError } from './connection.ts';
+import type { UpstreamAnswer } from './upstream-answer.ts';
+
+export interface StreamedRequest {
+  path: string;
+  sid: string;
+  body: JsonObject;
+  /** The server's id of this request when it is known already: the request then only attaches to the running one. */
+  upstreamTaskId: string | null;
+  /** Told as soon as the server named its id. */
+  onTaskId(upstreamTaskId: string): void;
+  /** Maps a refusal before the stream started; nothing ran then. */
+  onRefused(answer: UpstreamAnswer): Promise<PalestraError> | PalestraError;
+}
+
+const RESUME_LIMIT_MS = 60_000;
+
+/** The stream ended or broke before the result was complete, but the server's id for it is known. */
+class StreamCut extends Error {}
+
+function outcomeUnknown(why: string, cause?: unknown): PalestraError {
+  return new PalestraError('session_lost', {
+    detail: `Session lost: ${why} The call may or may not have run; it was not repeated.`,
+    cause,
+  });
+}
+
+/**
+ * Posts a request that answers as an event stream, and returns the text of its result. A stream that breaks is resumed under
+ * the server's own task id, so the tool runs once; without an id the outcome is unknown and said to be.
+ */
+export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
+  let taskId = request.upstreamTaskId;
+  const attempt = async (): Promise<string> => {
+    const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
+    const opened = await open(connection, request, body, taskId !== null, signal);
+    return readResult(opened, (id) => {
+      taskId = id;
+      request.onTaskId(id);
+    });
+  };
+  try {
+    return await pRetry(attempt, {
+      retries: 20,
+      minTimeout: 250,
+      maxTimeout: 5_000,
+      maxRetryTime: RESUME_LIMIT_MS,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => taskId !== null && (error instanceof StreamCut || error instanceof OrsConnectionError),
+    });
+  } catch (error) {
+    if (error instanceof StreamCut) throw outcomeUnknown('the environment server closed the stream of a running call.', error);
+    if (!(error instanceof OrsConnectionError)) throw error;
+    if (taskId === null && !error.sent) {
+      throw new PalestraError('backend_unreachable', { retryAfterSeconds: 2, cause: error });
+    }
+    throw outcomeUnknown(`the connection to the environment server broke (${error.message}).`, error);
+  }
+}
+
+async function open(
+  connection: OrsConnection,
+  request: StreamedRequest,
+  body: string,
+  resuming: boolean,
+  signal: AbortSignal,
+): Promise<AsyncIterable<Uint8Array>> {
+  const headers = { accept: 'text/event-stream' };
+  const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, signal);
+  if (!('status' in opened)) return opened;
+  if (resuming) throw outcomeUnknown(`the environment server refused to resume it (HTTP ${opened.status}).`);
+  if (opened.status === 502 || opened.status === 504) {
+    throw outcomeUnknown(`a proxy in front of the environment server answered ${opened.status}.`);
+  }
+  throw await request.onRefused(opened);
+}
+
+async function readResult(pieces: AsyncIterable<Uint8Array>, onTaskId: (id: string) => void): Promise<string> {
+  const parser = new SseParser();
+  let text = '';
+  for await (const piece of pieces) {
+    for (const event of parser.push(piece)) {
+      if (event.event === 'task_id') onTaskId(event.data);
+      else if (event.event === 'chunk') text += event.data;
+      else if (event.event === 'end') return text + event.data;
+      else if (event.event === 'error') {
+        if (event.data === 'unknown task_id') throw outcomeUnknown('the environment server no longer knows the result of a call.');
+        throw new ToolFailedError(event.data || 'Unknown SSE error');
+      }
+    }
+  }
+  throw new StreamCut('the stream ended without a result');
+}
