@@ -1,0 +1,59 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export type SignedMethod = 'GET' | 'PUT';
+
+export interface SignedRequest {
+  method: SignedMethod;
+  key: string;
+  /** PUT: the content type that the body must have. */
+  contentType?: string;
+  /** GET: name under which browsers save it. */
+  fileName?: string;
+}
+
+/** URLs of the file store: `<origin>/blobs/<key>?method&expires&...&signature`, an HMAC-SHA256 over all of it. */
+export class UrlSigner {
+  constructor(
+    private readonly secret: Buffer,
+    private readonly origin: () => string,
+    private readonly now: () => number,
+  ) {}
+
+  sign(request: SignedRequest, expiresInSeconds: number): string {
+    const expires = Math.floor(this.now() / 1000) + expiresInSeconds;
+    const query = new URLSearchParams({ method: request.method, expires: String(expires) });
+    if (request.contentType !== undefined) query.set('contentType', request.contentType);
+    if (request.fileName !== undefined) query.set('fileName', request.fileName);
+    query.set('signature', this.#signature(request, expires));
+    // URLSearchParams writes a space as '+', which some clients keep; %20 is read the same by all.
+    return `${this.origin()}/blobs/${encodeKey(request.key)}?${query.toString().replaceAll('+', '%20')}`;
+  }
+
+  /** The request that a signed URL allows, or null when it expired, was altered or is for another method. */
+  verify(method: string, key: string, query: URLSearchParams): SignedRequest | null {
+    const expires = Number(query.get('expires'));
+    if (method !== query.get('method') || !Number.isSafeInteger(expires) || expires * 1000 < this.now()) return null;
+    if (method !== 'GET' && method !== 'PUT') return null;
+    const request: SignedRequest = { method, key };
+    const contentType = query.get('contentType');
+    if (contentType !== null) request.contentType = contentType;
+    const fileName = query.get('fileName');
+    if (fileName !== null) request.fileName = fileName;
+    const expected = Buffer.from(this.#signature(request, expires));
+    const given = Buffer.from(query.get('signature') ?? '');
+    return given.length === expected.length && timingSafeEqual(given, expected) ? request : null;
+  }
+
+  #signature(request: SignedRequest, expires: number): string {
+    const text = JSON.stringify([request.method, request.key, expires, request.contentType ?? null, request.fileName ?? null]);
+    return createHmac('sha256', this.secret).update(text).digest('base64url');
+  }
+}
+
+/** Percent-encodes each segment, so that the URL is ASCII and `/` keeps its meaning. */
+export function encodeKey(key: string): string {
+  return key
+    .split('/')
+    .map((segment) => encodeURIComponent(segment).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`))
+    .join('/');
+}
