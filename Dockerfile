@@ -1,0 +1,16 @@
+# Two stages: build with everything, run with what the service needs.
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY . .
+RUN npm ci && npm run build
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 PALESTRA_DATA_DIR=/data
+WORKDIR /app
+COPY --from=build /app /app
+RUN mkdir /data && chown node /data
+USER node
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK CMD node -e "fetch('http://127.0.0.1:8080/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"
+CMD ["node", "apps/api/dist/main.js"]
