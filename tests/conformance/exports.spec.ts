@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from './support/palestra.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { run, runScript, startUpstream, type Upstream } from './support/python.ts';
 
 /** The Parquet that trainers read: by pyarrow, by `datasets`, and equal to what the trainers' own script writes. */

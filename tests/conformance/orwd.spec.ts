@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { type Palestra, startPalestra } from './support/palestra.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type PythonName, python, run, runScript } from './support/python.ts';
 
 /** Every command of the `orwd` CLI with `-o json`, old and new. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { addRemote, type Palestra, startPalestra } from './support/palestra.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { sdist, startUpstream, type Upstream, type UpstreamOptions } from './support/python.ts';
 import { type Allowance, type Exchange, fold, readRecording, replay } from './support/replay.ts';
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { type Palestra, startPalestra } from './support/palestra.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { runScript } from './support/python.ts';
 import { readRecording } from './support/replay.ts';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { forwardIpv6 } from './support/forwarder.ts';
-import { addRemote, freePort, type Palestra, startPalestra } from './support/palestra.ts';
+import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
 import { type PythonName, python, run, sdist, startUpstream, type UpstreamOptions } from './support/python.ts';
 
 /**

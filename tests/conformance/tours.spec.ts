@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from './support/palestra.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { runScript, sdist, startUpstream, type Upstream } from './support/python.ts';
 
 /** The unmodified official clients, synchronous and asynchronous, old and new, against every kind of environment. */

@@ -1,4 +1,4 @@
-import type { Palestra } from './palestra.ts';
+import type { Palestra } from '../../support/palestra.ts';
 
 /** The three URL variables and the key, as `npm start` prints them. */
 export function clientEnv(palestra: Pick<Palestra, 'url' | 'apiKey'>, apiKey = palestra.apiKey): Record<string, string> {

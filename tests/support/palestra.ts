@@ -16,6 +16,8 @@ export interface Palestra {
   dataDir: string;
   /** The namespace of the first key. */
   namespace: string;
+  /** null when the service started a PostgreSQL of its own. */
+  databaseUrl: string | null;
   /** Everything it has printed so far. */
   output(): string;
   /** As `kill -9`: nothing gets a chance to be tidied up. */
@@ -32,7 +34,7 @@ export interface PalestraOptions {
   dataDir?: string;
 }
 
-const root = path.resolve(import.meta.dirname, '../../..');
+const root = path.resolve(import.meta.dirname, '../..');
 export const testApiKey = 'or_testkey_of_the_suite';
 
 export async function freePort(): Promise<number> {
@@ -45,11 +47,11 @@ export async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** One PostgreSQL serves every spec file (conformance.global.ts); each Palestra gets an empty database in it. */
-async function createDatabase(): Promise<string> {
+/** An empty database in the PostgreSQL that a global setup started, or null: then the service starts its own. */
+async function createDatabase(): Promise<string | null> {
   const admin = process.env['PALESTRA_TEST_DATABASE_URL'];
-  if (!admin) throw new Error('PALESTRA_TEST_DATABASE_URL is not set: conformance.global.ts did not run');
-  const name = `conformance_${randomUUID().replaceAll('-', '')}`;
+  if (!admin) return null;
+  const name = `palestra_${randomUUID().replaceAll('-', '')}`;
   const client = new pg.Client({ connectionString: admin });
   await client.connect();
   await client.query(`CREATE DATABASE ${name}`);
@@ -73,7 +75,7 @@ async function waitForHealth(url: string, child: ChildProcess, output: () => str
 export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {
   const port = options.port ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
-  const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'palestra-conformance-'));
+  const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'palestra-test-'));
   if (!options.dataDir) chmodSync(dataDir, 0o755);
   const databaseUrl = options.env?.['DATABASE_URL'] ?? (await createDatabase());
   let output = '';
@@ -93,7 +95,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         PALESTRA_API_KEY: testApiKey,
         PALESTRA_BUNDLED_ENVIRONMENTS: '0',
         DATABASE_POOL_SIZE: '6',
-        DATABASE_URL: databaseUrl,
+        ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl }),
         ...options.env,
       },
     });
@@ -121,6 +123,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     apiKey,
     dataDir,
     namespace: name,
+    databaseUrl,
     output: () => output,
     kill: () => end('SIGKILL'),
     restart: start,

@@ -1,0 +1,92 @@
+// The load generator of the session bench, a process of its own: raw sockets, so that it costs the servers little of the
+// machine. Plays episodes (create, five calls, delete) on SESSIONS sockets for SECONDS and prints one JSON line.
+// usage: load.mjs '{"port", "sessions", "seconds", "headers": {...}}'
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+
+const { port, sessions, seconds, headers } = JSON.parse(process.argv[2]);
+const shared = Object.entries({ Host: `127.0.0.1:${port}`, ...headers })
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('');
+const latenciesMs = [];
+let episodes = 0;
+let failures = 0;
+let firstFailure = null;
+const deadline = performance.now() + seconds * 1000;
+
+/** One keep-alive connection that takes one request at a time. */
+function openConnection() {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  let received = '';
+  let settle = null;
+  const complete = () => {
+    const head = received.indexOf('\r\n\r\n');
+    if (head < 0) return false;
+    const length = /\r\ncontent-length: *(\d+)/i.exec(received.slice(0, head + 2));
+    return length ? received.length >= head + 4 + Number(length[1]) : received.endsWith('\r\n0\r\n\r\n');
+  };
+  socket.setEncoding('latin1');
+  socket.on('data', (chunk) => {
+    received += chunk;
+    if (settle && complete()) {
+      const answer = received;
+      received = '';
+      settle.resolve(answer);
+    }
+  });
+  const fail = (error) => settle?.reject(error ?? new Error('the server closed the connection'));
+  socket.on('error', fail);
+  socket.on('close', () => fail());
+  return {
+    send: (path, sid, body, accept) =>
+      new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+        socket.write(
+          `POST ${path} HTTP/1.1\r\n${shared}X-Session-ID: ${sid}\r\nAccept: ${accept}\r\n` +
+            `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+        );
+      }),
+    close: () => socket.destroy(),
+  };
+}
+
+function check(answer, expected) {
+  if (answer.startsWith('HTTP/1.1 200') && answer.includes(expected)) return;
+  failures += 1;
+  firstFailure ??= answer.slice(0, 600);
+}
+
+async function playEpisodes(worker) {
+  const connection = openConnection();
+  for (let number = 0; performance.now() < deadline; number += 1) {
+    const sid = randomUUID();
+    const index = (worker * 7 + number) % 1000;
+    check(await connection.send('/create', sid, JSON.stringify({ split: 'train', index }), 'application/json'), sid);
+    for (let call = 0; call < 5; call += 1) {
+      const text = `episode ${number} call ${call}`;
+      const started = performance.now();
+      const answer = await connection.send('/call', sid, JSON.stringify({ name: 'echo', input: { text } }), 'text/event-stream');
+      latenciesMs.push(performance.now() - started);
+      check(answer, text);
+    }
+    check(await connection.send('/delete', sid, '', 'application/json'), sid);
+    episodes += 1;
+  }
+  connection.close();
+}
+
+const started = performance.now();
+await Promise.all(Array.from({ length: sessions }, (_, worker) => playEpisodes(worker)));
+const elapsed = (performance.now() - started) / 1000;
+latenciesMs.sort((a, b) => a - b);
+const quantile = (q) => latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * q))];
+console.log(
+  JSON.stringify({
+    callsPerSecond: latenciesMs.length / elapsed,
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
+    episodes,
+    failures,
+    firstFailure,
+  }),
+);

@@ -1,0 +1,100 @@
+// Starts what a bench measures, and ends it: only processes of our own, by their handle.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+export const root = path.resolve(import.meta.dirname, '../..');
+export const apiKey = 'or_key_of_the_bench';
+
+/** The interpreter with the official package; the other side of every comparison. */
+export function findPython() {
+  const file = process.env.PALESTRA_PYTHON_V167 ?? path.join(root, '.cache/venv-v167/bin/python');
+  if (existsSync(file)) return file;
+  console.error(
+    `The bench compares with the official Python package. Install it and say where:\n` +
+      `  python3 -m venv .cache/venv-v167 && .cache/venv-v167/bin/pip install openreward==0.1.167 pyarrow\n` +
+      `(looked at ${file}; PALESTRA_PYTHON_V167 names another place)`,
+  );
+  process.exit(1);
+}
+
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function waitForHealth(url, child, output) {
+  for (const deadline = Date.now() + 90_000; Date.now() < deadline;) {
+    if (child.exitCode !== null) break;
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${url} did not start:\n${output()}`);
+}
+
+export async function startServer(command, args, env, port) {
+  const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  child.stdout.on('data', (data) => (output += data));
+  child.stderr.on('data', (data) => (output += data));
+  const url = `http://127.0.0.1:${port}`;
+  await waitForHealth(url, child, () => output);
+  return {
+    url,
+    port,
+    stop: async () => {
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** The service with everything on: embedded PostgreSQL, authentication, ledger, the bundled environments. */
+export async function startPalestra() {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-'));
+  chmodSync(dataDir, 0o755);
+  const port = await freePort();
+  const env = { HOST: '127.0.0.1', PORT: String(port), PALESTRA_DATA_DIR: dataDir, PALESTRA_DEMO: '0', PALESTRA_API_KEY: apiKey };
+  const profile = process.env.PALESTRA_BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.PALESTRA_BENCH_PROFILE}`] : [];
+  const server = await startServer(process.execPath, [...profile, path.join(root, 'apps/api/dist/main.js')], env, port);
+  return {
+    ...server,
+    dataDir,
+    clientEnv: {
+      OPENREWARD_URL: server.url,
+      OPENREWARD_API_URL: server.url,
+      OPENREWARD_SESSION_URL: server.url,
+      OPENREWARD_API_KEY: apiKey,
+      OPENREWARD_DISABLE_UPDATE_CHECK: '1',
+      NO_PROXY: '*',
+    },
+    stop: async () => {
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs a command to its end; returns its seconds and what it printed. */
+export async function time(command, args, env = {}) {
+  const started = performance.now();
+  const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (data) => (stdout += data));
+  child.stderr.on('data', (data) => (stderr += data));
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);
+  return { seconds: (performance.now() - started) / 1000, stdout };
+}
