@@ -1,1 +1,2 @@
-export {};
+export * from './process/supervised-process.ts';
+export * from './remote/health.ts';

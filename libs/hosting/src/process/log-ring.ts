@@ -1,0 +1,21 @@
+/** The last lines that a process wrote, bounded in lines and in their length. */
+export class LogRing {
+  readonly #lines: string[] = [];
+  readonly #maxLines: number;
+  readonly #maxLineLength: number;
+
+  constructor(maxLines = 500, maxLineLength = 4_096) {
+    this.#maxLines = maxLines;
+    this.#maxLineLength = maxLineLength;
+  }
+
+  add(line: string): void {
+    this.#lines.push(line.length > this.#maxLineLength ? `${line.slice(0, this.#maxLineLength)}…` : line);
+    if (this.#lines.length > this.#maxLines) this.#lines.shift();
+  }
+
+  /** Oldest first. */
+  lines(): string[] {
+    return [...this.#lines];
+  }
+}
