@@ -17,8 +17,15 @@ export async function benchExport(palestra, python) {
         process.execPath,
         [
           path.join(root, 'apps/cli/dist/main.js'),
-          ...['prepare-tasks', '--env', 'palestra/echo', '--split', 'train', '--max-tasks', tasks],
-          ...['--output', path.join(folder, 'ours.parquet')],
+          'prepare-tasks',
+          '--env',
+          'palestra/echo',
+          '--split',
+          'train',
+          '--max-tasks',
+          tasks,
+          '--output',
+          path.join(folder, 'ours.parquet'),
         ],
         palestra.clientEnv,
       );
