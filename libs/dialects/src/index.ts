@@ -1,1 +1,1 @@
-export {};
+export * from './ors/index.ts';

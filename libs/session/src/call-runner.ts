@@ -29,7 +29,8 @@ export interface CallRequest {
 
 /** A call whose task id may be told to the client now. */
 export interface OpenCall {
-  taskId: string;
+  /** null when the client resumes a call that nobody knows. */
+  taskId: string | null;
   /** Runs the tool, or joins or replays the call that did; never rejects. The same promise however often it is asked. */
   outcome(): Promise<CallOutcome>;
   /** The client vanished before it could learn the task id: a call of its own that has not begun does not run. */
@@ -47,6 +48,7 @@ export interface CallRunnerOptions {
 /** So long a call waits for setup before its stream opens; a setup that fails until then is an HTTP error, later an SSE one. */
 const SETUP_HOLD_MS = 20_000;
 const POLL_MS = 250;
+const UNSTORED_KEEP_MS = 600_000;
 
 /**
  * Runs each call once. Its intent is in the ledger before the tool runs; whoever comes with its task id, here or on another
@@ -101,11 +103,10 @@ export class CallRunner {
     let running: Promise<CallOutcome> | null = null;
     const call: OpenCall = {
       taskId,
-      outcome: () => (running ??= run().finally(() => this.#running.delete(taskId))),
+      outcome: () => (running ??= run()),
       abandon: () => {
         if (running !== null) return;
         running = Promise.resolve(this.#finish(live, taskId, outcomeOfError(new PalestraError('call_abandoned'))));
-        this.#running.delete(taskId);
       },
     };
     this.#running.set(taskId, { sid, call });
@@ -134,9 +135,14 @@ export class CallRunner {
   /** The client gets its outcome at once; that it reached the ledger is waited for by `drain`. */
   #finish(live: LiveSession, taskId: string, outcome: CallOutcome): CallOutcome {
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
-    this.options.ledger
-      .result({ taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() })
-      .catch(background);
+    this.options.ledger.result({ taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() }).then(
+      () => this.#running.delete(taskId),
+      (error: unknown) => {
+        background(error);
+        // Not in the ledger: whoever resumes soon must still find it here.
+        this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
+      },
+    );
     if (outcome.type === 'result' && outcome.finished && live.record.state !== 'finished') {
       this.registry.advance(live, 'finished').catch(background);
     }
@@ -154,11 +160,12 @@ export class CallRunner {
 
   async #resume(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
     const here = this.#running.get(taskId);
-    if (here !== undefined) return here.sid === live.record.sid ? here.call : unknownCall(taskId);
+    if (here !== undefined) return here.sid === live.record.sid ? here.call : unknownCall();
     const record = await this.options.ledger.find(taskId);
-    if (record === null || record.sid !== live.record.sid || record.kind !== request.kind) return unknownCall(taskId);
+    if (record === null || record.sid !== live.record.sid || record.kind !== request.kind) return unknownCall();
     if (record.outcome !== null) return settledCall(taskId, record.outcome);
-    return this.#running.get(taskId)?.call ?? this.#track(live, taskId, () => this.#follow(live, request, record));
+    const follow = () => this.#follow(live, request, record).finally(() => this.#running.delete(taskId));
+    return this.#running.get(taskId)?.call ?? this.#track(live, taskId, follow);
   }
 
   /** The outcome of a call that another process began: waits for it, or goes on with it when that process is dead. */
@@ -195,9 +202,9 @@ const pick = ({ text, ok, reason, reward, finished }: Result): Result => ({ text
 
 /** What the official client and its sandbox sibling match on. */
 const unknownOutcome: CallOutcome = { type: 'tool_failed', message: 'unknown task_id' };
-const unknownCall = (taskId: string): OpenCall => settledCall(taskId, unknownOutcome);
+const unknownCall = (): OpenCall => settledCall(null, unknownOutcome);
 
-function settledCall(taskId: string, outcome: CallOutcome): OpenCall {
+function settledCall(taskId: string | null, outcome: CallOutcome): OpenCall {
   const settled = Promise.resolve(outcome);
   return { taskId, outcome: () => settled, abandon: () => {} };
 }

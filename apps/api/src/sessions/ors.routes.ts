@@ -1,0 +1,87 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/dialects';
+import { PalestraError, stringifyJson } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import type { Authenticate } from './authenticate.ts';
+import { sendReservation, streamCall } from './sse-reply.ts';
+
+export interface OrsPluginOptions {
+  dialect: OrsDialect;
+  authenticate: Authenticate;
+  sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+}
+
+const BODY_LIMIT = 64 * 1024 * 1024;
+/** A refused `/score_group` must be a status (404 means "unsupported"); a judge takes longer than that. */
+const SCORE_GROUP_HOLD_MS = 5_000;
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/**
+ * The Open Reward Standard's routes at the root of the origin. A Fastify scope of its own, because bodies must stay bytes here:
+ * task specs and tool inputs keep their numbers, and body-less POSTs come with any content type.
+ */
+export async function orsPlugin(scope: FastifyInstance, options: OrsPluginOptions): Promise<void> {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
+  const allowed = new Map<string, string[]>();
+  for (const route of orsRoutes) {
+    for (const url of urlsOf(route)) {
+      allowed.set(url, [...(allowed.get(url) ?? []), route.method]);
+      scope.route({
+        method: route.method,
+        url,
+        bodyLimit: BODY_LIMIT,
+        exposeHeadRoute: false,
+        handler: (request, reply) => handle(route, request, reply, options),
+      });
+    }
+  }
+  for (const [url, methods] of allowed) {
+    const others = METHODS.filter((method) => !methods.includes(method));
+    scope.route({ method: others, url, exposeHeadRoute: false, handler: refuseMethod });
+  }
+}
+
+function urlsOf({ path, scoped }: OrsRoute): string[] {
+  return scoped ? [path, `/:env${path}`, `/:owner/:env${path}`] : [path];
+}
+
+async function refuseMethod(): Promise<never> {
+  throw new PalestraError('method_not_allowed');
+}
+
+async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyReply, options: OrsPluginOptions): Promise<void> {
+  const { dialect } = options;
+  const caller = await options.authenticate(request);
+  if (caller === null && !route.public) throw new PalestraError('unauthorized');
+  const ors = readRequest(request, caller as Caller);
+  switch (route.operation) {
+    case 'createSession':
+      return sendReservation(reply, await dialect.createSession(ors));
+    case 'call':
+      return streamCall(request, reply, await dialect.call(ors), { holdForRefusalMs: 0 });
+    case 'scoreGroup':
+      return streamCall(request, reply, await dialect.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
+    default:
+      await reply.type('application/json').send(stringifyJson(await dialect[route.operation](ors)));
+  }
+}
+
+const header = (request: FastifyRequest, name: string): string | null => {
+  const value = request.headers[name];
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
+};
+
+function readRequest(request: FastifyRequest, caller: Caller): OrsRequest {
+  const params = request.params as { owner?: string; env?: string };
+  return {
+    caller,
+    sid: header(request, 'x-session-id'),
+    deployment: header(request, 'x-deployment'),
+    secrets: header(request, 'x-secrets'),
+    owner: params.owner ?? null,
+    segment: params.env ?? null,
+    body: Buffer.isBuffer(request.body) ? request.body : null,
+  };
+}

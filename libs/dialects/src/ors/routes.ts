@@ -1,0 +1,54 @@
+import type { OrsDialect } from './dialect.ts';
+
+/** Operations that answer a stream; all others answer one JSON document. */
+export type OrsStream = 'createSession' | 'call' | 'scoreGroup' | 'createSandbox' | 'run';
+type OrsJson = Exclude<
+  { [K in keyof OrsDialect]: OrsDialect[K] extends (...args: never[]) => unknown ? K : never }[keyof OrsDialect],
+  OrsStream
+>;
+export type OrsOperation = OrsStream | OrsJson;
+
+export interface OrsRoute {
+  method: 'GET' | 'POST';
+  path: string;
+  operation: OrsOperation;
+  /** Works without a key. */
+  public: boolean;
+  /** Also under `/{variant}/` and `/{owner}/{name}/`. */
+  scoped: boolean;
+}
+
+const route = (method: OrsRoute['method'], path: string, operation: OrsOperation, options: Partial<OrsRoute> = {}): OrsRoute => ({
+  method,
+  path,
+  operation,
+  public: false,
+  scoped: false,
+  ...options,
+});
+const scoped = { scoped: true };
+
+/** The table of openreward-wire.md 2.2. */
+export const orsRoutes: readonly OrsRoute[] = [
+  route('GET', '/health', 'health', { public: true }),
+  route('GET', '/version', 'serverVersion', { public: true }),
+  route('GET', '/list_environments', 'listEnvironments'),
+  route('GET', '/tools', 'tools', scoped),
+  route('GET', '/splits', 'splits', scoped),
+  route('POST', '/tasks', 'tasks', scoped),
+  route('POST', '/num_tasks', 'numTasks', scoped),
+  route('POST', '/task', 'task', scoped),
+  route('POST', '/task_range', 'taskRange', scoped),
+  route('POST', '/create_session', 'createSession'),
+  route('POST', '/create', 'create'),
+  route('GET', '/prompt', 'prompt', scoped),
+  route('GET', '/messages', 'messages', scoped),
+  route('GET', '/task_tools', 'taskTools', scoped),
+  route('POST', '/call', 'call', scoped),
+  route('POST', '/score_group', 'scoreGroup', scoped),
+  route('POST', '/ping', 'ping'),
+  route('POST', '/delete', 'delete'),
+  route('POST', '/delete_session', 'delete'),
+  route('POST', '/create_sandbox', 'createSandbox'),
+  route('POST', '/run', 'run'),
+];
