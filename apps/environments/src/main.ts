@@ -1,0 +1,41 @@
+import { serveAsChild } from '@palestra/environment-kit';
+import { parseArgs } from 'node:util';
+import { bundledEnvironments } from './catalogue.ts';
+
+const usage = `usage: node main.js <environment> [--port 0] [--host 127.0.0.1] [--link <path or host:port>] [--exit-with-parent]
+       node main.js --manifest
+environments: ${bundledEnvironments.map(({ name }) => name).join(', ')}`;
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n${usage}\n`);
+  process.exit(2);
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        port: { type: 'string', default: '0' },
+        host: { type: 'string', default: '127.0.0.1' },
+        link: { type: 'string' },
+        'exit-with-parent': { type: 'boolean', default: false },
+        manifest: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+}
+
+const { values, positionals } = readArguments();
+if (values.manifest) {
+  const manifest = bundledEnvironments.map(({ name, description = '', readme = '' }) => ({ name, description, readme }));
+  process.stdout.write(`${JSON.stringify({ environments: manifest })}\n`);
+} else {
+  const environment = bundledEnvironments.find(({ name }) => name === positionals[0]);
+  if (!environment) fail(`no environment ${JSON.stringify(positionals[0] ?? '')}`);
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) fail(`bad port ${values.port}`);
+  await serveAsChild([environment], { host: values.host, port, link: values.link ?? null, exitWithParent: values['exit-with-parent'] });
+}

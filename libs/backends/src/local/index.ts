@@ -1,0 +1,1 @@
+export { LocalBackend } from './local-backend.ts';

@@ -1,0 +1,117 @@
+import { LinkClient, type LinkMethod, type LinkParams, type LinkResult, ToolRaisedError } from '@palestra/environment-kit';
+import {
+  type GroupCandidate,
+  type Message,
+  type MessageBlock,
+  PalestraError,
+  type Split,
+  type TaskSpec,
+  type ToolsAnswer,
+} from '@palestra/protocol';
+import {
+  type Backend,
+  type BackendCall,
+  type BackendCreate,
+  type BackendSession,
+  type BackendSessionRef,
+  type ToolCallResult,
+  ToolFailedError,
+} from '@palestra/session';
+
+/** An environment of the kit in a child process of ours, reached over its link. Closing it does not end the process. */
+export class LocalBackend implements Backend {
+  readonly #link: LinkClient;
+
+  /** The link address that the child printed: `host:port`, or the path of a unix socket. */
+  constructor(address: string) {
+    this.#link = new LinkClient(address);
+  }
+
+  environments(signal: AbortSignal): Promise<string[]> {
+    return this.#link.request('environments', null, signal);
+  }
+  tools(env: string | null, signal: AbortSignal): Promise<ToolsAnswer> {
+    return this.#link.request('tools', { env }, signal);
+  }
+  splits(env: string | null, signal: AbortSignal): Promise<Split[]> {
+    return this.#link.request('splits', { env }, signal);
+  }
+  tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]> {
+    return this.taskRange(env, split, null, null, signal);
+  }
+  numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number> {
+    return this.#link.request('numTasks', { env, split }, signal);
+  }
+  task(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskSpec> {
+    return this.#link.request('task', { env, split, index }, signal);
+  }
+  taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal): Promise<TaskSpec[]> {
+    return this.#link.request('taskRange', { env, split, start, stop }, signal);
+  }
+
+  async create({ sid, env, task, toolsetName, secrets }: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
+    const values = Object.fromEntries(Object.entries(secrets).map(([key, { value }]) => [key, value]));
+    await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);
+    return { sid, env };
+  }
+
+  session(ref: BackendSessionRef): BackendSession {
+    return new LocalSession(this.#link, ref as { sid: string; env: string | null });
+  }
+
+  async close(): Promise<void> {
+    this.#link.close();
+  }
+}
+
+class LocalSession implements BackendSession {
+  readonly #link: LinkClient;
+  readonly #sid: string;
+  readonly #env: string | null;
+
+  constructor(link: LinkClient, { sid, env }: { sid: string; env: string | null }) {
+    this.#link = link;
+    this.#sid = sid;
+    this.#env = env;
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    await this.#request('ready', { sid: this.#sid }, signal);
+  }
+  prompt(signal: AbortSignal): Promise<MessageBlock[]> {
+    return this.#request('prompt', { sid: this.#sid }, signal);
+  }
+  messages(signal: AbortSignal): Promise<Message[]> {
+    return this.#request('messages', { sid: this.#sid }, signal);
+  }
+  taskTools(signal: AbortSignal): Promise<ToolsAnswer> {
+    return this.#request('taskTools', { sid: this.#sid }, signal);
+  }
+
+  call({ tool, input, upstreamTaskId }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+    // A child process ends with the API that started it: what a dead one ran, nobody can know.
+    if (upstreamTaskId != null) return Promise.reject(new PalestraError('session_lost'));
+    return this.#request('call', { sid: this.#sid, name: tool, input }, signal);
+  }
+
+  scoreGroup(candidates: GroupCandidate[], _taskId: string, signal: AbortSignal): Promise<string> {
+    return this.#request('scoreGroup', { sid: this.#sid, env: this.#env, candidates }, signal);
+  }
+  async ping(signal: AbortSignal): Promise<void> {
+    await this.#request('ping', { sid: this.#sid }, signal);
+  }
+  async delete(signal: AbortSignal): Promise<void> {
+    await this.#link.request('delete', { sid: this.#sid }, signal);
+  }
+
+  async #request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>> {
+    try {
+      return await this.#link.request(method, params, signal);
+    } catch (error) {
+      if (error instanceof ToolRaisedError) throw new ToolFailedError(error.message, { cause: error.cause });
+      // We hold a reference, so it lived: the process is another one now.
+      if (error instanceof PalestraError && error.code === 'session_not_found') throw new PalestraError('session_lost', { cause: error });
+      throw error;
+    }
+  }
+}

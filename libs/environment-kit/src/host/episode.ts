@@ -1,0 +1,217 @@
+import {
+  type GroupCandidate,
+  type GroupScore,
+  type Message,
+  PalestraError,
+  type OutputBlock,
+  type TaskSpec,
+  type ToolsAnswer,
+} from '@palestra/protocol';
+import type { Environment, Session as SessionContext } from '../definition.ts';
+import { flattenMessages } from './conversation.ts';
+import { describeError } from './describe-error.ts';
+import { ToolGate } from './tool-gate.ts';
+import { type CallResult, floatText, quoted, refuse, succeed, toBlocks } from './tool-output.ts';
+import { type AnyTool, ToolSet } from './tool-set.ts';
+
+/** The tool, or the judge, raised. `message` is the error's text without its type, as the reference sends it. */
+export class ToolRaisedError extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'ToolRaisedError';
+  }
+}
+
+export interface EpisodeOptions {
+  sid: string;
+  environment: Environment;
+  /** The environment's own tools, sorted by name. */
+  tools: ToolSet;
+  task: TaskSpec;
+  secrets: Record<string, string>;
+  /** For what no client hears of: an error of `teardown`. */
+  warn: (message: string, error: unknown) => void;
+}
+
+type AnyContext = SessionContext<never, never>;
+
+/** One live episode of one environment: setup in the background, prompt, tools, end. */
+export class Episode {
+  readonly #options: EpisodeOptions;
+  readonly #context: AnyContext;
+  readonly #abort = new AbortController();
+  readonly #gate = new ToolGate();
+  #ready: Promise<void> | null = null;
+  /** null while setup runs. */
+  #setup: { error: PalestraError | null } | null = null;
+  #taskTools: Promise<ToolSet> | null = null;
+  #finished = false;
+
+  private constructor(options: EpisodeOptions) {
+    this.#options = options;
+    const { sid, task, secrets } = options;
+    this.#context = { sid, task, secrets, state: undefined, signal: this.#abort.signal } as unknown as AnyContext;
+  }
+
+  /** Runs the environment's `create`, then starts its `setup` without waiting for it. */
+  static async open(options: EpisodeOptions): Promise<Episode> {
+    const episode = new Episode(options);
+    const { create } = options.environment;
+    try {
+      if (create) episode.#context.state = (await create(episode.#context as never)) as never;
+    } catch (error) {
+      throw asEnvironmentError('environment_failed', error);
+    }
+    episode.#ready = episode.#runSetup();
+    return episode;
+  }
+
+  async #runSetup(): Promise<void> {
+    let error: PalestraError | null = null;
+    try {
+      await this.#options.environment.setup?.(this.#context);
+    } catch (raised) {
+      error = asEnvironmentError('setup_failed', raised);
+    }
+    this.#setup = { error };
+  }
+
+  get isSettingUp(): boolean {
+    return this.#setup === null && !this.#abort.signal.aborted;
+  }
+
+  /** Waits for setup; rejects with its error, with the signal's reason, or with `session_deleted` when that comes first. */
+  async ready(signal?: AbortSignal): Promise<void> {
+    if (this.isSettingUp) await this.#settled(signal);
+    this.assertAlive();
+  }
+
+  /** Throws what a request that does not wait for setup must answer. */
+  assertAlive(): void {
+    if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
+    if (this.#setup?.error) throw this.#setup.error;
+  }
+
+  #settled(signal?: AbortSignal): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const ended = this.#abort.signal;
+      const onEnded = () => settle(resolve);
+      const onAbort = () => settle(() => reject(signal!.reason as Error));
+      const settle = (how: () => void) => {
+        ended.removeEventListener('abort', onEnded);
+        signal?.removeEventListener('abort', onAbort);
+        how();
+      };
+      if (signal?.aborted) return onAbort();
+      ended.addEventListener('abort', onEnded, { once: true });
+      signal?.addEventListener('abort', onAbort, { once: true });
+      void this.#ready!.then(onEnded);
+    });
+  }
+
+  async prompt(): Promise<OutputBlock[]> {
+    const { prompt, messages } = this.#options.environment;
+    return this.#ask(async () => (prompt ? toBlocks(await prompt(this.#context)) : flattenMessages(await messages!(this.#context))));
+  }
+
+  async messages(): Promise<Message[]> {
+    const { prompt, messages } = this.#options.environment;
+    return this.#ask(async () =>
+      prompt ? [{ role: 'user', blocks: toBlocks(await prompt(this.#context)), detail: null }] : messages!(this.#context),
+    );
+  }
+
+  /** The environment's tools, then this task's. Does not wait for setup. */
+  async tools(answer: ToolsAnswer): Promise<ToolsAnswer> {
+    this.assertAlive();
+    const taskTools = await this.#ask(() => this.#toolsOfTask());
+    const terminal = answer.terminal_tool ?? taskTools.terminal;
+    const tools = [...answer.tools, ...taskTools.specs].filter(({ name }) => name !== terminal?.name);
+    return { ...answer, tools, terminal_tool: terminal };
+  }
+
+  /** Runs a tool once; setup must have ended. A mistake of the model is an answer, `ToolRaisedError` a crash of the tool. */
+  async call(name: string, input: unknown): Promise<CallResult> {
+    this.assertAlive();
+    const tool = this.#options.tools.get(name) ?? (await this.#ask(() => this.#toolsOfTask())).get(name);
+    if (!tool) return refuse('not_found', `${quoted(name)} is not a valid tool`);
+    if (this.#finished) return finishedAlready(name);
+    const release = await this.#gate.enter(name, tool.terminal ? 'exclusive' : (tool.mode ?? 'serial'));
+    try {
+      if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
+      if (this.#finished) return finishedAlready(name);
+      return await this.#run(name, tool, input);
+    } finally {
+      release();
+    }
+  }
+
+  async #run(name: string, tool: AnyTool, input: unknown): Promise<CallResult> {
+    const parsed = tool.input ? await tool.input.safeParseAsync(input) : { success: true as const, data: {} };
+    if (!parsed.success) {
+      const issues = parsed.error.issues.map(({ code, path, message }) => ({ type: code, loc: path, msg: message }));
+      return refuse('input_validation', `Tool input validation error: ${JSON.stringify(issues)}`);
+    }
+    let result: CallResult;
+    try {
+      result = succeed(await tool.run(parsed.data as never, this.#context));
+    } catch (error) {
+      throw new ToolRaisedError(error);
+    }
+    // The first result that says finished wins, so that there is one grade per episode.
+    if (this.#finished) return finishedAlready(name);
+    this.#finished = result.finished;
+    return result;
+  }
+
+  /** JSON text of the scores; the episode itself is neither needed nor changed. */
+  async scoreGroup(candidates: GroupCandidate[]): Promise<string> {
+    let scores: (number | GroupScore)[];
+    try {
+      scores = await this.#options.environment.scoreGroup!(candidates, this.#context);
+      if (scores.length !== candidates.length) {
+        throw new Error(`score_group returned ${scores.length} scores for ${candidates.length} candidates`);
+      }
+    } catch (error) {
+      throw new ToolRaisedError(error);
+    }
+    const items = scores.map((score) => {
+      const { reward, metadata = null } = typeof score === 'number' ? { reward: score } : score;
+      return `{"reward":${floatText(reward)},"metadata":${JSON.stringify(metadata)}}`;
+    });
+    return `{"scores":[${items.join(',')}]}`;
+  }
+
+  /** Stops waiting requests and a running setup, then runs `teardown`. */
+  async close(): Promise<void> {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort(new PalestraError('session_deleted'));
+    try {
+      await this.#options.environment.teardown?.(this.#context);
+    } catch (error) {
+      this.#options.warn(`teardown of session ${this.#options.sid} failed`, error);
+    }
+  }
+
+  #toolsOfTask(): Promise<ToolSet> {
+    this.#taskTools ??= (async () => new ToolSet((await this.#options.environment.taskTools?.(this.#context)) ?? {}))();
+    return this.#taskTools;
+  }
+
+  async #ask<T>(question: () => Promise<T>): Promise<T> {
+    try {
+      return await question();
+    } catch (error) {
+      throw asEnvironmentError('environment_failed', error);
+    }
+  }
+}
+
+function finishedAlready(name: string): CallResult {
+  const why = 'the episode has finished (a tool returned finished=True), so no further tool calls are accepted.';
+  return refuse('episode_finished', `${quoted(name)} was not run: ${why}`);
+}
+
+function asEnvironmentError(code: 'environment_failed' | 'setup_failed', error: unknown): PalestraError {
+  return error instanceof PalestraError ? error : new PalestraError(code, { detail: describeError(error), cause: error });
+}

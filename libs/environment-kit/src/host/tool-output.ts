@@ -1,0 +1,43 @@
+import type { OutputBlock, ToolErrorReason, ToolOutput } from '@palestra/protocol';
+import { textBlock, type ToolReturn } from '../definition.ts';
+
+/** A finished call; `text` is the JSON text of its `RunToolOutput`. */
+export interface CallResult {
+  text: string;
+  ok: boolean;
+  reason: ToolErrorReason | null;
+  reward: number | null;
+  finished: boolean;
+}
+
+export function toBlocks(content: string | OutputBlock | OutputBlock[]): OutputBlock[] {
+  if (typeof content === 'string') return [textBlock(content)];
+  return Array.isArray(content) ? content : [content];
+}
+
+function toToolOutput(returned: ToolReturn): ToolOutput {
+  if (typeof returned === 'string' || Array.isArray(returned) || 'type' in returned) {
+    return { blocks: toBlocks(returned), metadata: null, reward: null, finished: false };
+  }
+  const { content = [], reward = null, finished = false, metadata = null } = returned;
+  if (reward !== null && !Number.isFinite(reward)) throw new TypeError(`a reward must be a finite number, not ${reward}`);
+  return { blocks: toBlocks(content), metadata, reward, finished };
+}
+
+/** A reward is a float to the reference's clients: `1.0`, not `1`. */
+export const floatText = (value: number): string => (Number.isInteger(value) && Math.abs(value) < 1e21 ? `${value}.0` : String(value));
+
+export function succeed(returned: ToolReturn): CallResult {
+  const { blocks, metadata, reward, finished } = toToolOutput(returned);
+  const rewardText = reward === null ? 'null' : floatText(reward);
+  const output = `{"blocks":${JSON.stringify(blocks)},"metadata":${JSON.stringify(metadata)},"reward":${rewardText},"finished":${finished}}`;
+  return { text: `{"ok":true,"output":${output}}`, ok: true, reason: null, reward, finished };
+}
+
+export function refuse(reason: ToolErrorReason, error: string): CallResult {
+  return { text: JSON.stringify({ ok: false, error, reason }), ok: false, reason, reward: null, finished: false };
+}
+
+/** A name as the reference quotes it in its messages. */
+export const quoted = (name: string): string =>
+  name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`;
