@@ -1,8 +1,10 @@
+import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { forwardIpv6 } from './support/forwarder.ts';
 import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
 import { type PythonName, python, run, sdist, startUpstream, type UpstreamOptions } from './support/python.ts';
+import { suiteEnvironments } from './suite-environments.ts';
 
 /**
  * The SDK's own test suites, unmodified, against us. Every fixture starts a server on a fixed port of `localhost`; when that
@@ -82,6 +84,14 @@ describe('tests/test_environment.py', () => {
       folders: [tests(version)],
     });
     await serveSuite(8080, url);
+    assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
+  });
+
+  test.each(versions)('$tests tests of $version against the kit’s own server', async ({ interpreter, version, tests: count }) => {
+    const server = await serve(suiteEnvironments, { port: 8080 });
+    stops.push(() => server.close());
+    const ipv6 = await forwardIpv6(8080);
+    stops.push(() => ipv6?.stop());
     assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
   });
 });

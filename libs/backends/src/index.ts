@@ -1,1 +1,2 @@
+export * from './local/index.ts';
 export * from './ors/index.ts';
