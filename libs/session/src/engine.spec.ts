@@ -1,0 +1,258 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import type { CallOutcome } from './call-ledger.port.ts';
+import { SessionEngine } from './engine.ts';
+import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
+import { MemoryCallLedger, MemorySessionStore } from './memory-ports.fixture.ts';
+
+const alice = testCaller('alice');
+const bob = testCaller('bob');
+
+/** A world of one store, one ledger and one environment, with as many engines (API processes) as a test wants. */
+function world(options: { idleTimeoutMs?: number } = {}) {
+  const backend = new InProcessBackend();
+  const directory = new OneEnvironmentDirectory(backend, options);
+  const store = new MemorySessionStore();
+  const ledger = new MemoryCallLedger();
+  const dead = new Set<string>();
+  const problems: unknown[] = [];
+  const engine = (replicaId: string) =>
+    new SessionEngine({
+      store,
+      ledger,
+      directory,
+      replicaId,
+      clock: systemClock,
+      leases: { isAlive: async (id) => !dead.has(id) },
+      idleTimeoutMs: options.idleTimeoutMs ?? 900_000,
+      onBackgroundError: (error) => problems.push(error),
+    });
+  return { backend, directory, store, ledger, dead, problems, engine, first: engine('first') };
+}
+
+type World = ReturnType<typeof world>;
+
+async function reserve({ first, directory }: World, sid: string | null = null): Promise<string> {
+  return first.reserve(alice, { sid, hosted: directory.hosted, secrets: null });
+}
+
+function create(engine: SessionEngine, { directory }: World, sid: string, variant: string | null = null, spec: object = { q: '1+1' }) {
+  return engine.create(alice, {
+    sid,
+    resolve: async () => directory.hosted,
+    variant: async () => variant,
+    task: { kind: 'spec', spec },
+    toolsetName: null,
+    secrets: null,
+  });
+}
+
+async function opened(here: World, variant: string | null = null): Promise<string> {
+  const sid = await reserve(here);
+  await create(here.first, here, sid, variant);
+  return sid;
+}
+
+const callOf = (tool: string, input = {}, taskId: string | null = null) => ({ tool, input, taskId });
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'ok',
+    (error: unknown) => (error instanceof PalestraError ? error.code : String(error)),
+  );
+
+describe('reserve and create', () => {
+  test('a repeated reservation gives the same SID', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    expect(await reserve(here, sid)).toBe(sid);
+    expect(here.store.records.size).toBe(1);
+    expect(await codeOf(here.first.reserve(bob, { sid, hosted: here.directory.hosted, secrets: null }))).toBe('session_not_found');
+  });
+
+  test('of two concurrent creates exactly one wins, on one process and on two', async () => {
+    const here = world();
+    for (const other of [here.first, here.engine('second')]) {
+      const sid = await reserve(here);
+      const codes = await Promise.all([codeOf(create(here.first, here, sid)), codeOf(create(other, here, sid))]);
+      expect(codes.toSorted()).toEqual(['ok', 'session_exists']);
+      const minted = crypto.randomUUID();
+      const mintedCodes = await Promise.all([codeOf(create(here.first, here, minted)), codeOf(create(other, here, minted))]);
+      expect(mintedCodes.toSorted()).toEqual(['ok', 'session_exists']);
+    }
+  });
+
+  test('a refused create leaves the SID unbound', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    expect(await codeOf(create(here.first, here, sid, 'ctorenv'))).toBe('environment_failed');
+    expect(here.store.records.get(sid)?.state).toBe('reserved');
+    expect(await codeOf(here.first.ping(alice, sid))).toBe('session_not_found');
+    expect(await codeOf(create(here.first, here, sid))).toBe('ok');
+    expect(await codeOf(create(here.first, here, sid))).toBe('session_exists');
+  });
+
+  test('a delete while the constructor runs ends both', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    const creating = codeOf(create(here.first, here, sid, null, { construct_ms: 10_000 }));
+    await systemClock.sleep(20);
+    await here.first.delete(alice, sid);
+    expect(await creating).toBe('session_deleted');
+    expect(here.store.records.get(sid)?.state).toBe('closed');
+  });
+
+  test('setup failures are kept; a ping still answers', async () => {
+    const here = world();
+    const sid = await opened(here, 'brokenenv');
+    for (let turn = 0; turn < 2; turn += 1) {
+      await expect(here.first.prompt(alice, sid)).rejects.toThrow('ValueError: setup exploded');
+      await expect(here.first.call(alice, sid, callOf('echo'))).rejects.toThrow('ValueError: setup exploded');
+    }
+    await expect(here.first.taskTools(alice, sid)).rejects.toThrow('ValueError: setup exploded');
+    await here.first.ping(alice, sid);
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'failed', failureClass: 'environment' });
+    await here.first.delete(alice, sid);
+    expect(await codeOf(here.first.ping(alice, sid))).toBe('session_deleted');
+  });
+
+  test('another tenant sees nothing', async () => {
+    const here = world();
+    const sid = await opened(here);
+    for (const attempt of [here.first.ping(bob, sid), here.first.prompt(bob, sid), here.first.call(bob, sid, callOf('echo'))]) {
+      expect(await codeOf(attempt)).toBe('session_not_found');
+    }
+    await here.first.delete(bob, sid);
+    expect(await codeOf(here.first.ping(alice, sid))).toBe('ok');
+  });
+});
+
+describe('calls', () => {
+  test('racing posts of one task id run the tool once and get the same outcome', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('slow', { n: 50 }));
+    const running = call.outcome();
+    const joined = await Promise.all([1, 2, 3].map(() => here.first.call(alice, sid, callOf('slow', { n: 50 }, call.taskId))));
+    const outcomes = await Promise.all([running, ...joined.map((other) => other.outcome())]);
+    expect(new Set(outcomes.map((outcome) => JSON.stringify(outcome))).size).toBe(1);
+    const later = await here.first.call(alice, sid, callOf('slow', { n: 50 }, call.taskId));
+    expect(await later.outcome()).toEqual(outcomes[0]);
+    const elsewhere = await here.engine('second').call(alice, sid, callOf('slow', { n: 50 }, call.taskId));
+    expect(await elsewhere.outcome()).toEqual(outcomes[0]);
+    expect(here.backend.executions.get(sid)).toBe(1);
+  });
+
+  test('a re-post on another process waits for the one that runs it', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('slow', { n: 300 }));
+    const outcome = call.outcome();
+    const follower = await here.engine('second').call(alice, sid, callOf('slow', { n: 300 }, call.taskId));
+    expect(await follower.outcome()).toEqual(await outcome);
+    expect(here.backend.executions.get(sid)).toBe(1);
+  });
+
+  test('a call whose process died is resumed upstream when the backend knows it, else the session is lost', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const intent = { sid, kind: 'call' as const, tool: 'echo', input: '{}', replicaId: 'dead', startedAt: 1 };
+    here.dead.add('dead');
+    await here.ledger.intent({ ...intent, taskId: 'a'.repeat(32) });
+    await here.ledger.upstream('a'.repeat(32), 'upstream-1');
+    const resumed = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'a'.repeat(32)));
+    expect(await resumed.outcome()).toMatchObject({ type: 'result', ok: true });
+    await here.ledger.intent({ ...intent, taskId: 'b'.repeat(32) });
+    const lost = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'b'.repeat(32)));
+    expect(await lost.outcome()).toMatchObject({ type: 'refused', code: 'session_lost' });
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'lost', failureClass: 'infrastructure' });
+    expect(await codeOf(here.first.ping(alice, sid))).toBe('session_lost');
+  });
+
+  test('an unknown task id, and that of another session, is an error and runs nothing', async () => {
+    const here = world();
+    const [sid, other] = [await opened(here), await opened(here)];
+    const known = await here.first.call(alice, other, callOf('echo', { text: 'x' }));
+    await known.outcome();
+    for (const taskId of ['f'.repeat(32), known.taskId]) {
+      const call = await here.first.call(alice, sid, callOf('echo', {}, taskId));
+      expect(call.taskId).toBeNull();
+      expect(await call.outcome()).toEqual({ type: 'tool_failed', message: 'unknown task_id' });
+    }
+    expect(here.backend.executions.get(sid)).toBeUndefined();
+  });
+
+  test('an abandoned call does not run', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('echo'));
+    call.abandon();
+    expect(await call.outcome()).toMatchObject({ type: 'refused', code: 'call_abandoned' });
+    expect(here.backend.executions.get(sid)).toBeUndefined();
+  });
+
+  test('every outcome has its class in the ledger', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const classes: Record<string, string | null> = {};
+    for (const tool of ['echo', 'nope', 'boom']) {
+      const call = await here.first.call(alice, sid, callOf(tool, { text: 'x' }));
+      await call.outcome();
+      classes[tool] = (await here.ledger.find(call.taskId!))!.failureClass;
+    }
+    here.backend.forgetAll();
+    const call = await here.first.call(alice, sid, callOf('echo'));
+    await call.outcome();
+    classes['lost'] = (await here.ledger.find(call.taskId!))!.failureClass;
+    expect(classes).toEqual({ echo: 'ok', nope: 'policy', boom: 'environment', lost: 'infrastructure' });
+  });
+
+  test('a delete during a call ends it with that reason', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('slow', { n: 10_000 }));
+    const outcome = call.outcome();
+    await here.first.delete(alice, sid);
+    expect(await outcome).toMatchObject({ type: 'refused', code: 'session_deleted' } satisfies Partial<CallOutcome>);
+    expect(here.backend.deleted).toEqual([sid]);
+    expect(await codeOf(here.first.call(alice, sid, callOf('echo')))).toBe('session_deleted');
+  });
+
+  test('a finished call finishes the session, which stays usable', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('submit'));
+    expect(await call.outcome()).toMatchObject({ reward: 1, finished: true });
+    await here.first.stop(100);
+    expect(here.store.records.get(sid)?.state).toBe('finished');
+    expect(await codeOf(here.first.prompt(alice, sid))).toBe('ok');
+  });
+
+  test('group scores replay by task id; a dead or unknown SID is 410', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const candidates = [{ messages: [] }, { messages: [] }];
+    const call = await here.first.scoreGroup(alice, sid, { candidates, taskId: null });
+    const outcome = await call.outcome();
+    expect(outcome).toMatchObject({ type: 'result' });
+    expect(await (await here.first.scoreGroup(alice, sid, { candidates, taskId: call.taskId })).outcome()).toEqual(outcome);
+    expect(await codeOf(here.first.scoreGroup(alice, 'never-seen', { candidates, taskId: null }))).toBe('session_deleted');
+  });
+});
+
+describe('expiry', () => {
+  test('idle sessions and orphan SIDs expire, pinged ones live', async () => {
+    const here = world({ idleTimeoutMs: 2_000 });
+    const [idle, pinged, orphan] = [await opened(here), await opened(here), await reserve(here)];
+    here.first.start();
+    onTestFinished(() => here.first.stop(0));
+    const pings = setInterval(() => void here.first.ping(alice, pinged), 200);
+    onTestFinished(() => clearInterval(pings));
+    await systemClock.sleep(5_500);
+    expect(await codeOf(here.first.ping(alice, idle))).toBe('session_expired');
+    expect(await codeOf(create(here.first, here, orphan))).toBe('session_expired');
+    expect(await codeOf(here.first.ping(alice, pinged))).toBe('ok');
+    expect(here.backend.deleted).toEqual([idle]);
+    expect(here.problems).toEqual([]);
+  }, 10_000);
+});

@@ -1,0 +1,172 @@
+import { systemClock } from '@palestra/kit';
+import { type GroupCandidate, type JsonObject, PalestraError, type TextBlock } from '@palestra/protocol';
+import {
+  type Backend,
+  type BackendCall,
+  type BackendCreate,
+  type BackendSession,
+  ToolFailedError,
+  type ToolCallResult,
+} from './backend.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
+
+/** A small real environment in this process, for the tests of the engine and of the routes. It counts every execution. */
+
+const text = (value: string): TextBlock => ({ text: value, detail: null, type: 'text' });
+const VARIANTS = ['mathenv', 'slowenv', 'brokenenv', 'ctorenv'];
+const TASKS = [
+  { q: '1+1', a: '2' },
+  { q: '2+2', a: '4' },
+];
+const TOOLS = {
+  tools: ['boom', 'echo', 'slow', 'spaces', 'submit'].map((name) => ({ name, description: name, input_schema: null })),
+  terminal_tool: null,
+  supports_score_group: true,
+  message_block_types: ['text', 'image'],
+};
+
+export class InProcessBackend implements Backend {
+  /** Executions of tools, by session. */
+  readonly executions = new Map<string, number>();
+  readonly deleted: string[] = [];
+  readonly secrets = new Map<string, BackendCreate['secrets']>();
+  readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; finished: boolean }>();
+
+  async environments(): Promise<string[]> {
+    return VARIANTS;
+  }
+  async tools() {
+    return TOOLS;
+  }
+  async splits() {
+    return [{ name: 'train', type: 'train' as const }];
+  }
+  async tasks(_env: string | null, split: string) {
+    if (split !== 'train') throw new PalestraError('invalid_split');
+    return TASKS;
+  }
+  async numTasks(env: string | null, split: string): Promise<number> {
+    return (await this.tasks(env, split)).length;
+  }
+  async task(env: string | null, split: string, index: number) {
+    const task = (await this.tasks(env, split)).at(index);
+    if (task === undefined) throw new PalestraError('invalid_index');
+    return task;
+  }
+  async taskRange(env: string | null, split: string, start: number | null, stop: number | null) {
+    return (await this.tasks(env, split)).slice(start ?? 0, stop ?? undefined);
+  }
+
+  async create(create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
+    if (create.env === 'ctorenv') throw new PalestraError('environment_failed', { detail: 'ValueError: ctor exploded' });
+    const task =
+      create.task.kind === 'spec' ? (create.task.spec as JsonObject) : await this.task(null, create.task.split, create.task.index);
+    await systemClock.sleep(Number((task as JsonObject)['construct_ms'] ?? 5), signal);
+    this.secrets.set(create.sid, create.secrets);
+    const setup = systemClock.sleep(create.env === 'slowenv' ? 400 : 0).then(() => {
+      if (create.env === 'brokenenv') throw new PalestraError('setup_failed', { detail: 'ValueError: setup exploded' });
+    });
+    setup.catch(() => {});
+    this.#sessions.set(create.sid, { create, setup, finished: false });
+    return { sid: create.sid };
+  }
+
+  session(ref: JsonObject): BackendSession {
+    const sid = String(ref['sid']);
+    const open = () => {
+      const session = this.#sessions.get(sid);
+      if (session === undefined) throw new PalestraError('session_lost');
+      return session;
+    };
+    return {
+      ready: () => open().setup,
+      prompt: async () => {
+        await open().setup;
+        return [text('1+1')];
+      },
+      messages: async () => {
+        await open().setup;
+        return [{ role: 'user', blocks: [text('1+1')], detail: null }];
+      },
+      taskTools: async () => TOOLS,
+      call: async (call) => {
+        await open().setup;
+        this.executions.set(sid, (this.executions.get(sid) ?? 0) + 1);
+        return runTool(call);
+      },
+      scoreGroup: async (candidates: GroupCandidate[]) => {
+        if (candidates.length < 2) throw new ToolFailedError('need two');
+        return JSON.stringify({ scores: candidates.map((_candidate, index) => ({ reward: index, metadata: null })) });
+      },
+      ping: async () => {
+        open();
+      },
+      delete: async () => {
+        this.#sessions.delete(sid);
+        this.deleted.push(sid);
+      },
+    };
+  }
+
+  /** What an API restart does to environments in the same process. */
+  forgetAll(): void {
+    this.#sessions.clear();
+  }
+
+  async close(): Promise<void> {}
+}
+
+async function runTool({ tool, input }: BackendCall): Promise<ToolCallResult> {
+  const n = Number(input['n'] ?? 0);
+  if (tool === 'boom') throw new ToolFailedError('line one\nline two');
+  if (tool === 'slow') await systemClock.sleep(n);
+  const known = TOOLS.tools.some(({ name }) => name === tool);
+  if (!known) {
+    const error = `'${tool}' is not a valid tool`;
+    return {
+      text: JSON.stringify({ ok: false, error, reason: 'not_found' }),
+      ok: false,
+      reason: 'not_found',
+      reward: null,
+      finished: false,
+    };
+  }
+  const said = tool === 'spaces' ? ' '.repeat(n) : tool === 'echo' ? String(input['text']) : `${tool} done`;
+  const finished = tool === 'submit';
+  const reward = finished ? 1 : null;
+  const output = { blocks: [text(said)], metadata: null, reward, finished };
+  return { text: JSON.stringify({ ok: true, output }), ok: true, reason: null, reward, finished };
+}
+
+export const testCaller = (org: string): Caller => ({
+  userId: `user-${org}`,
+  orgId: org,
+  orgName: org,
+  keyId: null,
+  scopes: ['sessions'],
+  anonymous: false,
+});
+
+/** One environment, `acme/math`, which everybody may use. */
+export class OneEnvironmentDirectory implements EnvironmentDirectory {
+  readonly hosted: HostedEnvironment;
+
+  constructor(
+    readonly backend: Backend,
+    readonly options: { idleTimeoutMs?: number; fallback?: boolean } = {},
+  ) {
+    const idleTimeoutMs = options.idleTimeoutMs ?? 900_000;
+    this.hosted = { environmentId: 'e1', versionId: 'v1', owner: 'acme', name: 'math', backend, idleTimeoutMs };
+  }
+
+  async resolve(deployment: string | null): Promise<HostedEnvironment> {
+    const known = deployment === 'acme/math' || deployment === 'math';
+    if (!known && !this.options.fallback) throw new PalestraError('deployment_not_found');
+    return this.hosted;
+  }
+
+  async version(versionId: string): Promise<HostedEnvironment> {
+    if (versionId !== this.hosted.versionId) throw new PalestraError('session_lost');
+    return this.hosted;
+  }
+}
