@@ -112,6 +112,14 @@ export interface EnvironmentList {
   total: number;
 }
 
+/** Answer of `POST /v1/environments/{owner}/{name}/versions`; `owner/name@number` selects it. */
+export interface EnvironmentVersionView {
+  id: string;
+  number: number;
+  source: EnvironmentView['source'];
+  created_at: string;
+}
+
 /** `GET /v1/environments/{owner}/{name}/discovery`: per variant its splits with counts, and tools. */
 export interface EnvironmentDiscoveryView {
   variants: {

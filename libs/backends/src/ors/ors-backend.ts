@@ -11,7 +11,7 @@ import {
 } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '@palestra/session';
 import { OrsConnection, type OrsConnectionOptions } from './connection.ts';
-import { OrsSession, UpstreamTasks } from './ors-session.ts';
+import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
 import { isMissingRoute, relayedError } from './upstream-answer.ts';
 import { indexesOfRange, tasksByIndex } from './task-index.ts';
@@ -40,7 +40,6 @@ const quoted = (name: string): string => (name.includes("'") && !name.includes('
  */
 export class OrsBackend implements Backend {
   readonly #connection: OrsConnection;
-  readonly #tasks = new UpstreamTasks();
   readonly #loading = new SingleFlight<Upstream>();
   #upstream: Upstream | null = null;
 
@@ -114,7 +113,7 @@ export class OrsBackend implements Backend {
       });
     }
     const { body, headers } = createMessage(request, env, kind);
-    const session = new OrsSession(this.#connection, this.#tasks, request.sid, env);
+    const session = new OrsSession(this.#connection, request.sid, env);
     const create = { method: 'POST', path: '/create', sid: request.sid, body, headers } as const;
     let answer;
     try {
@@ -129,7 +128,7 @@ export class OrsBackend implements Backend {
   }
 
   session(ref: BackendSessionRef): BackendSession {
-    return new OrsSession(this.#connection, this.#tasks, String(ref['sid']), String(ref['env']));
+    return new OrsSession(this.#connection, String(ref['sid']), String(ref['env']));
   }
 
   async close(): Promise<void> {

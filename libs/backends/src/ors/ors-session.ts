@@ -1,40 +1,19 @@
 import { type GroupCandidate, type JsonObject, type Message, type MessageBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import type { BackendCall, BackendSession, ToolCallResult } from '@palestra/session';
 import type { OrsConnection } from './connection.ts';
-import { postForResult } from './event-stream.ts';
+import { postForResult, type StreamedRequest } from './event-stream.ts';
 import { readBlocks, readMessages, readToolResult, readTools } from './repair.ts';
 import { detailOf, forgottenSession, isForgottenSession, relayedError, type UpstreamAnswer } from './upstream-answer.ts';
-
-/** Ids that the server gave to running calls, by the ledger's id; bounded, oldest forgotten first. */
-export class UpstreamTasks {
-  readonly #ids = new Map<string, string>();
-  readonly #limit = 10_000;
-
-  get(taskId: string): string | null {
-    return this.#ids.get(taskId) ?? null;
-  }
-
-  set(taskId: string, upstreamTaskId: string): void {
-    this.#ids.set(taskId, upstreamTaskId);
-    if (this.#ids.size > this.#limit) this.#ids.delete(this.#ids.keys().next().value!);
-  }
-
-  delete(taskId: string): void {
-    this.#ids.delete(taskId);
-  }
-}
 
 /** One episode on an ORS server. */
 export class OrsSession implements BackendSession {
   readonly #connection: OrsConnection;
-  readonly #tasks: UpstreamTasks;
   readonly #sid: string;
   readonly #prefix: string;
 
   /** `env` is a name that the server knows, or bare paths would cost a redirect each. */
-  constructor(connection: OrsConnection, tasks: UpstreamTasks, sid: string, env: string) {
+  constructor(connection: OrsConnection, sid: string, env: string) {
     this.#connection = connection;
-    this.#tasks = tasks;
     this.#sid = sid;
     this.#prefix = `/${encodeURIComponent(env)}`;
   }
@@ -52,11 +31,13 @@ export class OrsSession implements BackendSession {
   }
 
   async call(request: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
-    return readToolResult(await this.#post('/call', { name: request.tool, input: request.input }, request.taskId, signal));
+    const body = { name: request.tool, input: request.input };
+    const resume = { upstreamTaskId: request.upstreamTaskId ?? null, onTaskId: request.onUpstreamTaskId ?? (() => {}) };
+    return readToolResult(await this.#post('/call', body, resume, signal));
   }
 
-  async scoreGroup(candidates: GroupCandidate[], taskId: string, signal: AbortSignal): Promise<string> {
-    return this.#post('/score_group', { candidates }, taskId, signal);
+  async scoreGroup(candidates: GroupCandidate[], _taskId: string, signal: AbortSignal): Promise<string> {
+    return this.#post('/score_group', { candidates }, { upstreamTaskId: null, onTaskId: () => {} }, signal);
   }
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -78,24 +59,14 @@ export class OrsSession implements BackendSession {
     throw await this.#refused(route, answer, signal);
   }
 
-  async #post(route: '/call' | '/score_group', body: JsonObject, taskId: string, signal: AbortSignal): Promise<string> {
-    try {
-      return await postForResult(
-        this.#connection,
-        {
-          path: this.#prefix + route,
-          sid: this.#sid,
-          body,
-          upstreamTaskId: this.#tasks.get(taskId),
-          onTaskId: (upstreamTaskId) => this.#tasks.set(taskId, upstreamTaskId),
-          onRefused: (answer) => this.#refused(route, answer, signal),
-        },
-        signal,
-      );
-    } finally {
-      // An aborted wait keeps the id: the tool still runs, and a repeat of this call attaches to it.
-      if (!signal.aborted) this.#tasks.delete(taskId);
-    }
+  #post(
+    route: '/call' | '/score_group',
+    body: JsonObject,
+    resume: Pick<StreamedRequest, 'upstreamTaskId' | 'onTaskId'>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const onRefused = (answer: UpstreamAnswer) => this.#refused(route, answer, signal);
+    return postForResult(this.#connection, { path: this.#prefix + route, sid: this.#sid, body, ...resume, onRefused }, signal);
   }
 
   async #refused(route: string, answer: UpstreamAnswer, signal: AbortSignal): Promise<PalestraError> {

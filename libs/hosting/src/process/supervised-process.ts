@@ -8,7 +8,8 @@ export interface ProcessOptions {
   /** For messages. */
   name: string;
   command: string;
-  args: string[];
+  /** A function is asked anew at every start, for what may be used once (a socket path). */
+  args: string[] | (() => string[]);
   cwd?: string;
   env?: NodeJS.ProcessEnv;
   /** A start that said nothing for this long is killed and tried again. */
@@ -144,7 +145,7 @@ export class SupervisedProcess {
   /** One life of the process; resolves when it has ended. */
   async #runOnce(stop: AbortSignal): Promise<void> {
     const { command, args, cwd, env, readyTimeoutMs = 60_000 } = this.#options;
-    const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(command, typeof args === 'function' ? args() : args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
     // A child that dies first must not take us with it by a broken pipe.
     child.stdin.on('error', () => {});

@@ -1,0 +1,63 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { OrsBackend } from '@palestra/backends';
+import { HealthCheck } from '@palestra/hosting';
+import type { Backend } from '@palestra/session';
+import { BundledEnvironments } from './bundled/bundled-environments.ts';
+import type { EnvironmentStatus } from './environment.presenter.ts';
+import { type EnvironmentRecord, type EnvironmentSource, sourceOf, type VersionRecord } from './environment.record.ts';
+
+interface Pooled {
+  backend: Backend;
+  health: HealthCheck | null;
+}
+
+/** One backend object per environment version, made when first asked for. */
+@Injectable()
+export class BackendPool implements OnApplicationShutdown {
+  readonly #pooled = new Map<string, Pooled>();
+
+  constructor(@Inject(BundledEnvironments) private readonly bundled: BundledEnvironments) {}
+
+  of(environment: EnvironmentRecord, version: VersionRecord): Backend {
+    return this.#get(environment, version).backend;
+  }
+
+  /** A backend for a look at a server that is not registered; the caller closes it. */
+  probe(source: EnvironmentSource & { kind: 'remote' }): Backend {
+    return new OrsBackend({ url: source.url });
+  }
+
+  async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
+    const version = environment.versions[0];
+    if (version === undefined) return { status: 'unlinked', detail: 'No server runs this environment yet. Add one by URL.' };
+    const source = sourceOf(version);
+    if (source.kind === 'bundled') return this.bundled.status(source.name);
+    const report = await this.#get(environment, version).health!.report();
+    return report.healthy ? { status: 'ready', detail: null } : { status: 'unreachable', detail: report.detail };
+  }
+
+  async drop(versionId: string): Promise<void> {
+    const pooled = this.#pooled.get(versionId);
+    this.#pooled.delete(versionId);
+    if (pooled?.health) await pooled.backend.close();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.allSettled([...this.#pooled.keys()].map((versionId) => this.drop(versionId)));
+  }
+
+  #get(environment: EnvironmentRecord, version: VersionRecord): Pooled {
+    const known = this.#pooled.get(version.id);
+    if (known) return known;
+    const source = sourceOf(version);
+    const pooled: Pooled =
+      source.kind === 'bundled'
+        ? { backend: this.bundled.backend(source.name), health: null }
+        : {
+            backend: new OrsBackend({ url: source.url, deployment: `${environment.owner}/${environment.name}` }),
+            health: new HealthCheck(source.url),
+          };
+    this.#pooled.set(version.id, pooled);
+    return pooled;
+  }
+}

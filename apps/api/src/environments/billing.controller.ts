@@ -1,0 +1,20 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import { type ApiUsageQuery, apiUsageSchema } from './environment.schema.ts';
+
+const DAY_MS = 86_400_000;
+
+/** `orwd usage`: a self-hosted server bills nothing. */
+@Controller('v1/billing')
+export class BillingController {
+  @Get('api-usage')
+  apiUsage(@Query({ schema: apiUsageSchema }) query: ApiUsageQuery) {
+    const until = Date.now();
+    return {
+      since: new Date(until - query.days * DAY_MS).toISOString(),
+      until: new Date(until).toISOString(),
+      byService: [],
+      totals: { requests: 0, cost: '0.000000', pendingRequests: 0 },
+      ...(query.granularity === 'daily' ? { daily: [] } : {}),
+    };
+  }
+}

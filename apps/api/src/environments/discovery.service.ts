@@ -1,0 +1,73 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { SingleFlight } from '@palestra/kit';
+import { type EnvironmentDiscoveryView, PalestraError, stringifyJson } from '@palestra/protocol';
+import type { Backend } from '@palestra/session';
+import { storedDiscovery, type VersionRecord } from './environment.record.ts';
+import { EnvironmentRepository } from './environment.repository.ts';
+
+const MAX_AGE_MS = 60_000;
+const DEADLINE_MS = 30_000;
+
+/** Asks a server for its variants, splits, counts and tools. A count that cannot be had is null. */
+export async function discover(backend: Backend, signal: AbortSignal): Promise<EnvironmentDiscoveryView> {
+  const names = await backend.environments(signal);
+  const variants = await Promise.all(
+    names.map(async (name, index) => {
+      const [splits, tools] = await Promise.all([backend.splits(name, signal), backend.tools(name, signal)]);
+      const counted = splits.map(async (split) => ({
+        ...split,
+        num_tasks: await backend.numTasks(name, split.name, signal).catch(() => null),
+      }));
+      return { name, is_default: index === 0, splits: await Promise.all(counted), tools };
+    }),
+  );
+  // A view for people: plain numbers will do, and the text must fit a jsonb column, which takes no NUL.
+  const text = stringifyJson({ variants, discovered_at: new Date().toISOString() });
+  return JSON.parse(text.replaceAll('\\u0000', '\\ufffd')) as EnvironmentDiscoveryView;
+}
+
+/** What the server of a version offers, read again when older than a minute or after a restart of ours. */
+@Injectable()
+export class DiscoveryService {
+  readonly #fresh = new Map<string, { view: EnvironmentDiscoveryView; readAt: number }>();
+  readonly #reading = new SingleFlight<EnvironmentDiscoveryView>();
+
+  constructor(@Inject(EnvironmentRepository) private readonly repository: EnvironmentRepository) {}
+
+  /** The last known answer when the server is away; its error when nothing is known. `discovered_at` tells the age. */
+  async of(version: VersionRecord, backend: Backend): Promise<EnvironmentDiscoveryView> {
+    const known = this.#fresh.get(version.id);
+    if (known && Date.now() - known.readAt < MAX_AGE_MS) return known.view;
+    try {
+      return await this.refresh(version.id, backend);
+    } catch (error) {
+      const stored = known?.view ?? storedDiscovery(version);
+      if (stored === null) throw error;
+      return stored;
+    }
+  }
+
+  async refresh(versionId: string, backend: Backend): Promise<EnvironmentDiscoveryView> {
+    return this.#reading.do(versionId, async () => {
+      const view = await withDeadline((signal) => discover(backend, signal));
+      this.#fresh.set(versionId, { view, readAt: Date.now() });
+      await this.repository.saveDiscovery(versionId, view);
+      return view;
+    });
+  }
+
+  forget(versionId: string): void {
+    this.#fresh.delete(versionId);
+  }
+}
+
+/** Runs with our own deadline, which clients see as `backend_timeout`. */
+export async function withDeadline<T>(run: (signal: AbortSignal) => Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
+  const signal = AbortSignal.timeout(deadlineMs);
+  try {
+    return await run(signal);
+  } catch (error) {
+    if (signal.aborted && !(error instanceof PalestraError)) throw new PalestraError('backend_timeout', { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import type { EnvironmentRecord } from './environment.record.ts';
+import { EnvironmentRepository } from './environment.repository.ts';
+
+export const mayManage = (environment: EnvironmentRecord, caller: Caller | undefined): boolean =>
+  caller !== undefined && !caller.anonymous && environment.orgId !== null && environment.orgId === caller.orgId;
+
+export const maySee = (environment: EnvironmentRecord, caller: Caller | undefined): boolean =>
+  !environment.isPrivate || mayManage(environment, caller);
+
+/** Finds an environment for a caller: returns it, or throws. Another tenant's private one does not exist. */
+@Injectable()
+export class EnvironmentAccess {
+  constructor(@Inject(EnvironmentRepository) private readonly repository: EnvironmentRepository) {}
+
+  /** An empty owner means a bare name: the caller's own environment, else the only public one of that name. */
+  async visible(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentRecord> {
+    const environment = owner === '' ? (await this.byName(caller, name)).found : await this.repository.find(owner, name);
+    if (environment === null || !maySee(environment, caller)) throw new PalestraError('environment_not_found');
+    return environment;
+  }
+
+  async visibleById(caller: Caller | undefined, id: string): Promise<EnvironmentRecord> {
+    const environment = await this.repository.findById(id);
+    if (environment === null || !maySee(environment, caller)) throw new PalestraError('environment_not_found');
+    return environment;
+  }
+
+  async managed(caller: Caller, owner: string, name: string): Promise<EnvironmentRecord> {
+    const environment = await this.visible(caller, owner, name);
+    if (!mayManage(environment, caller)) {
+      throw new PalestraError('forbidden', { detail: `${environment.owner}/${environment.name} belongs to another organisation.` });
+    }
+    return environment;
+  }
+
+  /** The namespace that a new environment goes to: the organisation's, or the user's own. */
+  async namespace(caller: Caller, wanted: string | null): Promise<string> {
+    if (caller.anonymous) throw new PalestraError('forbidden', { detail: 'An anonymous caller cannot create environments.' });
+    if (wanted === null || wanted === caller.orgName) return caller.orgName;
+    if (wanted === (await this.repository.userName(caller.userId))) return wanted;
+    throw new PalestraError('forbidden', { detail: `This API key cannot create environments in the namespace '${wanted}'.` });
+  }
+
+  /** Resolves a bare name; `candidates` says what made it ambiguous. */
+  async byName(caller: Caller | undefined, name: string): Promise<{ found: EnvironmentRecord | null; candidates: EnvironmentRecord[] }> {
+    const candidates = (await this.repository.findByName(name, caller)).filter((environment) => maySee(environment, caller));
+    const own = candidates.filter((environment) => mayManage(environment, caller));
+    const inOrganisation = own.find((environment) => environment.owner === caller?.orgName);
+    const found = inOrganisation ?? own[0] ?? (candidates.length === 1 ? candidates[0]! : null);
+    return { found, candidates };
+  }
+}

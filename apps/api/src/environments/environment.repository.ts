@@ -1,0 +1,175 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { isUuid } from '@palestra/kit';
+import { type EnvironmentDiscoveryView, PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { Prisma } from '../platform/generated/prisma/client.ts';
+import { type EnvironmentRecord, type EnvironmentSource, newestVersion, type VersionRecord } from './environment.record.ts';
+
+export interface NewEnvironment {
+  orgId: string | null;
+  owner: string;
+  name: string;
+  description: string;
+  isPrivate: boolean;
+  isHarbor: boolean;
+  readmeContent: string | null;
+}
+
+const sourceColumns = (source: EnvironmentSource) =>
+  source.kind === 'bundled' ? { sourceKind: 'bundled', sourceName: source.name } : { sourceKind: 'remote', sourceUrl: source.url };
+
+/** PostgreSQL's text holds no NUL, so nothing stored can have such a name. */
+const isStorable = (text: string): boolean => !text.includes('\0');
+
+const isDuplicate = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002';
+
+/** Rows of the registry. No rule about who may see them lives here. */
+@Injectable()
+export class EnvironmentRepository {
+  constructor(@Inject(Database) private readonly database: Database) {}
+
+  async create(
+    environment: NewEnvironment,
+    source: EnvironmentSource | null,
+    discovery: EnvironmentDiscoveryView | null,
+  ): Promise<EnvironmentRecord> {
+    const version =
+      source === null ? {} : { versions: { create: { number: 1, ...sourceColumns(source), ...discoveryColumns(discovery) } } };
+    return this.#named(environment.owner, environment.name, () =>
+      this.database.prisma.environment.create({ data: { ...environment, ...version }, include: newestVersion }),
+    );
+  }
+
+  /** Two servers may start on one database at the same time; the second finds what the first registered. */
+  async createIfMissing(environment: NewEnvironment, source: EnvironmentSource): Promise<void> {
+    try {
+      await this.create(environment, source, null);
+    } catch (error) {
+      if (!(error instanceof PalestraError) || error.code !== 'environment_exists') throw error;
+    }
+  }
+
+  async update(environment: EnvironmentRecord, data: Prisma.EnvironmentUpdateInput): Promise<EnvironmentRecord> {
+    const name = typeof data.name === 'string' ? data.name : environment.name;
+    return this.#named(environment.owner, name, () =>
+      this.database.prisma.environment.update({ where: { id: environment.id }, data, include: newestVersion }),
+    );
+  }
+
+  async addVersion(environmentId: string, source: EnvironmentSource, discovery: EnvironmentDiscoveryView | null): Promise<VersionRecord> {
+    return this.database.prisma.$transaction(async (transaction) => {
+      // The environment's row is the lock that numbers its versions.
+      await transaction.environment.update({ where: { id: environmentId }, data: { updatedAt: new Date() } });
+      const newest = await transaction.environmentVersion.findFirst({ where: { environmentId }, orderBy: { number: 'desc' } });
+      const number = (newest?.number ?? 0) + 1;
+      return transaction.environmentVersion.create({
+        data: { environmentId, number, ...sourceColumns(source), ...discoveryColumns(discovery) },
+      });
+    });
+  }
+
+  async saveDiscovery(versionId: string, discovery: EnvironmentDiscoveryView): Promise<void> {
+    // A version that was deleted meanwhile needs no cache.
+    await this.database.prisma.environmentVersion.updateMany({ where: { id: versionId }, data: discoveryColumns(discovery) });
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.database.prisma.environment.deleteMany({ where: { id } });
+  }
+
+  async find(owner: string, name: string): Promise<EnvironmentRecord | null> {
+    if (!isStorable(owner + name)) return null;
+    return this.database.prisma.environment.findUnique({ where: { owner_name: { owner, name } }, include: newestVersion });
+  }
+
+  async findById(id: string): Promise<EnvironmentRecord | null> {
+    if (!isUuid(id)) return null;
+    return this.database.prisma.environment.findUnique({ where: { id }, include: newestVersion });
+  }
+
+  /** Those of that name which the caller may see, whoever owns them. */
+  async findByName(name: string, caller: Caller | undefined): Promise<EnvironmentRecord[]> {
+    if (!isStorable(name)) return [];
+    return this.database.prisma.environment.findMany({
+      where: { name, ...visibleTo(caller) },
+      include: newestVersion,
+      orderBy: { owner: 'asc' },
+      take: 10,
+    });
+  }
+
+  /** Null `number` = the newest. The environment comes with exactly that version. */
+  async findVersion(owner: string, name: string, number: number): Promise<EnvironmentRecord | null> {
+    return this.database.prisma.environment.findUnique({
+      where: { owner_name: { owner, name } },
+      include: { versions: { where: { number } } },
+    });
+  }
+
+  async findVersionById(versionId: string): Promise<EnvironmentRecord | null> {
+    if (!isUuid(versionId)) return null;
+    return this.database.prisma.environment.findFirst({
+      where: { versions: { some: { id: versionId } } },
+      include: { versions: { where: { id: versionId } } },
+    });
+  }
+
+  async versionIds(environmentId: string): Promise<string[]> {
+    const versions = await this.database.prisma.environmentVersion.findMany({ where: { environmentId }, select: { id: true } });
+    return versions.map((version) => version.id);
+  }
+
+  async list(
+    caller: Caller | undefined,
+    filter: { owner?: string | undefined; search?: string | undefined; limit: number; offset: number },
+  ): Promise<{ records: EnvironmentRecord[]; total: number }> {
+    const where: Prisma.EnvironmentWhereInput = {
+      AND: [visibleTo(caller)],
+      ...(filter.owner === undefined ? {} : { owner: filter.owner }),
+    };
+    if (filter.search) where.OR = searched(filter.search);
+    const [records, total] = await Promise.all([
+      this.database.prisma.environment.findMany({
+        where,
+        include: newestVersion,
+        orderBy: [{ owner: 'asc' }, { name: 'asc' }],
+        skip: filter.offset,
+        take: filter.limit,
+      }),
+      this.database.prisma.environment.count({ where }),
+    ]);
+    return { records, total };
+  }
+
+  async userName(userId: string): Promise<string | null> {
+    const user = await this.database.prisma.user.findUnique({ where: { id: userId }, select: { name: true } });
+    return user?.name ?? null;
+  }
+
+  async #named<T>(owner: string, name: string, write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      throw new PalestraError('environment_exists', { detail: `An environment named ${owner}/${name} exists already.`, cause: error });
+    }
+  }
+}
+
+function discoveryColumns(discovery: EnvironmentDiscoveryView | null) {
+  if (discovery === null) return {};
+  return { discovery: discovery as unknown as Prisma.InputJsonValue, discoveredAt: new Date(discovery.discovered_at) };
+}
+
+function visibleTo(caller: Caller | undefined): Prisma.EnvironmentWhereInput {
+  return caller === undefined || caller.anonymous ? { isPrivate: false } : { OR: [{ isPrivate: false }, { orgId: caller.orgId }] };
+}
+
+/** `owner/name` as people write it, or a word of the name, the owner or the description. */
+function searched(text: string): Prisma.EnvironmentWhereInput[] {
+  const contains = (word: string) => ({ contains: word, mode: 'insensitive' as const });
+  const [owner, name] = text.split('/', 2);
+  const fields: Prisma.EnvironmentWhereInput[] = [{ name: contains(text) }, { owner: contains(text) }, { description: contains(text) }];
+  return name === undefined ? fields : [...fields, { owner: contains(owner ?? ''), name: contains(name) }];
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+
+/** Bodies and queries of `/v1/environments`; the keys of the CLI are the CLI's (openreward-wire.md 3.1). */
+
+const name = z
+  .string({ error: 'name must be a string' })
+  .regex(/^[A-Za-z0-9_-]{3,64}$/, { error: 'name must be 3 to 64 letters, digits, "-" or "_"' });
+const storable = (text: string) => !text.includes('\0');
+const NUL = { error: 'must not hold NUL characters' };
+const description = z.string().max(10_000).refine(storable, NUL);
+const readme = z.string().max(1_000_000).refine(storable, NUL).nullable();
+const link = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .max(2_000)
+  .nullable();
+
+const remoteSource = z.object({
+  kind: z.literal('remote', { error: 'source.kind must be "remote"' }),
+  /** Base URL of a running ORS server. */
+  url: z
+    .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
+    .max(2_000)
+    .refine((text) => new URL(text).username === '' && new URL(text).password === '', { error: 'source.url must not hold credentials' }),
+});
+
+export const createEnvironmentSchema = z.object({
+  name,
+  /** null = the caller's organisation. */
+  namespace: z.string().min(1).max(64).nullish(),
+  description: description.default(''),
+  isPrivate: z.boolean().default(false),
+  isHarbor: z.boolean().default(false),
+  readme: readme.optional(),
+  source: remoteSource.optional(),
+});
+export type CreateEnvironment = z.infer<typeof createEnvironmentSchema>;
+
+export const updateEnvironmentSchema = z.object({
+  new_name: name.optional(),
+  new_description: description.optional(),
+  new_is_private: z.boolean().optional(),
+  new_is_harbor: z.boolean().optional(),
+  new_readme_content: readme.optional(),
+  new_arxiv_url: link.optional(),
+  new_external_github_url: link.optional(),
+  new_external_hf_url: link.optional(),
+});
+export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
+
+export const createVersionSchema = z.object({ source: remoteSource });
+export type CreateVersion = z.infer<typeof createVersionSchema>;
+
+export const listEnvironmentsSchema = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+  owner: z.string().max(64).refine(storable, NUL).optional(),
+  search: z.string().max(200).refine(storable, NUL).optional(),
+});
+export type ListEnvironments = z.infer<typeof listEnvironmentsSchema>;
+
+export const taskPageSchema = z.object({
+  split: z.string().min(1).max(200),
+  variant: z.string().min(1).max(200).optional(),
+  start: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+});
+export type TaskPageQuery = z.infer<typeof taskPageSchema>;
+
+export const apiUsageSchema = z.object({
+  days: z.coerce.number().int().min(1).max(90).default(30),
+  granularity: z.enum(['total', 'daily']).default('total'),
+  service: z.enum(['search', 'fetch']).optional(),
+});
+export type ApiUsageQuery = z.infer<typeof apiUsageSchema>;

@@ -1,0 +1,189 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type EnvironmentDiscoveryView,
+  type EnvironmentList,
+  type EnvironmentVersionView,
+  type EnvironmentView,
+  PalestraError,
+  type TaskPageView,
+} from '@palestra/protocol';
+import type { Backend, Caller } from '@palestra/session';
+import type { Prisma } from '../platform/generated/prisma/client.ts';
+import { BackendPool } from './backend.pool.ts';
+import { discover, DiscoveryService, withDeadline } from './discovery.service.ts';
+import { EnvironmentAccess } from './environment.access.ts';
+import { RegistryDirectory } from './environment-directory.ts';
+import { presentEnvironment } from './environment.presenter.ts';
+import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import { EnvironmentRepository } from './environment.repository.ts';
+import type { CreateEnvironment, CreateVersion, ListEnvironments, TaskPageQuery, UpdateEnvironment } from './environment.schema.ts';
+
+/** How long a new server may take to show what it offers. */
+const VALIDATION_DEADLINE_MS = 20_000;
+
+/** The registry as people and the CLI use it. */
+@Injectable()
+export class EnvironmentsService {
+  constructor(
+    @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
+    @Inject(EnvironmentRepository) private readonly repository: EnvironmentRepository,
+    @Inject(BackendPool) private readonly backends: BackendPool,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
+  ) {}
+
+  async list(caller: Caller | undefined, query: ListEnvironments): Promise<EnvironmentList> {
+    const { records, total } = await this.repository.list(caller, query);
+    return { environments: await Promise.all(records.map((record) => this.#present(record))), total };
+  }
+
+  async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentView> {
+    const environment = await this.access.visible(caller, owner, name);
+    return this.#present(await this.#withDiscovery(environment));
+  }
+
+  async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {
+    const owner = await this.access.namespace(caller, body.namespace ?? null);
+    // Asking a server takes seconds; a name that is taken is said first.
+    if ((await this.repository.find(owner, body.name)) !== null) {
+      throw new PalestraError('environment_exists', { detail: `An environment named ${owner}/${body.name} exists already.` });
+    }
+    const source = body.source ?? null;
+    const record = await this.repository.create(
+      {
+        orgId: caller.orgId,
+        owner,
+        name: body.name,
+        description: body.description,
+        isPrivate: body.isPrivate,
+        isHarbor: body.isHarbor,
+        readmeContent: body.readme ?? null,
+      },
+      source,
+      source === null ? null : await this.#validated(source),
+    );
+    this.directory.invalidate();
+    return this.#present(record);
+  }
+
+  async update(caller: Caller, owner: string, name: string, body: UpdateEnvironment): Promise<EnvironmentView> {
+    const environment = await this.access.managed(caller, owner, name);
+    const changes: Prisma.EnvironmentUpdateInput = {
+      name: body.new_name,
+      description: body.new_description,
+      isPrivate: body.new_is_private,
+      isHarbor: body.new_is_harbor,
+      readmeContent: body.new_readme_content,
+      arxivUrl: body.new_arxiv_url,
+      externalGithubUrl: body.new_external_github_url,
+      externalHfUrl: body.new_external_hf_url,
+    };
+    const updated = await this.repository.update(environment, changes);
+    this.directory.invalidate(await this.repository.versionIds(environment.id));
+    return this.#present(updated);
+  }
+
+  async addVersion(caller: Caller, owner: string, name: string, body: CreateVersion): Promise<EnvironmentVersionView> {
+    const environment = await this.access.managed(caller, owner, name);
+    const version = await this.repository.addVersion(environment.id, body.source, await this.#validated(body.source));
+    this.directory.invalidate();
+    return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
+  }
+
+  async delete(caller: Caller, owner: string, name: string): Promise<{ deleted: true; owner: string; name: string }> {
+    const environment = await this.access.managed(caller, owner, name);
+    const versionIds = await this.repository.versionIds(environment.id);
+    await this.repository.delete(environment.id);
+    this.directory.invalidate(versionIds);
+    for (const versionId of versionIds) {
+      this.discovery.forget(versionId);
+      await this.backends.drop(versionId);
+    }
+    return { deleted: true, owner: environment.owner, name: environment.name };
+  }
+
+  async variants(caller: Caller | undefined, owner: string, name: string): Promise<{ id: string; name: string }[]> {
+    const environment = await this.access.visible(caller, owner, name);
+    if (environment.versions[0] === undefined) return [];
+    const { variants } = await this.#discovered(environment);
+    return variants.map((variant) => ({ id: `${environment.id}/${variant.name}`, name: variant.name }));
+  }
+
+  /** The Open Reward Standard has no question for it, so no environment can say what it needs. */
+  async requiredSecrets(caller: Caller | undefined, owner: string, name: string): Promise<{ secrets: string[] }> {
+    await this.access.visible(caller, owner, name);
+    return { secrets: [] };
+  }
+
+  async discoveryOf(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentDiscoveryView> {
+    const environment = await this.access.visible(caller, owner, name);
+    return this.#discovered(environment);
+  }
+
+  async tasks(caller: Caller | undefined, owner: string, name: string, query: TaskPageQuery): Promise<TaskPageView> {
+    const environment = await this.access.visible(caller, owner, name);
+    const backend = this.#backend(environment);
+    const variant = query.variant ?? null;
+    const [total, specs] = await withDeadline((signal) =>
+      Promise.all([
+        backend.numTasks(variant, query.split, signal),
+        backend.taskRange(variant, query.split, query.start, query.start + query.limit, signal),
+      ]),
+    );
+    const tasks = specs.map((task_spec, offset) => ({ index: query.start + offset, task_spec }));
+    return { split: query.split, start: query.start, total, tasks };
+  }
+
+  /** For an environment without a GitHub connection, which all of ours are. */
+  async deployments(caller: Caller, environmentId: string): Promise<never[]> {
+    await this.access.visibleById(caller, environmentId);
+    return [];
+  }
+
+  async #present(record: EnvironmentRecord): Promise<EnvironmentView> {
+    return presentEnvironment(record, await this.backends.status(record));
+  }
+
+  /** The record with what its server offers, asked for when that was never known. A dead server changes nothing. */
+  async #withDiscovery(record: EnvironmentRecord): Promise<EnvironmentRecord> {
+    const version = record.versions[0];
+    if (version === undefined || storedDiscovery(version) !== null) return record;
+    const discovery = await this.discovery.of(version, this.backends.of(record, version)).catch(() => null);
+    if (discovery === null) return record;
+    return { ...record, versions: [{ ...version, discovery: discovery as unknown as VersionRecord['discovery'] }] };
+  }
+
+  #backend(environment: EnvironmentRecord): Backend {
+    return this.backends.of(environment, this.#version(environment));
+  }
+
+  #version(environment: EnvironmentRecord): VersionRecord {
+    const version = environment.versions[0];
+    if (version === undefined) {
+      throw new PalestraError('deployment_not_found', {
+        detail: `Deployment not found. ${environment.owner}/${environment.name} has no server yet.`,
+      });
+    }
+    return version;
+  }
+
+  #discovered(environment: EnvironmentRecord): Promise<EnvironmentDiscoveryView> {
+    return this.discovery.of(this.#version(environment), this.#backend(environment));
+  }
+
+  /** Asks a server at a URL everything that discovery asks; one that cannot answer is refused with the reason. */
+  async #validated(source: EnvironmentSource & { kind: 'remote' }): Promise<EnvironmentDiscoveryView> {
+    const backend = this.backends.probe(source);
+    try {
+      return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);
+    } catch (error) {
+      if (!(error instanceof PalestraError)) throw error;
+      throw new PalestraError('invalid_request', {
+        detail: `source.url: no usable environment server there. ${error.message}`,
+        cause: error,
+      });
+    } finally {
+      await backend.close();
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { Controller, Delete, Get, Inject, Param, Post, Put } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller } from '../accounts/caller.decorator.ts';
+import { EnvironmentsService } from './environments.service.ts';
+
+function notAvailable(): never {
+  throw new PalestraError('not_available', {
+    detail: 'Building environments from GitHub is not available yet on this server. Add a running environment server by URL.',
+  });
+}
+
+/** What `orwd` asks of GitHub hosting: nothing is connected, and connecting says so. */
+@Controller('v1/github')
+export class GithubController {
+  constructor(@Inject(EnvironmentsService) private readonly environments: EnvironmentsService) {}
+
+  @Get('auth-status')
+  authStatus() {
+    return { status: 'noAuth' };
+  }
+
+  @Get('environments/:id/deployments')
+  deployments(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.environments.deployments(caller, id);
+  }
+
+  @Get([
+    'install-url',
+    'reauth-url',
+    'repos',
+    'deployments/:id/logs',
+    'deployments/:id/runtime-logs',
+    'deployments/:id/task-builds',
+    'task-builds/:id/logs',
+  ])
+  read() {
+    notAvailable();
+  }
+
+  @Post('environments/:owner/:name/connect')
+  connect() {
+    notAvailable();
+  }
+
+  @Put('environments/:id')
+  updateLink() {
+    notAvailable();
+  }
+
+  @Delete('environments/:id')
+  unlink() {
+    notAvailable();
+  }
+}
