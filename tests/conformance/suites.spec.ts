@@ -19,7 +19,7 @@ afterEach(async () => {
 async function serveSuite(port: number, upstream: string): Promise<Palestra> {
   const palestra = await startPalestra({
     port,
-    env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'suite' },
+    env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' },
   });
   stops.push(() => palestra.stop());
   await addRemote(palestra, 'suite', upstream);
@@ -86,6 +86,16 @@ describe('tests/test_environment.py', () => {
     await serveSuite(8080, url);
     assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
   });
+
+  test.each(versions)(
+    '$tests tests of $version through us to environments written in the kit',
+    async ({ interpreter, version, tests: count }) => {
+      const server = await serve(suiteEnvironments);
+      stops.push(() => server.close());
+      await serveSuite(8080, server.url);
+      assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
+    },
+  );
 
   test.each(versions)('$tests tests of $version against the kit’s own server', async ({ interpreter, version, tests: count }) => {
     const server = await serve(suiteEnvironments, { port: 8080 });
