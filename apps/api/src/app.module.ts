@@ -1,14 +1,28 @@
-import { Module } from '@nestjs/common';
-import { PlatformModule } from './platform/platform.module.ts';
+import { type DynamicModule, Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
-import { SessionsModule } from './sessions/sessions.module.ts';
-import { RolloutsModule } from './rollouts/rollouts.module.ts';
-import { RunsModule } from './runs/runs.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
+import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
+import { RolloutsModule } from './rollouts/rollouts.module.ts';
+import { RunsModule } from './runs/runs.module.ts';
+import { SessionsModule } from './sessions/sessions.module.ts';
 
-@Module({
-  imports: [PlatformModule, AccountsModule, EnvironmentsModule, SessionsModule, RolloutsModule, RunsModule, ExportsModule, FilesModule],
-})
-export class AppModule {}
+@Module({})
+export class AppModule {
+  static with(dependencies: PlatformDependencies): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        PlatformModule.with(dependencies),
+        AccountsModule,
+        FilesModule,
+        EnvironmentsModule,
+        SessionsModule,
+        RolloutsModule,
+        RunsModule,
+        ExportsModule,
+      ],
+    };
+  }
+}

@@ -1,4 +1,44 @@
-import { Module } from '@nestjs/common';
+import { type DynamicModule, Global, Module } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { type BlobStore, UrlSigner } from '@palestra/blobs';
+import { systemClock } from '@palestra/kit';
+import type { Logger } from 'pino';
+import { type Config, CONFIG } from './config.ts';
+import { Database } from './database.ts';
+import { ErrorFilter } from './error.filter.ts';
+import { SchemaPipe } from './schema.pipe.ts';
+import { RouteTable } from './route-table.ts';
+import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, URL_SIGNER } from './tokens.ts';
 
+export interface PlatformDependencies {
+  config: Config;
+  database: Database;
+  blobs: BlobStore;
+  urlSigner: UrlSigner | null;
+  logger: Logger;
+  origin: PublicOrigin;
+}
+
+/** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
+@Global()
 @Module({})
-export class PlatformModule {}
+export class PlatformModule {
+  static with(dependencies: PlatformDependencies): DynamicModule {
+    const providers = [
+      { provide: CONFIG, useValue: dependencies.config },
+      { provide: Database, useValue: dependencies.database },
+      { provide: BLOB_STORE, useValue: dependencies.blobs },
+      { provide: URL_SIGNER, useValue: dependencies.urlSigner },
+      { provide: LOGGER, useValue: dependencies.logger },
+      { provide: CLOCK, useValue: systemClock },
+      { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
+      RouteTable,
+      ErrorFilter,
+    ];
+    return {
+      module: PlatformModule,
+      providers: [...providers, { provide: APP_FILTER, useExisting: ErrorFilter }, { provide: APP_PIPE, useClass: SchemaPipe }],
+      exports: providers,
+    };
+  }
+}

@@ -1,0 +1,29 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { z } from 'zod';
+import { Api } from '../platform/api.decorator.ts';
+import { AccountService } from './account.service.ts';
+import { CurrentCaller } from './caller.decorator.ts';
+
+const named = z.object({ id: z.string(), name: z.string() });
+
+@Controller('v1')
+export class AccountController {
+  constructor(private readonly accounts: AccountService) {}
+
+  @Get('me')
+  @Api({ summary: 'Who the key or browser session belongs to', response: z.object({ user: named, org: named }) })
+  me(@CurrentCaller() caller: Caller) {
+    return this.accounts.me(caller);
+  }
+
+  @Get('namespace/current')
+  @Api({
+    summary: 'The namespace of the key, as `orwd whoami` asks for it',
+    query: z.object({ type: z.enum(['user', 'org']).optional() }),
+    response: named.extend({ type: z.string() }),
+  })
+  namespace(@CurrentCaller() caller: Caller, @Query('type') type: string | undefined) {
+    return this.accounts.namespace(caller, type);
+  }
+}

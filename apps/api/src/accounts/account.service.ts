@@ -1,0 +1,85 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Clock } from '@palestra/kit';
+import { type MeView, PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { CLOCK } from '../platform/tokens.ts';
+import { KeyService } from './key.service.ts';
+import { hashToken, newToken } from './secret-token.ts';
+
+/** First organisation and user of an installation. */
+export const FIRST_ORG = 'local';
+export const FIRST_USER = 'me';
+const SIGN_IN_LINK_MS = 24 * 3_600_000;
+export const BROWSER_SESSION_MS = 30 * 24 * 3_600_000;
+
+/** Organisations, users, and browsers that sign in. */
+@Injectable()
+export class AccountService {
+  constructor(
+    private readonly database: Database,
+    private readonly keys: KeyService,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  async me(caller: Caller): Promise<MeView> {
+    const user = await this.database.prisma.user.findUniqueOrThrow({ where: { id: caller.userId } });
+    return { user: { id: user.id, name: user.name }, org: { id: caller.orgId, name: caller.orgName } };
+  }
+
+  /** `orwd whoami`: the name that the caller's environments live under (openreward-wire.md 3.1). */
+  async namespace(caller: Caller, type: string | undefined): Promise<{ name: string; id: string; type: string }> {
+    if (type === 'org' || type === undefined) return { name: caller.orgName, id: caller.orgId, type: 'org' };
+    if (type !== 'user') throw new PalestraError('invalid_request', { detail: 'type must be "user" or "org".' });
+    // One namespace a caller: what a user creates lives under the organisation of the key.
+    return { name: caller.orgName, id: caller.orgId, type: 'user' };
+  }
+
+  /** Makes an organisation with one owner unless they exist; a second start finds the same ones. */
+  async ensureOwner(orgName: string, userName: string): Promise<{ orgId: string; userId: string }> {
+    const { prisma } = this.database;
+    const org = await prisma.organisation.upsert({ where: { name: orgName }, create: { name: orgName }, update: {} });
+    const user = await prisma.user.upsert({ where: { name: userName }, create: { name: userName }, update: {} });
+    const id = { orgId: org.id, userId: user.id };
+    await prisma.membership.upsert({ where: { orgId_userId: id }, create: id, update: {} });
+    return id;
+  }
+
+  /** The first owner, with this key working. */
+  async ensureFirstOwner(key: string): Promise<{ orgId: string; userId: string }> {
+    const owner = await this.ensureOwner(FIRST_ORG, FIRST_USER);
+    await this.keys.store({ ...owner, name: 'first key', scopes: ['sessions', 'environments', 'rollouts', 'keys'] }, key);
+    return owner;
+  }
+
+  /** A token for `/login?token=`, good for one use within a day. */
+  async createSignInToken(owner: { orgId: string; userId: string }): Promise<string> {
+    const token = newToken();
+    const now = this.clock.now();
+    await this.database.prisma.signInToken.deleteMany({ where: { expiresAt: { lt: new Date(now) } } });
+    await this.database.prisma.signInToken.create({
+      data: { ...owner, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) },
+    });
+    return token;
+  }
+
+  /** Uses a sign-in token up; the cookie's token, or null when it is unknown, used or expired. */
+  async redeemSignInToken(token: string): Promise<string | null> {
+    const hash = hashToken(token);
+    const row = await this.database.prisma.signInToken.findUnique({ where: { hash } });
+    if (!row || row.expiresAt.getTime() <= this.clock.now()) return null;
+    const { count } = await this.database.prisma.signInToken.deleteMany({ where: { hash } });
+    return count === 1 ? this.openBrowserSession(row) : null;
+  }
+
+  async openBrowserSession({ orgId, userId }: { orgId: string; userId: string }): Promise<string> {
+    const token = newToken();
+    const expiresAt = new Date(this.clock.now() + BROWSER_SESSION_MS);
+    await this.database.prisma.browserSession.create({ data: { hash: hashToken(token), orgId, userId, expiresAt } });
+    return token;
+  }
+
+  async closeBrowserSession(token: string): Promise<void> {
+    await this.database.prisma.browserSession.deleteMany({ where: { hash: hashToken(token) } });
+  }
+}

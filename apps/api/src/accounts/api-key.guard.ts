@@ -1,0 +1,29 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { FastifyRequest } from 'fastify';
+import { PalestraError } from '@palestra/protocol';
+import { Authenticator } from './authenticator.ts';
+import { PUBLIC_ROUTE, REQUIRED_SCOPE, type Scope } from './caller.decorator.ts';
+
+/** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
+@Injectable()
+export class ApiKeyGuard implements CanActivate {
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly reflector: Reflector,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
+    const targets = [context.getHandler(), context.getClass()];
+    const caller = await this.authenticator.authenticate(request);
+    if (caller === null) {
+      if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;
+      throw new PalestraError('unauthorized');
+    }
+    request.caller = caller;
+    const scope = this.reflector.getAllAndOverride<Scope | undefined>(REQUIRED_SCOPE, targets);
+    if (scope) this.authenticator.requireScope(caller, scope);
+    return true;
+  }
+}

@@ -1,0 +1,143 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { type Clock, SingleFlight } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { type Config, CONFIG } from '../platform/config.ts';
+import { Database } from '../platform/database.ts';
+import { CLOCK } from '../platform/tokens.ts';
+import type { Scope } from './caller.decorator.ts';
+import { hashToken } from './secret-token.ts';
+
+export const COOKIE_NAME = 'palestra_session';
+
+/** A revoked key stops working on every replica within this time. */
+const CACHE_MS = 5_000;
+const CACHE_ENTRIES = 10_000;
+/** `last_used_at` is written at most this often per key. */
+const LAST_USED_MS = 60_000;
+const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
+
+type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' };
+
+/** Who a request comes from, by API key or browser cookie. No query per request: verdicts are kept for a few seconds. */
+@Injectable()
+export class Authenticator {
+  readonly #verdicts = new Map<string, { verdict: Verdict; until: number }>();
+  readonly #loads = new SingleFlight<Verdict>();
+  readonly #lastUsed = new Map<string, number>();
+  #anonymous: Caller | null = null;
+
+  constructor(
+    private readonly database: Database,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /**
+   * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
+   * key, `key_revoked` for a revoked one, `forbidden` for a cookie on a changing request from another site.
+   */
+  async authenticate(request: FastifyRequest): Promise<Caller | null> {
+    const key = request.headers['x-api-key'];
+    if (typeof key === 'string' && key.trim() !== '') {
+      if (!this.config.anonymous) return this.ofKey(key.trim());
+      return this.ofKey(key.trim()).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
+    }
+    const cookie = readCookie(request.headers.cookie);
+    if (cookie !== null) {
+      assertSameOrigin(request);
+      return this.#callerOf('cookie', cookie).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
+    }
+    return this.config.anonymous ? this.#anonymousCaller() : null;
+  }
+
+  /** The owner of an API key. Throws `unauthorized` or `key_revoked`. */
+  ofKey(key: string): Promise<Caller> {
+    return this.#callerOf('key', key);
+  }
+
+  /** Throws `scope_missing` when the caller may not do what `scope` stands for. */
+  requireScope(caller: Caller, scope: Scope): void {
+    if (!caller.scopes.includes(scope)) {
+      throw new PalestraError('scope_missing', { detail: `This API key lacks the scope "${scope}" that this route needs.` });
+    }
+  }
+
+  /** Forgets what is known of all keys and cookies, on this replica at once. */
+  forget(): void {
+    this.#verdicts.clear();
+  }
+
+  async #callerOf(kind: 'key' | 'cookie', token: string): Promise<Caller> {
+    const cacheKey = `${kind}:${token}`;
+    const now = this.clock.now();
+    let verdict = this.#verdicts.get(cacheKey);
+    if (!verdict || verdict.until <= now) {
+      const loaded = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
+      if (this.#verdicts.size >= CACHE_ENTRIES) this.#verdicts.clear();
+      verdict = { verdict: loaded, until: now + CACHE_MS };
+      this.#verdicts.set(cacheKey, verdict);
+    }
+    if ('refused' in verdict.verdict) throw new PalestraError(verdict.verdict.refused);
+    return verdict.verdict.caller;
+  }
+
+  async #loadKey(key: string): Promise<Verdict> {
+    const row = await this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } });
+    if (!row) return { refused: 'unauthorized' };
+    if (row.revokedAt) return { refused: 'key_revoked' };
+    this.#noteUse(row.id);
+    return { caller: { userId: row.userId, orgId: row.orgId, orgName: row.org.name, keyId: row.id, scopes: row.scopes, anonymous: false } };
+  }
+
+  async #loadCookie(token: string): Promise<Verdict> {
+    const row = await this.database.prisma.browserSession.findUnique({ where: { hash: hashToken(token) } });
+    if (!row || row.expiresAt.getTime() <= this.clock.now()) return { refused: 'unauthorized' };
+    const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: row.orgId } });
+    return { caller: { userId: row.userId, orgId: row.orgId, orgName: org.name, keyId: null, scopes: ALL_SCOPES, anonymous: false } };
+  }
+
+  async #anonymousCaller(): Promise<Caller> {
+    if (this.#anonymous) return this.#anonymous;
+    const row = await this.database.prisma.membership.findFirstOrThrow({ include: { org: true }, orderBy: { org: { createdAt: 'asc' } } });
+    this.#anonymous = {
+      userId: row.userId,
+      orgId: row.orgId,
+      orgName: row.org.name,
+      keyId: null,
+      scopes: ['sessions', 'environments', 'rollouts'],
+      anonymous: true,
+    };
+    return this.#anonymous;
+  }
+
+  #noteUse(keyId: string): void {
+    const now = this.clock.now();
+    if (now - (this.#lastUsed.get(keyId) ?? 0) < LAST_USED_MS) return;
+    this.#lastUsed.set(keyId, now);
+    // Best effort: a lost time stamp must not fail the request.
+    this.database.prisma.apiKey.update({ where: { id: keyId }, data: { lastUsedAt: new Date(now) } }).catch(() => {});
+  }
+}
+
+const isWrongKey = (error: unknown): boolean => error instanceof PalestraError && error.status === 401;
+
+function readCookie(header: string | undefined): string | null {
+  for (const part of header?.split(';') ?? []) {
+    const [name, ...value] = part.trim().split('=');
+    if (name === COOKIE_NAME && value.length > 0) return value.join('=');
+  }
+  return null;
+}
+
+/** A cookie comes along by itself; a changing request must come from our own page (browsers send one of these headers). */
+function assertSameOrigin(request: FastifyRequest): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return;
+  const site = request.headers['sec-fetch-site'];
+  const { origin, host } = request.headers;
+  const same =
+    site === 'same-origin' || (site === undefined && origin !== undefined && URL.canParse(origin) && new URL(origin).host === host);
+  if (!same)
+    throw new PalestraError('forbidden', { detail: 'A browser session may change things only from the dashboard itself. Use an API key.' });
+}

@@ -1,0 +1,30 @@
+import { Body, Controller, Delete, Get, Param, Post } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { Api } from '../platform/api.decorator.ts';
+import { CurrentCaller, RequireScope } from './caller.decorator.ts';
+import { type CreateKeyBody, createdKeySchema, createKeyBodySchema, keyListSchema, keyViewSchema } from './key.schema.ts';
+import { KeyService } from './key.service.ts';
+
+@Controller('v1/keys')
+@RequireScope('keys')
+export class KeyController {
+  constructor(private readonly keys: KeyService) {}
+
+  @Get()
+  @Api({ summary: 'API keys of the organisation', response: keyListSchema })
+  async list(@CurrentCaller() caller: Caller) {
+    return { keys: await this.keys.list(caller) };
+  }
+
+  @Post()
+  @Api({ summary: 'Create an API key; it is shown this once', body: createKeyBodySchema, response: createdKeySchema })
+  create(@CurrentCaller() caller: Caller, @Body({ schema: createKeyBodySchema }) body: CreateKeyBody) {
+    return this.keys.create(caller, body);
+  }
+
+  @Delete(':id')
+  @Api({ summary: 'Revoke an API key', response: keyViewSchema, errors: ['key_not_found'] })
+  revoke(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.keys.revoke(caller, id);
+  }
+}

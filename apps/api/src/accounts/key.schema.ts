@@ -1,0 +1,21 @@
+import { z } from 'zod';
+
+export const scopeSchema = z.enum(['sessions', 'environments', 'rollouts', 'keys']);
+
+export const createKeyBodySchema = z.object({
+  name: z.string().trim().min(1).max(100),
+  scopes: z.array(scopeSchema).min(1).default(['sessions', 'environments', 'rollouts']),
+});
+export type CreateKeyBody = z.infer<typeof createKeyBodySchema>;
+
+export const keyViewSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  prefix: z.string(),
+  scopes: z.array(z.string()),
+  created_at: z.string(),
+  last_used_at: z.string().nullable(),
+  revoked_at: z.string().nullable(),
+});
+export const keyListSchema = z.object({ keys: z.array(keyViewSchema) });
+export const createdKeySchema = keyViewSchema.extend({ key: z.string().describe('The key itself; shown this once.') });

@@ -1,0 +1,23 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { AppModule } from './app.module.ts';
+import { prepareBrowserPlane } from './platform/browser-plane.ts';
+import { createFastifyAdapter, prepareFastify } from './platform/fastify.ts';
+import type { PlatformDependencies } from './platform/platform.module.ts';
+import { RouteTable } from './platform/route-table.ts';
+
+/** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
+export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {
+  const app = await NestFactory.create<NestFastifyApplication>(AppModule.with(dependencies), createFastifyAdapter(), {
+    logger: false,
+    bodyParser: false,
+    abortOnError: false,
+    forceCloseConnections: true,
+  });
+  const fastify = app.getHttpAdapter().getInstance();
+  prepareFastify(fastify, app.get(RouteTable));
+  await prepareBrowserPlane(fastify);
+  await app.init();
+  return app;
+}

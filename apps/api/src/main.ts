@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { ConfigError, readConfig } from './platform/config.ts';
+import { type RunningServer, startServer } from './server.ts';
+
+const CLI = path.resolve(import.meta.dirname, '../../cli/dist/main.js');
+
+/** What a person sees after the start. stdout is for people and scripts that copy the export lines; logs go to stderr. */
+function announce({ url, apiKey, signInUrl }: RunningServer): void {
+  process.stdout.write(`
+Palestra is ready.
+
+  export OPENREWARD_URL=${url}
+  export OPENREWARD_API_URL=${url}
+  export OPENREWARD_SESSION_URL=${url}
+  export OPENREWARD_API_KEY=${apiKey}
+
+Dashboard (this link signs your browser in, once):
+  ${signInUrl}
+
+`);
+}
+
+/** Plays a short run, so that the first page a newcomer opens shows real rollouts. */
+function playDemo({ url, apiKey }: RunningServer, onEnd: () => void): () => void {
+  const demo = spawn(process.execPath, [CLI, 'demo'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, OPENREWARD_URL: url, OPENREWARD_API_URL: url, OPENREWARD_SESSION_URL: url, OPENREWARD_API_KEY: apiKey },
+  });
+  demo.on('error', (error) => process.stderr.write(`palestra: the demo did not start: ${error.message}\n`));
+  demo.on('exit', onEnd);
+  return () => void demo.kill();
+}
+
+async function main(): Promise<void> {
+  const config = readConfig(process.env, (file) => path.resolve(process.env.INIT_CWD ?? process.cwd(), file));
+  process.stdout.write('Starting Palestra ...\n');
+  const stopping = new AbortController();
+  // A signal during the start is obeyed as soon as there is something to close.
+  const stop = () => stopping.abort();
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  const server = await startServer(config);
+  announce(server);
+  let stopDemo = () => {};
+  if (config.demo && server.fresh && config.bundledEnvironments) stopDemo = playDemo(server, () => (stopDemo = () => {}));
+  if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
+  process.stdout.write('Stopping ...\n');
+  // A second signal is for those who cannot wait.
+  process.once('SIGINT', () => process.exit(130));
+  stopDemo();
+  await server.close();
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const { message, stack } = error as Error;
+    const expected =
+      error instanceof ConfigError ||
+      ['PortTakenError', 'EmbeddedPostgresError', 'MigrationError'].includes((error as Error).constructor.name);
+    process.stderr.write(`palestra: ${expected || !stack ? message : stack}\n`);
+    process.exit(1);
+  },
+);

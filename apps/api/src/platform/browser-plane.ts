@@ -1,0 +1,53 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import fastifyStatic from '@fastify/static';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+
+/** Built by `npm run build`; from `apps/api/{src,dist}/platform` it is the same relative path. */
+const DASHBOARD = path.resolve(import.meta.dirname, '../../../dashboard/dist');
+
+/** dashboard.md section 9: nothing from elsewhere, no inline script, Trusted Types. Styles set by script (CSSOM) are no inline styles. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ');
+
+const PAGE_HEADERS = {
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+/** Paths that the dashboard's router knows; all else of the origin belongs to the session plane and the API. */
+const PAGES = ['/', '/:org/runs', '/:org/runs/*', '/rollout/:id', '/environments', '/environments/*', '/keys', '/settings', '/settings/*'];
+
+/** Serves the dashboard's files and its one page. */
+export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<void> {
+  const built = existsSync(path.join(DASHBOARD, 'index.html'));
+  await fastify.register(fastifyStatic, {
+    root: built ? path.join(DASHBOARD, 'assets') : import.meta.dirname,
+    prefix: '/assets/',
+    serve: built,
+    immutable: true,
+    maxAge: '365d',
+    index: false,
+    decorateReply: true,
+  });
+  const page = async (_request: unknown, reply: FastifyReply) => {
+    reply.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' });
+    if (!built) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
+    return reply.sendFile('index.html', DASHBOARD, { cacheControl: false });
+  };
+  for (const url of PAGES) fastify.get(url, page);
+  fastify.get('/favicon.svg', async (_request, reply) => (built ? reply.sendFile('favicon.svg', DASHBOARD) : reply.status(404).send()));
+}

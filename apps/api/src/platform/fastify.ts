@@ -1,0 +1,70 @@
+import { createGunzip } from 'node:zlib';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { FastifyInstance, FastifyReply, FastifyServerOptions } from 'fastify';
+import { PalestraError } from '@palestra/protocol';
+import type { RouteTable } from './route-table.ts';
+
+/** The largest body that any route takes, bytes after decompression. The largest real upload was 9 MB (openreward-wire.md 13.7). */
+export const BODY_LIMIT = 64 * 1024 * 1024;
+
+/** Nest answers POST with 201; every client of this API expects exactly 200 (openreward-wire.md 2.1). */
+class OkFastifyAdapter extends FastifyAdapter {
+  override reply(reply: FastifyReply, body: unknown, statusCode?: number) {
+    return super.reply(reply, body, statusCode === 201 ? 200 : statusCode);
+  }
+
+  override status(reply: FastifyReply, statusCode: number) {
+    return super.status(reply, statusCode === 201 ? 200 : statusCode);
+  }
+}
+
+/** Fastify with the traps of openreward-wire.md section 6 taken care of. */
+export function createFastifyAdapter(): FastifyAdapter {
+  const options: FastifyServerOptions = {
+    bodyLimit: BODY_LIMIT,
+    // `POST //ping` is what the SDK makes of a session URL with a trailing slash; inner double slashes have a meaning.
+    rewriteUrl: (request) => (request.url ?? '/').replace(/^\/{2,}/, '/'),
+    routerOptions: { maxParamLength: 4096 },
+    // Idle connections of the SDK outlive Node's 5 s, and an upload on a closed one is lost.
+    keepAliveTimeout: 90_000,
+    requestTimeout: 0,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+  };
+  return new OkFastifyAdapter(options);
+}
+
+/**
+ * Bodies. JSON is parsed, an empty body is `undefined` whatever its type, any other type stays a Buffer. A route with
+ * `config: { rawBody: true }` gets the bytes as they came (a Buffer, or undefined when empty): the session plane and the
+ * ingest parse by their own rules. `Content-Encoding: gzip` is undone for all.
+ */
+export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): void {
+  fastify.server.headersTimeout = 95_000;
+  fastify.addHook('onRoute', (route) => {
+    for (const method of [route.method].flat()) routes.add(method, route.url);
+  });
+  fastify.addHook('preParsing', (request, _reply, payload, done) => {
+    if (request.headers['content-encoding'] !== 'gzip') return done(null, payload);
+    const gunzip = Object.assign(createGunzip(), { receivedEncodedLength: 0 });
+    payload.on('data', (chunk: Buffer) => (gunzip.receivedEncodedLength += chunk.length));
+    payload.on('error', (error) => gunzip.destroy(error));
+    gunzip.on('error', (cause) => ((cause as { statusCode?: number }).statusCode ??= 400));
+    delete request.headers['content-length'];
+    done(null, payload.pipe(gunzip));
+  });
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT }, (request, body: Buffer, done) => {
+    const config = request.routeOptions.config as { rawBody?: boolean };
+    if (body.length === 0) return done(null, undefined);
+    if (config.rawBody || !/json/i.test(request.headers['content-type'] ?? 'application/json')) return done(null, body);
+    try {
+      done(null, JSON.parse(body.toString('utf8')));
+    } catch (error) {
+      done(
+        new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${(error as Error).message}`, cause: error }),
+        undefined,
+      );
+    }
+  });
+}

