@@ -1,0 +1,83 @@
+import { defineEnvironment, tool } from '@palestra/environment-kit';
+import { z } from 'zod';
+import { readme } from './card.ts';
+import { Investigation } from './investigation.ts';
+import { makeMystery, type Mystery } from './mystery.ts';
+
+const SPLITS: Record<string, { firstSeed: number; count: number }> = {
+  train: { firstSeed: 0, count: 2000 },
+  validation: { firstSeed: 1_000_000, count: 200 },
+  test: { firstSeed: 2_000_000, count: 200 },
+};
+const taskSchema = z.object({ id: z.string().optional(), seed: z.int() });
+
+type Task = z.infer<typeof taskSchema>;
+interface State {
+  mystery: Mystery;
+  investigation: Investigation;
+}
+
+export const whodunit = defineEnvironment<Task, State>({
+  name: 'whodunit',
+  description: 'A seeded country-house murder: interview witnesses who lie by rule, search rooms, check alibis, accuse.',
+  readme,
+  splits: Object.keys(SPLITS),
+  tasks: (split) =>
+    Array.from({ length: SPLITS[split]!.count }, (_, index) => ({ id: `${split}-${index}`, seed: SPLITS[split]!.firstSeed + index })),
+  deterministic: true,
+  create({ task }) {
+    const mystery = makeMystery(taskSchema.parse(task).seed);
+    return { mystery, investigation: new Investigation(mystery) };
+  },
+  prompt: ({ state: { mystery } }) => brief(mystery),
+  tools: {
+    interview: tool({
+      description: 'Hear what a suspect says about nine o’clock: three statements, all true or all false.',
+      input: z.object({ suspect: z.string().describe('Family name of the suspect') }),
+      run: ({ suspect }, { state }) => state.investigation.interview(suspect),
+    }),
+    search: tool({
+      description: 'Search a room for blood and weapons. What you find is always true.',
+      input: z.object({ room: z.string() }),
+      run: ({ room }, { state }) => state.investigation.search(room),
+    }),
+    check_alibi: tool({
+      description: 'Find out whether a suspect told the truth about the own whereabouts. Two checks per game.',
+      input: z.object({ suspect: z.string() }),
+      run: ({ suspect }, { state }) => state.investigation.checkAlibi(suspect),
+    }),
+    accuse: tool({
+      description: 'Name the murderer, the weapon and the room. Ends the game; you have one accusation.',
+      input: z.object({ suspect: z.string(), weapon: z.string(), room: z.string() }),
+      mode: 'exclusive',
+      run: (accusation, { state }) => state.investigation.accuse(accusation),
+    }),
+  },
+});
+
+const WOUNDS = {
+  blunt: 'struck down with something blunt',
+  sharp: 'stabbed with something sharp',
+  cord: 'strangled with a cord of some kind',
+} as const;
+
+function brief({ victim, suspects, rooms, weapons, habit, liars, wound }: Mystery): string {
+  const ofKind = (kind: string) =>
+    weapons
+      .filter((weapon) => weapon.kind === kind)
+      .map(({ name }) => name)
+      .join(', ');
+  return `${victim} was murdered at nine o'clock in this house: ${WOUNDS[wound]}. Find out who did it, with what and where.
+
+Suspects: ${suspects.join(', ')}
+Rooms: ${rooms.join(', ')}
+Weapons in the house: blunt: ${ofKind('blunt')}; sharp: ${ofKind('sharp')}; cords: ${ofKind('cord')}
+
+What is certain:
+- At nine the murderer was alone with ${victim} in the room of the murder. Every other suspect was in some other room.
+- The murderer lies in every statement. Whoever ${habit} lies in every statement, murderer or not: ${[...liars].join(', ')}. All others always tell the truth.
+- Only the room of the murder has fresh blood.
+- The murder weapon fits the wound and was freshly washed afterwards. It may lie in any room by now.
+
+Use interview, search and check_alibi; then accuse once.`;
+}
