@@ -1,4 +1,5 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import { Api } from '../platform/api.decorator.ts';
 import { type ApiUsageQuery, apiUsageSchema } from './environment.schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -6,6 +7,7 @@ const DAY_MS = 86_400_000;
 /** `orwd usage`: a self-hosted server bills nothing. */
 @Controller('v1/billing')
 export class BillingController {
+  @Api({ summary: 'Paid services used: none', query: apiUsageSchema })
   @Get('api-usage')
   apiUsage(@Query({ schema: apiUsageSchema }) query: ApiUsageQuery) {
     const until = Date.now();

@@ -1,8 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { SingleFlight } from '@palestra/kit';
+import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from '@palestra/session';
 import { CONFIG, type Config } from '../platform/config.ts';
+import { CLOCK } from '../platform/tokens.ts';
 import { BackendPool } from './backend.pool.ts';
 import { EnvironmentAccess, maySee } from './environment.access.ts';
 import type { EnvironmentRecord } from './environment.record.ts';
@@ -13,11 +14,16 @@ const MAX_AGE_MS = 5_000;
 /** Distinct names that are remembered; past it the oldest goes, so that made-up names cannot fill the memory. */
 const MAX_ENTRIES = 5_000;
 
+interface Remembered {
+  hosted: HostedEnvironment;
+  readAt: number;
+}
+
 /** Deployments by name, without SQL on the hot path. */
 @Injectable()
 export class RegistryDirectory implements EnvironmentDirectory {
-  readonly #resolved = new Map<string, { hosted: HostedEnvironment; readAt: number }>();
-  readonly #versions = new Map<string, HostedEnvironment>();
+  readonly #resolved = new Map<string, Remembered>();
+  readonly #versions = new Map<string, Remembered>();
   readonly #resolving = new SingleFlight<HostedEnvironment>();
   readonly #loading = new SingleFlight<HostedEnvironment>();
 
@@ -26,16 +32,17 @@ export class RegistryDirectory implements EnvironmentDirectory {
     @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
     @Inject(BackendPool) private readonly backends: BackendPool,
     @Inject(CONFIG) private readonly config: Config,
+    @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
   async resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment> {
     const key = JSON.stringify([deployment, caller.anonymous ? null : caller.orgId]);
     const known = this.#resolved.get(key);
-    if (known && Date.now() - known.readAt < MAX_AGE_MS) return known.hosted;
+    if (known && this.#isFresh(known)) return known.hosted;
     return this.#resolving.do(key, async () => {
       const hosted = await this.#resolve(deployment, caller);
       this.#resolved.delete(key);
-      this.#resolved.set(key, { hosted, readAt: Date.now() });
+      this.#resolved.set(key, { hosted, readAt: this.clock.now() });
       if (this.#resolved.size > MAX_ENTRIES) this.#resolved.delete(this.#resolved.keys().next().value!);
       return hosted;
     });
@@ -43,10 +50,11 @@ export class RegistryDirectory implements EnvironmentDirectory {
 
   async version(versionId: string): Promise<HostedEnvironment> {
     const known = this.#versions.get(versionId);
-    if (known) return known;
+    if (known && this.#isFresh(known)) return known.hosted;
     return this.#loading.do(versionId, async () => {
       const environment = await this.repository.findVersionById(versionId);
       if (environment === null) {
+        this.#versions.delete(versionId);
         throw new PalestraError('session_lost', { detail: 'Session lost: the environment that it ran on was deleted.' });
       }
       return this.#host(environment);
@@ -57,6 +65,10 @@ export class RegistryDirectory implements EnvironmentDirectory {
   invalidate(goneVersionIds: string[] = []): void {
     this.#resolved.clear();
     for (const versionId of goneVersionIds) this.#versions.delete(versionId);
+  }
+
+  #isFresh({ readAt }: Remembered): boolean {
+    return this.clock.now() - readAt < MAX_AGE_MS;
   }
 
   async #resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment> {
@@ -107,7 +119,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
       backend: this.backends.of(environment, version),
       idleTimeoutMs: this.config.sessionIdleTimeoutMs,
     };
-    this.#versions.set(version.id, hosted);
+    this.#versions.set(version.id, { hosted, readAt: this.clock.now() });
     return hosted;
   }
 }

@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Put, Query } from '@nestjs/common';
-import { stringifyJson } from '@palestra/protocol';
+import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { Api } from '../platform/api.decorator.ts';
 import { CurrentCaller, Public, RequireScope } from '../accounts/caller.decorator.ts';
 import {
   type CreateEnvironment,
@@ -16,12 +17,23 @@ import {
 } from './environment.schema.ts';
 import { EnvironmentsService } from './environments.service.ts';
 
+/** What any question to an environment's server may be answered with. */
+const BACKEND_ERRORS: ErrorCode[] = [
+  'environment_not_found',
+  'deployment_not_found',
+  'environment_starting',
+  'backend_unreachable',
+  'backend_invalid',
+  'backend_timeout',
+];
+
 /** `/v1/environments`: names and casing are those of the `openreward` SDK and the `orwd` CLI (openreward-wire.md 3.1). */
 @Controller('v1/environments')
 export class EnvironmentsController {
   constructor(@Inject(EnvironmentsService) private readonly environments: EnvironmentsService) {}
 
   @Public()
+  @Api({ summary: 'Environments that the caller may see', query: listEnvironmentsSchema })
   @Get()
   list(@CurrentCaller() caller: Caller | undefined, @Query({ schema: listEnvironmentsSchema }) query: ListEnvironments) {
     return this.environments.list(caller, query);
@@ -29,18 +41,25 @@ export class EnvironmentsController {
 
   @RequireScope('environments')
   @HttpCode(200)
+  @Api({ summary: 'Create an environment, optionally on a running server', body: createEnvironmentSchema, errors: ['environment_exists'] })
   @Post()
   create(@CurrentCaller() caller: Caller, @Body({ schema: createEnvironmentSchema }) body: CreateEnvironment) {
     return this.environments.create(caller, body);
   }
 
   @Public()
+  @Api({ summary: 'One environment', errors: ['environment_not_found'] })
   @Get(':owner/:name')
   get(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.get(caller, owner, name);
   }
 
   @RequireScope('environments')
+  @Api({
+    summary: 'Change name, description, visibility, README or links',
+    body: updateEnvironmentSchema,
+    errors: ['environment_not_found', 'environment_exists'],
+  })
   @Put(':owner/:name/details')
   update(
     @CurrentCaller() caller: Caller,
@@ -53,6 +72,7 @@ export class EnvironmentsController {
 
   @RequireScope('environments')
   @HttpCode(200)
+  @Api({ summary: 'Add an immutable version on another server', body: createVersionSchema, errors: ['environment_not_found'] })
   @Post(':owner/:name/versions')
   addVersion(
     @CurrentCaller() caller: Caller,
@@ -64,12 +84,14 @@ export class EnvironmentsController {
   }
 
   @RequireScope('environments')
+  @Api({ summary: 'Delete an environment; its open sessions are lost', errors: ['environment_not_found'] })
   @Delete(':owner/:name')
   delete(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.delete(caller, owner, name);
   }
 
   @Public()
+  @Api({ summary: 'The environment classes of its server', errors: BACKEND_ERRORS })
   @Get(':owner/:name/variants')
   variants(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.variants(caller, owner, name);
@@ -77,12 +99,14 @@ export class EnvironmentsController {
 
   /** The SDK asks with an empty owner for a bare name. */
   @Public()
-  @Get(':owner/:name/required-secrets')
-  requiredSecrets(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
-    return this.environments.requiredSecrets(caller, owner, name);
+  @Api({ summary: 'Secrets that the environment needs', errors: ['environment_not_found'] })
+  @Get([':owner/:name/required-secrets', '//:name/required-secrets'])
+  requiredSecrets(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string | undefined, @Param('name') name: string) {
+    return this.environments.requiredSecrets(caller, owner ?? '', name);
   }
 
   @Public()
+  @Api({ summary: 'Splits with counts and tools, per variant', errors: BACKEND_ERRORS })
   @Get(':owner/:name/discovery')
   @Header('content-type', 'application/json; charset=utf-8')
   async discovery(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
@@ -90,6 +114,7 @@ export class EnvironmentsController {
   }
 
   @Public()
+  @Api({ summary: 'A page of tasks', query: taskPageSchema, errors: [...BACKEND_ERRORS, 'invalid_split', 'unknown_variant'] })
   @Get(':owner/:name/tasks')
   @Header('content-type', 'application/json; charset=utf-8')
   async tasks(
