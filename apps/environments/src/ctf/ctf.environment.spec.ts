@@ -1,0 +1,102 @@
+import { EnvironmentHost } from '@palestra/environment-kit';
+import { afterAll, describe, expect, test } from 'vitest';
+import { ctf } from './ctf.environment.ts';
+
+const host = new EnvironmentHost([ctf]);
+afterAll(() => host.close());
+
+interface Output {
+  output: { blocks: { text: string }[]; reward: number; finished: boolean };
+}
+type Play = (tool: string, input?: Record<string, unknown>) => Promise<string>;
+
+async function open(level: number, seed: number) {
+  const sid = `${level}-${seed}-${Math.random()}`;
+  await host.create({ sid, env: null, task: { kind: 'spec', spec: { level, seed } }, toolsetName: null, secrets: {} });
+  let total = 0;
+  const play: Play = async (tool, input = {}) => {
+    const { output } = JSON.parse((await host.call(sid, tool, input)).text) as Output;
+    total += output.reward;
+    return output.blocks[0]!.text;
+  };
+  return { sid, play, total: () => Math.round(total * 100) / 100 };
+}
+
+async function readAll(play: Play, folder = '/'): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for (const name of (await play('ls', { path: folder, all: true })).split('\n')) {
+    if (name.endsWith('/')) for (const [path, text] of await readAll(play, folder + name)) files.set(path, text);
+    else files.set(folder + name, await play('cat', { path: folder + name }));
+  }
+  return files;
+}
+
+/** Plays by the texts only: reads everything, follows notes and reminders, and goes on to the next machine. */
+async function solve(play: Play): Promise<void> {
+  const seen = new Set<string>();
+  for (;;) {
+    const files = await readAll(play);
+    const secrets: { what: string; secret: string }[] = [];
+    for (const text of files.values()) {
+      const encoded = /^(.+) is in (\S+)\. To read it, undo (.+)\.$/.exec(text);
+      const encrypted = /^(.+) is in (\S+), vigenere\. The key is the name of (\w+)'s cat\.$/.exec(text);
+      if (encoded) {
+        let secret = files.get(encoded[2]!)!;
+        for (const method of encoded[3]!.split(', then ')) secret = await play('decode', { text: secret, method });
+        secrets.push({ what: encoded[1]!, secret });
+      } else if (encrypted) {
+        const key = /my cat (\w+)/.exec(files.get(`/home/${encrypted[3]}/mail.txt`)!)![1];
+        const secret = await play('decode', { text: files.get(encrypted[2]!), method: 'vigenere', key });
+        secrets.push({ what: encrypted[1]!, secret });
+      }
+      const plain = /flag\{[^}]+\}/.exec(text);
+      if (plain && text.startsWith('Nobody looks here')) secrets.push({ what: 'The flag', secret: plain[0] });
+    }
+    const flag = secrets.find(({ what }) => what === 'The flag');
+    if (flag) {
+      await play('submit', { flag: flag.secret });
+      return;
+    }
+    const [{ what, secret }] = secrets as [{ what: string; secret: string }];
+    const next = /^The password of (\w+)$/.exec(what)![1]!;
+    if (seen.has(next)) throw new Error(`going in circles at ${next}`);
+    seen.add(next);
+    await play('login', { host: next, password: secret });
+  }
+}
+
+describe('ctf', () => {
+  test('refuses a level that there is not', async () => {
+    await expect(open(6, 0)).rejects.toMatchObject({ code: 'environment_failed' });
+  });
+
+  test('lets nobody in without the password, nor to machines out of reach', async () => {
+    const { play } = await open(5, 0);
+    const [neighbour] = /^(\w+): port 22/m.exec(await play('scan'))!.slice(1);
+    expect(await play('login', { host: neighbour, password: 'guess' })).toBe('login: permission denied');
+    expect(await play('login', { host: 'elsewhere' })).toBe('login: no route to elsewhere');
+    expect(await play('cat', { path: '/../../nope' })).toBe('cat: /nope: no such file');
+    expect(await play('ls', { path: 'nope' })).toBe('ls: /nope: no such directory');
+  });
+
+  test('ends after three wrong flags', async () => {
+    const { sid, play, total } = await open(1, 3);
+    for (let attempt = 0; attempt < 3; attempt += 1) await play('submit', { flag: 'flag{guess}' });
+    expect(await host.call(sid, 'ls', {})).toMatchObject({ ok: false, reason: 'episode_finished' });
+    expect(total()).toBe(0);
+  });
+
+  test.each([1, 2, 3, 4, 5])('level %i is solved from what the tools show', async (level) => {
+    for (let seed = 0; seed < 40; seed += 1) {
+      const { play, total } = await open(level, seed);
+      await solve(play);
+      expect(total(), `seed ${seed}`).toBe(1);
+    }
+  });
+
+  test('has enough tasks of every level', async () => {
+    const tasks = (await host.tasks(null, 'train')) as { level: number }[];
+    expect(tasks.length).toBeGreaterThanOrEqual(200);
+    expect(new Set(tasks.map(({ level }) => level)).size).toBe(5);
+  });
+});

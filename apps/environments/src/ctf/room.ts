@@ -1,0 +1,94 @@
+import { SeededRandom } from '../random.ts';
+import { encode, type Method } from './ciphers.ts';
+
+/** A machine: its files by absolute path, and the password that lets one in. */
+export interface Machine {
+  name: string;
+  password: string | null;
+  files: Map<string, string>;
+  /** Machines that can be reached from here. */
+  neighbours: string[];
+}
+
+export interface Room {
+  level: number;
+  flag: string;
+  /** Where the player sits. */
+  start: string;
+  machines: Map<string, Machine>;
+}
+
+export const LEVELS = 5;
+
+const USERS = ['ada', 'grace', 'linus', 'margaret', 'dennis', 'barbara', 'ken', 'radia'];
+const PETS = ['pixel', 'biscuit', 'nimbus', 'marmalade', 'sprocket', 'tofu', 'gizmo', 'pepper'];
+const HOSTS = ['atlas', 'borealis', 'cygnus', 'draco', 'electra', 'fornax'];
+const WORDS = ['amber', 'falcon', 'granite', 'harbor', 'juniper', 'lantern', 'meadow', 'nectar', 'orchid', 'quartz', 'saffron', 'walnut'];
+const FOLDERS = ['/var/backups', '/opt/legacy', '/srv/share', '/usr/local/etc', '/var/spool/mail', '/home/guest'];
+const CHATTER = [
+  'Printer on floor two is out of toner again.',
+  'Lunch moved to 12:30, bring your own fork.',
+  'rsync finished without errors, 1482 files.',
+  'Do not reboot before the auditors have left.',
+  'TODO: delete this file.',
+];
+
+/** Encodings that need no key, applied one after the other. */
+const ENCODINGS: Method[] = ['base64', 'hex', 'rot13', 'reverse'];
+
+/**
+ * The room of a seed. Level 1: the flag in a hidden file. 2: encoded twice. 3: encrypted, the key in somebody's mail. 4: as 2 on
+ * a machine whose password is encoded in a note. 5: as 3 two machines further, the last password encrypted on the way.
+ */
+export function makeRoom(level: number, seed: number): Room {
+  const random = new SeededRandom('ctf', level, seed);
+  const names = random.sample(HOSTS, level < 4 ? 1 : level - 2);
+  const machines = names.map((name, index) => makeMachine(random, name, index === 0 ? null : password(random)));
+  machines.forEach((machine, index) => {
+    machine.neighbours = [names[index - 1], names[index + 1]].filter((name) => name !== undefined);
+  });
+  const flag = `flag{${random.sample(WORDS, 3).join('-')}-${random.integer(1000, 9999)}}`;
+  const last = machines.at(-1)!;
+  if (level === 1) hidePlainly(random, last, flag);
+  else if (level === 2 || level === 4) hideEncoded(random, last, 'The flag', flag);
+  else hideEncrypted(random, last, 'The flag', flag);
+  if (level >= 4) hideEncoded(random, machines[0]!, `The password of ${machines[1]!.name}`, machines[1]!.password!);
+  if (level === 5) hideEncrypted(random, machines[1]!, `The password of ${machines[2]!.name}`, machines[2]!.password!);
+  return { level, flag, start: names[0]!, machines: new Map(machines.map((machine) => [machine.name, machine])) };
+}
+
+const password = (random: SeededRandom): string => `${random.sample(WORDS, 2).join('-')}-${random.integer(10, 99)}`;
+
+function makeMachine(random: SeededRandom, name: string, secret: string | null): Machine {
+  const files = new Map([['/etc/motd', `Welcome to ${name}. Authorised users only.`]]);
+  for (const folder of random.sample(FOLDERS, 4)) files.set(`${folder}/${random.pick(WORDS)}.log`, random.pick(CHATTER));
+  return { name, password: secret, files, neighbours: [] };
+}
+
+function hiddenPath(random: SeededRandom): string {
+  return `${random.pick(FOLDERS)}/.${random.pick(WORDS)}/${random.pick(WORDS)}.dat`;
+}
+
+function hidePlainly(random: SeededRandom, { files }: Machine, secret: string): void {
+  files.set(hiddenPath(random), `Nobody looks here: ${secret}`);
+}
+
+function hideEncoded(random: SeededRandom, { files }: Machine, what: string, secret: string): void {
+  const methods = random.sample(ENCODINGS, 2);
+  const path = hiddenPath(random);
+  files.set(
+    path,
+    methods.reduce((text, method) => encode(text, method), secret),
+  );
+  const user = random.pick(USERS);
+  files.set(`/home/${user}/notes.txt`, `${what} is in ${path}. To read it, undo ${methods.toReversed().join(', then ')}.`);
+}
+
+function hideEncrypted(random: SeededRandom, { files }: Machine, what: string, secret: string): void {
+  const [owner, friend] = random.sample(USERS, 2) as [string, string];
+  const pet = random.pick(PETS);
+  const path = hiddenPath(random);
+  files.set(path, encode(secret, 'vigenere', pet));
+  files.set(`/home/${owner}/reminder.txt`, `${what} is in ${path}, vigenere. The key is the name of ${friend}'s cat.`);
+  files.set(`/home/${friend}/mail.txt`, `From: ${friend}\nSubject: vet\n\nI cannot come on Friday, my cat ${pet} has an appointment.`);
+}
