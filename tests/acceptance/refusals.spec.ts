@@ -22,7 +22,7 @@ async function remoteTarget(url: string): Promise<Target> {
 
 beforeAll(async () => {
   const url = process.env['PALESTRA_ACCEPTANCE_URL'];
-  if (!url) started = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+  if (!url) started = await startPalestra({ ownPostgres: true, env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
   target = started ?? (await remoteTarget(url!));
 });
 afterAll(() => started?.stop());

@@ -10,7 +10,7 @@ export default defineConfig({
     name: 'conformance',
     root: import.meta.dirname,
     include: ['*.spec.ts'],
-    globalSetup: ['./conformance.global.ts'],
+    globalSetup: ['../support/postgres.global.ts'],
     testTimeout: 180_000,
     hookTimeout: 120_000,
     // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.

@@ -6,6 +6,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
+import { inject } from 'vitest';
+// Declares what postgres.global.ts provides.
+import type {} from './postgres.global.ts';
 
 /** The built service as a user starts it: a child process that is only ever spoken to over HTTP. */
 export interface Palestra {
@@ -32,6 +35,8 @@ export interface PalestraOptions {
   /** Additional environment variables. */
   env?: Record<string, string>;
   dataDir?: string;
+  /** The service starts the PostgreSQL that comes with it, as `npm start` does, instead of using the tests' one. */
+  ownPostgres?: boolean;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -47,18 +52,15 @@ export async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** An empty database in the PostgreSQL that a global setup started, or null: then the service starts its own. */
-async function createDatabase(): Promise<string | null> {
-  const admin = process.env['PALESTRA_TEST_DATABASE_URL'];
-  if (!admin) return null;
+/** An empty database in the PostgreSQL of postgres.global.ts. */
+async function createDatabase(): Promise<string> {
+  const base = inject('postgresUrl');
   const name = `palestra_${randomUUID().replaceAll('-', '')}`;
-  const client = new pg.Client({ connectionString: admin });
+  const client = new pg.Client({ connectionString: `${base}/postgres` });
   await client.connect();
   await client.query(`CREATE DATABASE ${name}`);
   await client.end();
-  const url = new URL(admin);
-  url.pathname = `/${name}`;
-  return url.href;
+  return `${base}/${name}`;
 }
 
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
@@ -77,7 +79,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   const url = `http://127.0.0.1:${port}`;
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'palestra-test-'));
   if (!options.dataDir) chmodSync(dataDir, 0o755);
-  const databaseUrl = options.env?.['DATABASE_URL'] ?? (await createDatabase());
+  const databaseUrl = options.ownPostgres ? null : (options.env?.['DATABASE_URL'] ?? (await createDatabase()));
   let output = '';
   let child: ChildProcess;
 
