@@ -1,1 +1,15 @@
-export {};
+export { PalestraClient, type ClientOptions } from './client.ts';
+export * from './errors.ts';
+export {
+  playGroup,
+  type GroupOptions,
+  type GroupResult,
+  type Policy,
+  type PolicyAction,
+  type PolicyTurn,
+  type SampleResult,
+} from './play-group.ts';
+export type { UploadReport } from './rollout-uploader.ts';
+export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
+export type { Session, SessionOptions } from './session.ts';
+export type { TaskExportRequest } from './task-exports.ts';

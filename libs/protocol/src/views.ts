@@ -154,3 +154,27 @@ export interface ApiKeyView {
   last_used_at: string | null;
   revoked_at: string | null;
 }
+
+/** `POST /v1/exports/tasks`, `GET /v1/exports/{id}` */
+export interface TaskExportView {
+  id: string;
+  state: 'running' | 'complete' | 'failed';
+  environments: string[];
+  split: string;
+  format: 'parquet' | 'jsonl';
+  prompt_format: 'text' | 'messages';
+  /** Tasks to be written; null until they were counted. */
+  total: number | null;
+  written: number;
+  failed: number;
+  /** The first failures, with their reasons. */
+  failures: { environment: string; task_index: number | null; reason: string }[];
+  /** Why the export as a whole failed. */
+  error: string | null;
+  /** Bytes of the file. */
+  size: number | null;
+  /** Signed, for an hour; null until complete. */
+  download_url: string | null;
+  created_at: string;
+  finished_at: string | null;
+}

@@ -1,0 +1,76 @@
+import type { ApiKeyView, MeView } from '@palestra/protocol';
+import { Connection, type ConnectionOptions } from './connection.ts';
+import { Environments } from './environments.ts';
+import { TaskExports } from './task-exports.ts';
+import { noRetry } from './retry.ts';
+import type { UploadReport, UploaderOptions } from './rollout-uploader.ts';
+import { Rollouts } from './rollouts.ts';
+import { Runs } from './runs.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+export interface ClientOptions extends ConnectionOptions {
+  uploads?: UploaderOptions;
+}
+
+/** Everything a Palestra server offers, typed. Cheap to hold; one per process is enough. */
+export class PalestraClient {
+  readonly environments: Environments;
+  readonly rollouts: Rollouts;
+  readonly runs: Runs;
+  readonly exports: TaskExports;
+  readonly keys: Keys;
+  readonly #connection: Connection;
+
+  constructor(options: ClientOptions) {
+    this.#connection = new Connection(options);
+    this.environments = new Environments(this.#connection);
+    this.rollouts = new Rollouts(this.#connection, options.uploads);
+    this.runs = new Runs(this.#connection);
+    this.exports = new TaskExports(this.#connection);
+    this.keys = new Keys(this.#connection);
+  }
+
+  get url(): string {
+    return this.#connection.url;
+  }
+
+  /** Opens an episode on a task. Close it. */
+  session(options: SessionOptions): Promise<Session> {
+    return Session.open(this.#connection, options);
+  }
+
+  async me(): Promise<MeView> {
+    return (await this.#connection.json({ path: '/v1/me' })) as MeView;
+  }
+
+  /** Waits for every upload, then lets go of the connections. */
+  async close(): Promise<UploadReport> {
+    const report = await this.rollouts.flush();
+    await this.#connection.close();
+    return report;
+  }
+}
+
+/** API keys of the caller's organisation. */
+class Keys {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async list(): Promise<ApiKeyView[]> {
+    return ((await this.#connection.json({ path: '/v1/keys' })) as { keys: ApiKeyView[] }).keys;
+  }
+
+  /** `key` is shown this once. */
+  async create(name: string, scopes?: string[]): Promise<ApiKeyView & { key: string }> {
+    return (await this.#connection.json({ method: 'POST', path: '/v1/keys', body: { name, scopes }, retry: noRetry })) as ApiKeyView & {
+      key: string;
+    };
+  }
+
+  async revoke(id: string): Promise<ApiKeyView> {
+    return (await this.#connection.json({ method: 'DELETE', path: `/v1/keys/${encodeURIComponent(id)}` })) as ApiKeyView;
+  }
+}

@@ -1,0 +1,95 @@
+import { newUuid } from '@palestra/kit';
+import type { JsonObject, MessageType } from '@palestra/protocol';
+import type { Connection } from './connection.ts';
+import { RolloutUploader, type UploaderOptions, type UploadReport } from './rollout-uploader.ts';
+
+export interface RolloutStart {
+  /** Groups rollouts; created by its first rollout. */
+  runName: string;
+  rolloutName?: string;
+  /** `owner/name` */
+  environment?: string;
+  variant?: string;
+  split?: string;
+  /** Training step. */
+  step?: number;
+  taskSpec?: JsonObject;
+  metadata?: JsonObject;
+  /** The run's settings: `model_name`, `framework`, ... (openreward-wire.md section 4) */
+  runInfo?: JsonObject;
+  /** This rollout's: `task_index`, `current_step`, `temperature`, ... */
+  rolloutInfo?: JsonObject;
+}
+
+export interface RolloutMessage {
+  type: MessageType;
+  content?: string;
+  /** tool_call only */
+  name?: string;
+  /** Joins a tool_call and its tool_result. */
+  callId?: string;
+  reward?: number | null;
+  isFinished?: boolean;
+  metadata?: JsonObject;
+}
+
+/** A rollout being recorded. */
+export class Rollout {
+  readonly id = newUuid();
+  readonly #uploader: RolloutUploader;
+  #index = 0;
+
+  constructor(uploader: RolloutUploader) {
+    this.#uploader = uploader;
+  }
+
+  log(message: RolloutMessage): Promise<void> {
+    const { reward, isFinished = false, metadata = {}, ...rest } = message;
+    const index = this.#index;
+    this.#index += 1;
+    return this.#uploader.add({
+      eventType: 'message',
+      eventId: newUuid(),
+      rolloutEventId: this.id,
+      timestamp: Date.now(),
+      index,
+      isFinished,
+      metadata,
+      ...(reward === null || reward === undefined ? {} : { reward }),
+      ...rest,
+    });
+  }
+
+  /** Merges into the rollout's `rollout_info`. */
+  update(rolloutInfo: JsonObject): Promise<void> {
+    return this.#uploader.add({ eventType: 'rollout_update', eventId: this.id, timestamp: Date.now(), rollout_info: rolloutInfo });
+  }
+}
+
+/** Recording of rollouts. One uploader for all of them: `flush` before the process ends. */
+export class Rollouts {
+  readonly #uploader: RolloutUploader;
+
+  constructor(connection: Connection, options?: UploaderOptions) {
+    this.#uploader = new RolloutUploader(connection, options);
+  }
+
+  async start(start: RolloutStart): Promise<Rollout> {
+    const rollout = new Rollout(this.#uploader);
+    const { taskSpec, runInfo, rolloutInfo, ...rest } = start;
+    await this.#uploader.add({
+      eventType: 'rollout',
+      eventId: rollout.id,
+      timestamp: Date.now(),
+      ...rest,
+      ...(taskSpec ? { task_spec: taskSpec } : {}),
+      ...(runInfo ? { run_info: runInfo } : {}),
+      ...(rolloutInfo ? { rollout_info: rolloutInfo } : {}),
+    });
+    return rollout;
+  }
+
+  flush(): Promise<UploadReport> {
+    return this.#uploader.flush();
+  }
+}

@@ -1,0 +1,29 @@
+import type { RolloutList, RolloutView, RunList, RunView } from '@palestra/protocol';
+import type { Connection } from './connection.ts';
+import { type ListOptions, query } from './environments.ts';
+
+/** Reads of what was uploaded. */
+export class Runs {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async list(options: Omit<ListOptions, 'owner'> = {}): Promise<RunList> {
+    return (await this.#connection.json({ path: `/v1/runs${query({ ...options })}` })) as RunList;
+  }
+
+  async get(runId: string): Promise<RunView> {
+    return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}` })) as RunView;
+  }
+
+  async rollouts(runId: string, options: { limit?: number; offset?: number } = {}): Promise<RolloutList> {
+    return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}/rollouts${query(options)}` })) as RolloutList;
+  }
+
+  /** One rollout with every message. */
+  async rollout(rolloutId: string): Promise<RolloutView> {
+    return (await this.#connection.json({ path: `/v1/rollouts/${encodeURIComponent(rolloutId)}` })) as RolloutView;
+  }
+}

@@ -1,0 +1,33 @@
+import type { TaskExportView } from '@palestra/protocol';
+import type { Connection } from './connection.ts';
+import { noRetry } from './retry.ts';
+
+export interface TaskExportRequest {
+  environments: string[];
+  split: string;
+  max_tasks?: number;
+  format: 'parquet' | 'jsonl';
+  prompt_format: 'text' | 'messages';
+}
+
+/** Exports that the server writes by itself. */
+export class TaskExports {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async create(request: TaskExportRequest): Promise<TaskExportView> {
+    return (await this.#connection.json({ method: 'POST', path: '/v1/exports/tasks', body: request, retry: noRetry })) as TaskExportView;
+  }
+
+  async get(id: string): Promise<TaskExportView> {
+    return (await this.#connection.json({ path: `/v1/exports/${encodeURIComponent(id)}` })) as TaskExportView;
+  }
+
+  /** The file of a finished export. */
+  download(id: string): Promise<AsyncIterable<Uint8Array>> {
+    return this.#connection.download({ path: `/v1/exports/${encodeURIComponent(id)}/file` });
+  }
+}
