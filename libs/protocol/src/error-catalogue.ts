@@ -97,6 +97,13 @@ export interface PalestraErrorOptions {
   status?: number;
 }
 
+/** One item of a 422 list, as a sentence for people. */
+function problemText(item: object): string {
+  const { loc, msg } = item as { loc?: unknown[]; msg?: unknown };
+  if (typeof msg !== 'string') return JSON.stringify(item);
+  return Array.isArray(loc) && loc.length > 0 ? `${loc.join('.')}: ${msg}` : msg;
+}
+
 /** The one error class whose text reaches clients. Rendered in one place: apps/api platform/error.filter.ts. */
 export class PalestraError extends Error {
   readonly code: ErrorCode;
@@ -107,7 +114,7 @@ export class PalestraError extends Error {
 
   constructor(code: ErrorCode, options: PalestraErrorOptions = {}) {
     const detail = options.detail ?? errorCatalogue[code].text;
-    super(typeof detail === 'string' ? detail : JSON.stringify(detail), { cause: options.cause });
+    super(typeof detail === 'string' ? detail : detail.map(problemText).join('; '), { cause: options.cause });
     this.name = 'PalestraError';
     this.code = code;
     this.status = options.status ?? errorCatalogue[code].status;

@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { LocalBackend } from '@palestra/backends';
 import { SupervisedProcess } from '@palestra/hosting';
-import { type Backend } from '@palestra/session';
+import { PalestraError } from '@palestra/protocol';
+import type { Backend } from '@palestra/session';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { CONFIG, type Config } from '../../platform/config.ts';
@@ -20,6 +21,7 @@ import { SwitchedBackend } from './switched-backend.ts';
 /** The namespace of what comes with the product. */
 const BUNDLED_OWNER = 'palestra';
 const START_DEADLINE_MS = 30_000;
+const NOT_HOSTED = 'This server runs without that bundled environment.';
 
 const manifestSchema = z.object({
   environments: z.array(z.object({ name: z.string(), description: z.string().default(''), readme: z.string().default('') })),
@@ -67,14 +69,18 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     if (this.#socketFolder) await rm(this.#socketFolder, { recursive: true, force: true });
   }
 
-  /** Answers `environment_starting` while the process does not run, also for a name that is bundled no more. */
+  /** Answers `environment_starting` while the process does not run, `backend_unreachable` for a name that is bundled no more. */
   backend(name: string): Backend {
-    return this.#hosted.get(name)?.backend ?? new SwitchedBackend();
+    return this.#hosted.get(name)?.backend ?? new SwitchedBackend(() => new PalestraError('backend_unreachable', { detail: NOT_HOSTED }));
+  }
+
+  pid(name: string): number | null {
+    return this.#hosted.get(name)?.process.pid ?? null;
   }
 
   status(name: string): EnvironmentStatus {
     const process = this.#hosted.get(name)?.process;
-    if (process === undefined) return { status: 'unreachable', detail: 'This server runs without its bundled environments.' };
+    if (process === undefined) return { status: 'unreachable', detail: NOT_HOSTED };
     if (process.state === 'ready') return { status: 'ready', detail: null };
     return { status: 'starting', detail: process.lastExit === null ? null : `The process ${process.lastExit}.` };
   }

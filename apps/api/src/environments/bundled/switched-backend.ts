@@ -8,12 +8,20 @@ interface Life {
   backend: Backend;
 }
 
+const starting = () => new PalestraError('environment_starting', { retryAfterSeconds: 1, backendStarting: true });
+
 /**
  * The backend of a process that may die and come back: requests go to the one that runs now, sessions belong to the one that
  * they were opened on and are lost with it. While none runs, requests are answered "starting", which means not executed.
  */
 export class SwitchedBackend implements Backend {
   #life: Life | null = null;
+  readonly #away: () => PalestraError;
+
+  /** `away` is the answer while no process runs. */
+  constructor(away: () => PalestraError = starting) {
+    this.#away = away;
+  }
 
   /** A new process is ready. */
   attach(backend: Backend): void {
@@ -29,25 +37,25 @@ export class SwitchedBackend implements Backend {
     void before?.backend.close();
   }
 
-  environments(signal: AbortSignal) {
+  async environments(signal: AbortSignal) {
     return this.#now().backend.environments(signal);
   }
-  tools(env: string | null, signal: AbortSignal) {
+  async tools(env: string | null, signal: AbortSignal) {
     return this.#now().backend.tools(env, signal);
   }
-  splits(env: string | null, signal: AbortSignal) {
+  async splits(env: string | null, signal: AbortSignal) {
     return this.#now().backend.splits(env, signal);
   }
-  tasks(env: string | null, split: string, signal: AbortSignal) {
+  async tasks(env: string | null, split: string, signal: AbortSignal) {
     return this.#now().backend.tasks(env, split, signal);
   }
-  numTasks(env: string | null, split: string, signal: AbortSignal) {
+  async numTasks(env: string | null, split: string, signal: AbortSignal) {
     return this.#now().backend.numTasks(env, split, signal);
   }
-  task(env: string | null, split: string, index: number, signal: AbortSignal) {
+  async task(env: string | null, split: string, index: number, signal: AbortSignal) {
     return this.#now().backend.task(env, split, index, signal);
   }
-  taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal) {
+  async taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal) {
     return this.#now().backend.taskRange(env, split, start, stop, signal);
   }
 
@@ -67,7 +75,7 @@ export class SwitchedBackend implements Backend {
   }
 
   #now(): Life {
-    if (this.#life === null) throw new PalestraError('environment_starting', { retryAfterSeconds: 1, backendStarting: true });
+    if (this.#life === null) throw this.#away();
     return this.#life;
   }
 }

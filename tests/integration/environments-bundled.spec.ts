@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, type BackendCreate } from '@palestra/session';
+import { BundledEnvironments } from '../../apps/api/src/environments/bundled/bundled-environments.ts';
+import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
+import { createLogger } from '../../apps/api/src/platform/logger.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+
+/** The bundled environments as the child processes that they are. */
+let server: TestServer;
+let bundled: BundledEnvironments;
+let echo: Backend;
+
+beforeAll(async () => {
+  server = await startServer();
+  const config = { ...server.config, bundledEnvironments: true };
+  bundled = new BundledEnvironments(config, new EnvironmentRepository(server.database), createLogger('silent'));
+  await bundled.onApplicationBootstrap();
+  echo = bundled.backend('echo');
+});
+afterAll(async () => {
+  await bundled?.onApplicationShutdown();
+  await server?.close();
+});
+
+const soon = () => AbortSignal.timeout(10_000);
+const first = (): BackendCreate => ({
+  sid: randomUUID(),
+  env: null,
+  task: { kind: 'index', split: 'train', index: 0 },
+  toolsetName: null,
+  secrets: {},
+});
+const say = (backend: Backend, ref: Record<string, unknown>) =>
+  backend.session(ref).call({ tool: 'echo', input: { text: 'ping' }, taskId: randomUUID() }, soon());
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let waited = 0; !condition(); waited += 10) {
+    if (waited > 10_000) throw new Error('did not happen');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe('bundled environments', () => {
+  test('are registered once, public, and nobody can change them', async () => {
+    await new BundledEnvironments(
+      { ...server.config, bundledEnvironments: false },
+      new EnvironmentRepository(server.database),
+      createLogger('silent'),
+    ).onApplicationBootstrap();
+    const { body } = await server.request('GET', '/v1/environments?owner=palestra');
+    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(['ctf', 'echo', 'math', 'whodunit']);
+    expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
+    expect((await server.request('PUT', '/v1/environments/palestra/echo/details', { body: { new_name: 'mine' } })).status).toBe(403);
+    expect((await server.request('DELETE', '/v1/environments/palestra/echo')).status).toBe(403);
+    // This server's own part was told to run without them.
+    expect(body.environments[0]).toMatchObject({ source: { kind: 'bundled' }, status: 'unreachable' });
+  });
+
+  test.each([
+    ['whodunit', 1_000],
+    ['ctf', 100],
+    ['math', 100],
+    ['echo', 1_000],
+  ])('%s runs and has at least %i train tasks', async (name, least) => {
+    expect(bundled.status(name)).toEqual({ status: 'ready', detail: null });
+    expect(await bundled.backend(name).numTasks(null, 'train', soon())).toBeGreaterThanOrEqual(least);
+    expect((await bundled.backend(name).tools(null, soon())).tools.length).toBeGreaterThan(0);
+  });
+
+  test('a child that dies takes its sessions with it, and comes back', async () => {
+    const ref = await echo.create(first(), soon());
+    expect(await say(echo, ref)).toMatchObject({ ok: true, reward: 0.1, finished: false });
+    process.kill(bundled.pid('echo')!, 'SIGKILL');
+    await until(() => bundled.status('echo').status === 'starting');
+    await expect(say(echo, ref)).rejects.toMatchObject({ code: 'session_lost' });
+    await expect(echo.create(first(), soon())).rejects.toMatchObject({ code: 'environment_starting', status: 503, backendStarting: true });
+    await until(() => bundled.status('echo').status === 'ready');
+    expect(await say(echo, await echo.create(first(), soon()))).toMatchObject({ ok: true });
+    await expect(say(echo, ref)).rejects.toMatchObject({ code: 'session_lost' });
+    await echo.session(ref).delete(soon());
+  });
+
+  test('a name that is bundled no more is not run', async () => {
+    expect(bundled.status('gone').status).toBe('unreachable');
+    await expect(bundled.backend('gone').splits(null, soon())).rejects.toMatchObject({ code: 'backend_unreachable' });
+  });
+});
