@@ -1,3 +1,4 @@
+import { systemClock } from '@palestra/kit';
 import {
   type GroupCandidate,
   type GroupScore,
@@ -32,6 +33,9 @@ export interface EpisodeOptions {
   /** For what no client hears of: an error of `teardown`. */
   warn: (message: string, error: unknown) => void;
 }
+
+/** A cancelled setup gets this long to let go. */
+const SETUP_GRACE_MS = 2_000;
 
 type AnyContext = SessionContext<never, never>;
 
@@ -186,6 +190,8 @@ export class Episode {
   async close(): Promise<void> {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort(new PalestraError('session_deleted'));
+    // Teardown should find what setup made; one that does not listen to its signal is not waited for.
+    if (this.#setup === null) await Promise.race([this.#ready, systemClock.sleep(SETUP_GRACE_MS)]);
     try {
       await this.#options.environment.teardown?.(this.#context);
     } catch (error) {

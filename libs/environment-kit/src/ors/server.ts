@@ -59,7 +59,7 @@ async function dispatch(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const segments = request.url!.split('?', 1)[0]!.split('/').filter(Boolean).map(decodeURIComponent);
+  const segments = request.url!.split('?', 1)[0]!.split('/').filter(Boolean).map(decodeSegment);
   const [first = '', second] = segments;
   const isRoot = segments.length === 1 && (root.has(`GET ${first}`) || root.has(`POST ${first}`));
   const [env, action] = segments.length === 1 ? [null, first] : [first, second!];
@@ -75,6 +75,14 @@ async function dispatch(
   if (env !== null && !host.has(env)) host.tools(env);
   const body = parseBody(raw, JSON.parse);
   await handler({ request, response, env, body, sid: () => sessionIdOf(request) });
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new PalestraError('route_not_found');
+  }
 }
 
 function rootRoutes(host: EnvironmentHost): Map<string, Handler> {

@@ -1,0 +1,118 @@
+import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { LocalBackend } from './local-backend.ts';
+
+const environment = defineEnvironment<{ id?: number; setup?: number }>({
+  name: 'Local',
+  splits: ['train'],
+  numTasks: () => 3,
+  task: (_, id) => ({ id }),
+  setup: ({ task, signal }) => (task.setup ? sleep(task.setup, undefined, { signal }) : undefined),
+  prompt: () => 'héllo\n"quoted"',
+  tools: {
+    say: tool({ description: 'Says it', input: z.object({ text: z.string() }), run: ({ text }) => ({ content: text, reward: 1 }) }),
+    wait: tool({ description: 'Waits', run: () => sleep(60_000, '') }),
+    boom: tool({
+      description: 'Crashes',
+      run() {
+        throw new Error('kaboom');
+      },
+    }),
+  },
+});
+
+let folder: string;
+let server: RunningServer;
+let backend: LocalBackend;
+const never = new AbortController().signal;
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'palestra-link-'));
+  server = await serve([environment], { link: path.join(folder, 'link.sock') });
+  backend = new LocalBackend(server.link!);
+});
+afterEach(async () => {
+  await backend.close();
+  await server.close();
+  await rm(folder, { recursive: true });
+});
+
+async function open(sid: string, spec: object = {}) {
+  const ref = await backend.create({ sid, env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: {} }, never);
+  return backend.session(ref);
+}
+const say = (text: string) => ({ tool: 'say', input: { text }, taskId: 't' });
+
+describe('LocalBackend', () => {
+  test('passes refusals on with their codes', async () => {
+    await expect(backend.tasks('nope', 'train', never)).rejects.toMatchObject({ code: 'unknown_variant', status: 404 });
+    await expect(backend.tasks(null, 'nope', never)).rejects.toMatchObject({ code: 'invalid_split' });
+    await open('taken');
+    await expect(open('taken')).rejects.toMatchObject({ code: 'session_exists' });
+    const session = await open('raising');
+    await expect(session.call({ tool: 'boom', input: {}, taskId: 't' }, never)).rejects.toMatchObject({
+      name: 'ToolFailedError',
+      message: 'kaboom',
+    });
+    await expect(session.call({ ...say('x'), upstreamTaskId: 'old' }, never)).rejects.toMatchObject({ code: 'session_lost' });
+  });
+
+  test('nobody listening: nothing was run', async () => {
+    const dead = new LocalBackend(path.join(folder, 'nobody.sock'));
+    await expect(dead.environments(never)).rejects.toMatchObject({ code: 'backend_unreachable' });
+  });
+
+  test('plays an episode; results come as the text that the environment made', async () => {
+    expect(await backend.environments(never)).toEqual(['local']);
+    expect(await backend.tasks(null, 'train', never)).toEqual([{ id: 0 }, { id: 1 }, { id: 2 }]);
+    const session = await open('episode');
+    expect(await session.prompt(never)).toEqual([{ text: 'héllo\n"quoted"', detail: null, type: 'text' }]);
+    const text = '","text":" and\nü 🂡';
+    expect(await session.call(say(text), never)).toEqual({
+      text: `{"ok":true,"output":{"blocks":[${JSON.stringify({ text, detail: null, type: 'text' })}],"metadata":null,"reward":1.0,"finished":false}}`,
+      ok: true,
+      reason: null,
+      reward: 1,
+      finished: false,
+    });
+    await session.ping(never);
+    await session.delete(never);
+    await session.delete(never);
+    await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_deleted', status: 410 });
+  });
+
+  test('keeps thousands of answers apart, of any size', async () => {
+    const session = await open('many');
+    const texts = Array.from({ length: 2000 }, (_, index) => `${index}`.repeat(1 + (index % 97)));
+    texts.push('x'.repeat(3_000_000));
+    const results = await Promise.all(texts.map((text) => session.call(say(text), never)));
+    results.forEach(({ text }, index) => expect(text.includes(`"${texts[index]}"`)).toBe(true));
+  });
+
+  test('stops waiting when told to, and the session lives on', async () => {
+    const session = await open('patient', { setup: 200 });
+    await expect(session.ready!(AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' });
+    await session.ready!(never);
+    await expect(session.call({ tool: 'wait', input: {}, taskId: 't' }, AbortSignal.timeout(20))).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
+    expect(await session.call(say('still here'), never)).toMatchObject({ ok: true });
+  });
+
+  test('a dead process: running calls are lost, new ones unreachable, and a new process does not know the session', async () => {
+    const session = await open('lost');
+    const running = session.call({ tool: 'wait', input: {}, taskId: 't' }, never);
+    const waiting = expect(running).rejects.toMatchObject({ code: 'session_lost', status: 410 });
+    await sleep(20);
+    await server.close();
+    await waiting;
+    await expect(session.prompt(never)).rejects.toMatchObject({ code: 'backend_unreachable', status: 503 });
+    server = await serve([environment], { link: path.join(folder, 'link.sock') });
+    await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_lost' });
+  });
+});

@@ -1,0 +1,209 @@
+import type { Clock } from '@palestra/kit';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEnvironment, tool } from '../definition.ts';
+import { EnvironmentHost } from './environment-host.ts';
+import { indexed, journal, sample, type SampleTask } from './sample.fixture.ts';
+
+let host: EnvironmentHost;
+beforeEach(() => {
+  host = new EnvironmentHost([sample, indexed]);
+  journal.length = 0;
+});
+afterEach(() => host.close());
+
+const open = (sid: string, spec: SampleTask = { q: 'one' }) =>
+  host.create({ sid, env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: { KEY: 'v' } });
+const call = async (sid: string, name: string, input: Record<string, unknown> = {}) =>
+  JSON.parse((await host.call(sid, name, input)).text) as unknown;
+
+describe('tasks', () => {
+  test('refuses unknown environments, splits, indexes, and lists that there are not', async () => {
+    expect(() => host.tools('nope')).toThrow(expect.objectContaining({ code: 'unknown_variant', message: "unknown environment 'nope'" }));
+    await expect(host.tasks(null, 'nope')).rejects.toMatchObject({ code: 'invalid_split', status: 400 });
+    await expect(host.task(null, 'train', 3)).rejects.toMatchObject({ code: 'invalid_index' });
+    await expect(host.task('indexed', 'train', -1)).rejects.toMatchObject({ code: 'invalid_index' });
+    await expect(host.tasks('indexed', 'train')).rejects.toMatchObject({ code: 'tasks_not_listable' });
+  });
+  test.each([
+    [null, null, [0, 1000]],
+    [-3, null, [997, 1000]],
+    [998, 5000, [998, 1000]],
+    [5, 5, [0, 0]],
+    [0, -998, [0, 2]],
+    [-5000, 1, [0, 1]],
+  ] as const)('range %s to %s', async (start, stop, [from, to]) => {
+    const tasks = await host.taskRange('INDEXED', 'train', start, stop);
+    expect(tasks.map((task) => (task as { id: number }).id)).toEqual(Array.from({ length: to - from }, (_, index) => from + index));
+  });
+  test('types its splits, and reads lists from the end', async () => {
+    expect(host.splits(null)).toEqual([
+      { name: 'train', type: 'train' },
+      { name: 'hard', type: 'validation' },
+      { name: 'odd', type: 'validation' },
+    ]);
+    expect(await host.task('sample', 'odd', -1)).toEqual({ q: 'three' });
+    expect(host.environments()).toEqual(['sample', 'indexed']);
+  });
+});
+
+describe('sessions', () => {
+  test('refuse unknown, dead and taken SIDs', async () => {
+    await expect(host.prompt('never')).rejects.toMatchObject({ code: 'session_not_found', status: 404 });
+    await open('a');
+    await expect(open('a')).rejects.toMatchObject({ code: 'session_exists', status: 400 });
+    await host.delete('a');
+    await host.delete('a');
+    expect(() => host.ping('a')).toThrow(expect.objectContaining({ code: 'session_deleted', status: 410 }));
+    expect(journal).toEqual(['a torn down']);
+  });
+  test('of two creates at the same moment one loses, and a failed one leaves the SID free', async () => {
+    const both = await Promise.allSettled([open('a'), open('a')]);
+    expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    await expect(open('b', { fail: 'create' })).rejects.toMatchObject({
+      code: 'environment_failed',
+      message: 'TypeError: create exploded',
+    });
+    await open('b');
+  });
+  test('keep a failed setup for every later request', async () => {
+    await open('a', { fail: 'setup' });
+    for (const ask of [() => host.prompt('a'), () => host.call('a', 'count', {}), () => host.taskTools('a')]) {
+      await expect(ask()).rejects.toMatchObject({ code: 'setup_failed', status: 500, message: 'TypeError: setup exploded' });
+    }
+    expect(() => host.ping('a')).not.toThrow();
+  });
+  test('hold requests during setup, but not the tools, and wake them when deleted', async () => {
+    await open('a', { setup: 60_000 });
+    expect((await host.taskTools('a')).tools).toHaveLength(6);
+    const prompt = host.prompt('a');
+    const patience = host.ready('a', AbortSignal.timeout(10));
+    await expect(patience).rejects.toMatchObject({ name: 'TimeoutError' });
+    await host.delete('a');
+    await expect(prompt).rejects.toMatchObject({ code: 'session_deleted' });
+  });
+  test('expire when idle, unless somebody holds them', async () => {
+    let reap = (): void => {};
+    let now = 0;
+    const clock: Clock = { now: () => now, after: (_, run) => ((reap = run), () => {}), sleep: () => Promise.resolve() };
+    const watched = new EnvironmentHost([sample], { clock, idleTimeoutMs: 900_000 });
+    for (const sid of ['idle', 'held', 'pinged']) {
+      const isHeld = () => sid === 'held';
+      await watched.create({ sid, env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {}, isHeld });
+    }
+    now = 900_000;
+    watched.ping('pinged');
+    now = 900_001;
+    reap();
+    expect(() => watched.ping('idle')).toThrow('Session deleted');
+    for (const sid of ['held', 'pinged']) expect(() => watched.ping(sid)).not.toThrow();
+    await watched.close();
+  });
+  test('answer prompts and conversations in both forms', async () => {
+    await open('a');
+    expect(await host.messages('a')).toEqual([{ role: 'user', blocks: [{ text: 'one', detail: null, type: 'text' }], detail: null }]);
+    await host.create({ sid: 'b', env: 'indexed', task: { kind: 'index', split: 'train', index: 7 }, toolsetName: null, secrets: {} });
+    expect((await host.prompt('b')).map((block) => (block as { text: string }).text)).toEqual([
+      '[system]',
+      'Be brief.',
+      '[assistant]',
+      '<think>hm</think>',
+      '[tool_call look] {"zoom": 2, "tags": ["a", null]}',
+      '[user]',
+      '[tool_result (error)]',
+      '7',
+    ]);
+  });
+});
+
+describe('tools', () => {
+  test('answer the mistakes of a model, and tell them from a crash', async () => {
+    await open('a');
+    expect(await call('a', 'nope')).toEqual({ ok: false, error: "'nope' is not a valid tool", reason: 'not_found' });
+    expect(await call('a', 'submit', { answer: 1 })).toEqual({
+      ok: false,
+      error: expect.stringMatching(/^Tool input validation error: \[/) as string,
+      reason: 'input_validation',
+    });
+    await expect(host.call('a', 'boom', {})).rejects.toMatchObject({ name: 'ToolRaisedError', message: 'kaboom' });
+    expect(await host.call('a', 'submit', { answer: 'one', unknown: 1 })).toEqual({
+      text: '{"ok":true,"output":{"blocks":[{"text":"one","detail":null,"type":"text"}],"metadata":{"k":1},"reward":1.0,"finished":true}}',
+      ok: true,
+      reason: null,
+      reward: 1,
+      finished: true,
+    });
+  });
+  test('refuse calls after the end: an unknown name first, then the end, then the arguments', async () => {
+    await open('a');
+    await call('a', 'submit', { answer: 'x' });
+    expect(await call('a', 'nope')).toMatchObject({ reason: 'not_found' });
+    expect(await call('a', 'submit', { bad: true })).toEqual({
+      ok: false,
+      error: "'submit' was not run: the episode has finished (a tool returned finished=True), so no further tool calls are accepted.",
+      reason: 'episode_finished',
+    });
+    expect(await host.prompt('a')).toHaveLength(1);
+  });
+  test('one grade per episode when two submits race, and running calls keep their results', async () => {
+    await open('a');
+    const free = call('a', 'free', { ms: 20 });
+    const results = await Promise.all([call('a', 'submit', { answer: 'one' }), call('a', 'submit', { answer: 'one' })]);
+    expect(results.map((result) => (result as { ok: boolean }).ok)).toEqual([true, false]);
+    expect(await free).toMatchObject({ ok: true });
+  });
+  test('run one at a time per tool, beside each other otherwise', async () => {
+    await open('a');
+    await Promise.all([
+      call('a', 'slow', { ms: 10 }),
+      call('a', 'slow', { ms: 10 }),
+      call('a', 'free', { ms: 40 }),
+      call('a', 'free', { ms: 40 }),
+    ]);
+    const serial = journal.filter((line) => line.includes('serial'));
+    expect(serial).toEqual(['a serial starts', 'a serial ends', 'a serial starts', 'a serial ends']);
+    const free = journal.filter((line) => line.includes('concurrent'));
+    expect(free.slice(0, 2)).toEqual(['a concurrent starts', 'a concurrent starts']);
+  });
+  test('are listed by name, without the unlisted and the terminal one, and callable all the same', async () => {
+    const { tools, terminal_tool, supports_score_group } = host.tools(null);
+    expect(tools.map(({ name }) => name)).toEqual(['boom', 'count', 'free', 'secret', 'slow', 'submit']);
+    expect(tools.at(-1)).toEqual({
+      name: 'submit',
+      description: 'Ends it',
+      input_schema: { type: 'object', properties: { answer: { type: 'string' }, tries: { type: 'integer' } }, required: ['answer'] },
+    });
+    expect(tools[0]!.input_schema).toBeNull();
+    expect(terminal_tool).toEqual({ name: 'last', arg: 'text', description: 'Takes the last message' });
+    expect(supports_score_group).toBe(true);
+    await open('a', { q: 'two' });
+    expect((await host.taskTools('a')).tools.at(-1)).toEqual({ name: 'extra', description: 'For this task', input_schema: null });
+    for (const [name, text] of [
+      ['extra', 'extra'],
+      ['hidden', 'psst'],
+      ['secret', 'v'],
+    ] as const) {
+      expect(await call('a', name)).toMatchObject({ output: { blocks: [{ text }] } });
+    }
+  });
+  test('score groups, and fail on a wrong number of scores', async () => {
+    await open('a');
+    const candidate = { messages: [] };
+    await expect(host.scoreGroup('a', null, [candidate])).rejects.toThrow('score_group returned 0 scores for 1 candidates');
+    expect(await host.scoreGroup('a', null, [candidate, candidate])).toBe(
+      '{"scores":[{"reward":0.0,"metadata":null},{"reward":1.0,"metadata":null}]}',
+    );
+  });
+});
+
+describe('definitions', () => {
+  const base = { name: 'x', splits: ['train'], tasks: () => [{}], prompt: () => '' };
+  test('refuse what would fail every session', () => {
+    expect(() => defineEnvironment({ ...base, splits: [], tools: {} })).toThrow('no splits');
+    expect(() => defineEnvironment({ ...base, tools: {} })).toThrow('no tools');
+    const bad = { a: tool({ description: '', input: z.string(), run: () => '' }) };
+    expect(() => new EnvironmentHost([defineEnvironment({ ...base, tools: bad })])).toThrow('must be an object');
+    const terminal = tool({ description: '', terminal: true, run: () => '' });
+    expect(() => new EnvironmentHost([defineEnvironment({ ...base, tools: { a: terminal, b: terminal } })])).toThrow('two terminal tools');
+  });
+});
