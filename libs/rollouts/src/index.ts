@@ -1,1 +1,4 @@
-export {};
+export * from './event-reader.ts';
+export * from './rollout-state.ts';
+export * from './start-facts.ts';
+export * from './tolerant-json.ts';

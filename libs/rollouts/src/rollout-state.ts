@@ -1,0 +1,23 @@
+/** State of a rollout (dashboard.md 2.6): there is no end event, so it is told from the last one's age. Ages in milliseconds. */
+export const LIVE_MS = 10_000;
+export const STALE_MS = 600_000;
+
+export type RolloutState = 'live' | 'complete' | 'stale' | 'empty';
+
+export function rolloutState(rollout: { messages: number; finished: boolean; lastEventAgeMs: number }): RolloutState {
+  if (rollout.lastEventAgeMs < LIVE_MS && !rollout.finished) return 'live';
+  if (rollout.messages === 0) return 'empty';
+  if (rollout.finished) return 'complete';
+  return rollout.lastEventAgeMs >= STALE_MS ? 'stale' : 'complete';
+}
+
+/** Indexes below the largest that never arrived, at most `limit` of them. `indexes` ascending. */
+export function missingIndexes(indexes: readonly number[], limit = 1000): number[] {
+  const missing: number[] = [];
+  let expected = 0;
+  for (const index of indexes) {
+    for (; expected < index && missing.length < limit; expected += 1) missing.push(expected);
+    expected = Math.max(expected, index + 1);
+  }
+  return missing;
+}
