@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { OrsBackend } from './ors-backend.ts';
+
+/** Answers that a well-behaved server never gives, over real sockets. The well-behaved ones are in tests/conformance. */
+type Answer = (response: http.ServerResponse, request: http.IncomingMessage, attempt: number) => void;
+
+let stop: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(stop.map((end) => end()));
+  stop = [];
+});
+
+const json =
+  (body: unknown, status = 200, headers = {}): Answer =>
+  (response) =>
+    void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+
+async function serve(routes: Record<string, Answer>) {
+  const seen: { path: string; body: string; headers: http.IncomingHttpHeaders }[] = [];
+  const usual: Record<string, Answer> = {
+    '/list_environments': json(['a']),
+    '/version': json({ version: 'x', build_sha: null }),
+    ...routes,
+  };
+  const server = http.createServer(async (request, response) => {
+    let body = '';
+    for await (const piece of request) body += piece;
+    const path = request.url ?? '';
+    seen.push({ path, body, headers: request.headers });
+    const answer = usual[path] ?? json({ detail: 'Not Found' }, 404);
+    answer(response, request, seen.filter((one) => one.path === path).length);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const backend = new OrsBackend({ url: `${url}/`, deployment: 'acme/a' });
+  stop.push(async () => {
+    await backend.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return { backend, seen, url, count: (path: string) => seen.filter((one) => one.path === path).length };
+}
+
+const soon = () => AbortSignal.timeout(10_000);
+const session = (backend: OrsBackend) => backend.session({ sid: 's', env: 'a' });
+const call = (backend: OrsBackend) => session(backend).call({ tool: 't', input: {}, taskId: 'x' }, soon());
+const sse = (response: http.ServerResponse, text: string) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text);
+const result = '{"ok":true,"output":{"blocks":[],"metadata":null,"reward":null,"finished":false}}';
+
+describe('OrsBackend', () => {
+  test('sends the deployment, and no path with two slashes', async () => {
+    const { backend, seen } = await serve({ '/ping': json({ status: 'ok' }), '/a/splits': json([]) });
+    await backend.splits(null, soon());
+    await session(backend).ping(soon());
+    expect(seen.every((one) => one.headers['x-deployment'] === 'acme/a' && !one.path.startsWith('//'))).toBe(true);
+  });
+
+  test('repeats what the server declares not executed, and passes other refusals on', async () => {
+    const starting = json({ detail: 'Environment still starting.' }, 503, { 'retry-after': '0', 'x-backend-state': 'starting' });
+    const { backend, count } = await serve({
+      '/a/prompt': (response, request, attempt) => (attempt < 4 ? starting : json([]))(response, request, attempt),
+      '/a/call': (response, request, attempt) =>
+        attempt < 3
+          ? starting(response, request, attempt)
+          : void sse(response, `event: task_id\r\ndata: 1\r\n\r\nevent: end\r\ndata: ${result}\r\n\r\n`),
+    });
+    expect(await session(backend).prompt(soon())).toEqual([]);
+    expect(count('/a/prompt')).toBe(4);
+    expect(await call(backend)).toMatchObject({ ok: true });
+    expect(count('/a/call')).toBe(3);
+  });
+
+  test('a 422 keeps its list, an unknown status its number and words', async () => {
+    const list = [{ type: 'missing', loc: ['body', 'name'], msg: 'Field required' }];
+    const { backend } = await serve({ '/create': json({ detail: list }, 422), '/a/prompt': json({ detail: 'I am a teapot' }, 418) });
+    const create = backend.create({ sid: 's', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, soon());
+    await expect(create).rejects.toMatchObject({ code: 'invalid_body', status: 422, detail: list });
+    await expect(session(backend).prompt(soon())).rejects.toMatchObject({ status: 418, detail: 'I am a teapot' });
+  });
+
+  test('a call that broke before it had an id is not repeated: nobody knows whether it ran', async () => {
+    const { backend, count } = await serve({ '/a/call': (response) => void response.destroy() });
+    await expect(call(backend)).rejects.toMatchObject({ code: 'session_lost', status: 410 });
+    expect(count('/a/call')).toBe(1);
+  });
+
+  test('a stream that ends without a result is resumed by its id, which is told', async () => {
+    const { backend, seen } = await serve({
+      '/a/call': (response, _request, attempt) => {
+        sse(response, 'event: task_id\r\ndata: 7\r\n\r\n');
+        if (attempt === 1) response.end('event: chunk\r\ndata: half\r\n\r\n');
+        else response.end(`event: chunk\r\ndata: ${result.slice(0, 5)}\r\n\r\nevent: end\r\ndata: ${result.slice(5)}\r\n\r\n`);
+      },
+    });
+    const ids: string[] = [];
+    const running = session(backend).call({ tool: 't', input: {}, taskId: 'x', onUpstreamTaskId: (id) => ids.push(id) }, soon());
+    expect(await running).toMatchObject({ ok: true, text: result });
+    expect(ids).toEqual(['7', '7']);
+    expect(seen.filter((one) => one.path === '/a/call').map((one) => JSON.parse(one.body))).toEqual([
+      { name: 't', input: {} },
+      { name: 't', input: {}, task_id: '7' },
+    ]);
+  });
+
+  test('a result that the server forgot is an unknown outcome, and not the tool’s error', async () => {
+    const { backend } = await serve({
+      '/a/call': (response) => void response.writeHead(200).end('event: error\r\ndata: unknown task_id\r\n\r\n'),
+    });
+    const resumed = session(backend).call({ tool: 't', input: {}, taskId: 'x', upstreamTaskId: 'gone' }, soon());
+    await expect(resumed).rejects.toMatchObject({ code: 'session_lost' });
+  });
+
+  test('follows a redirect on its own origin, and to no other', async () => {
+    const { backend } = await serve({
+      '/a/splits': json(null, 308, { location: '/b/splits' }),
+      '/b/splits': json([{ name: 'train', type: 'train' }]),
+      '/a/tools': json(null, 308, { location: 'http://127.0.0.2:1/a/tools' }),
+    });
+    expect(await backend.splits(null, soon())).toHaveLength(1);
+    await expect(backend.tools(null, soon())).rejects.toMatchObject({ code: 'backend_invalid' });
+  });
+
+  test('asks a momentarily overloaded server again where that is safe', async () => {
+    const { backend, count } = await serve({
+      '/a/splits': (response, request, attempt) => json(attempt < 3 ? {} : [], attempt < 3 ? 502 : 200)(response, request, attempt),
+    });
+    expect(await backend.splits(null, soon())).toEqual([]);
+    expect(count('/a/splits')).toBe(3);
+  });
+
+  test('something else than an environment server is named as such', async () => {
+    const { backend } = await serve({ '/list_environments': (response) => void response.end('<html>') });
+    await expect(backend.environments(soon())).rejects.toMatchObject({ code: 'backend_invalid' });
+  });
+
+  test('the caller’s signal ends a wait', async () => {
+    const { backend } = await serve({ '/a/prompt': () => {} });
+    await expect(session(backend).prompt(AbortSignal.timeout(100))).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+
+  test('counts and single tasks of a server that only lists', async () => {
+    const { backend } = await serve({ '/a/tasks': json({ tasks: [{ id: 0 }, { id: 1 }], env_name: 'a' }) });
+    expect(await backend.numTasks(null, 'train', soon())).toBe(2);
+    expect(await backend.task(null, 'train', -1, soon())).toEqual({ id: 1 });
+    await expect(backend.task(null, 'train', 2, soon())).rejects.toMatchObject({ code: 'invalid_index' });
+    expect(await backend.taskRange(null, 'train', 1, null, soon())).toEqual([{ id: 1 }]);
+  });
+});
