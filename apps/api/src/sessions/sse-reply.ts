@@ -18,7 +18,8 @@ export interface StreamOptions {
 
 /** Streams a call: its task id before anything runs, heartbeats while it does, its outcome. */
 export async function streamCall(request: FastifyRequest, reply: FastifyReply, call: OpenCall, options: StreamOptions): Promise<void> {
-  if (request.raw.destroyed || reply.raw.destroyed) {
+  // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
+  if (request.raw.socket.destroyed) {
     call.abandon();
     reply.hijack();
     return;

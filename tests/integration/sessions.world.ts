@@ -1,0 +1,70 @@
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import pg from 'pg';
+import { PalestraError } from '@palestra/protocol';
+import { createFastifyAdapter, prepareFastify } from '../../apps/api/src/platform/fastify.ts';
+import { ErrorFilter } from '../../apps/api/src/platform/error.filter.ts';
+import { createLogger } from '../../apps/api/src/platform/logger.ts';
+import { RouteTable } from '../../apps/api/src/platform/route-table.ts';
+import { SessionPlane } from '../../apps/api/src/sessions/session-plane.ts';
+import { type Backend, type EnvironmentDirectory } from '@palestra/session';
+import { OneEnvironmentDirectory, testCaller } from '../../libs/session/src/in-process.fixture.ts';
+
+/** One API process of the session plane on a real socket and a real PostgreSQL; keys are names of organisations. */
+export interface Replica {
+  url: string;
+  plane: SessionPlane;
+  pool: pg.Pool;
+  problems: unknown[];
+  close(): Promise<void>;
+}
+
+export async function startReplica(
+  databaseUrl: string,
+  backend: Backend,
+  options: { idleTimeoutMs?: number; fallback?: boolean; directory?: EnvironmentDirectory } = {},
+): Promise<Replica> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
+  pool.on('error', () => {});
+  const routes = new RouteTable();
+  const filter = new ErrorFilter(createLogger('silent'), routes);
+  const problems: unknown[] = [];
+  const plane = new SessionPlane({
+    pool,
+    directory: options.directory ?? new OneEnvironmentDirectory(backend, options),
+    authenticate: async (request) => {
+      const key = request.headers['x-api-key'];
+      if (key === undefined || key === '') return null;
+      if (key === 'wrong') throw new PalestraError('unauthorized');
+      return testCaller(String(key));
+    },
+    sendError: (error, request, reply) => filter.send(error, request, reply),
+    idleTimeoutMs: options.idleTimeoutMs ?? 900_000,
+    version: '0.1.0',
+    onBackgroundError: (error) => problems.push(error),
+  });
+  const server = createFastifyAdapter().getInstance() as unknown as FastifyInstance;
+  prepareFastify(server, routes);
+  server.setErrorHandler((error, request, reply) => filter.send(error, request, reply));
+  server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
+  await plane.register(server);
+  await plane.start();
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = server.server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    plane,
+    pool,
+    problems,
+    async close() {
+      await server.close();
+      await plane.stop();
+      await pool.end();
+    },
+  };
+}
+
+/** TEMP */
+export async function scratchDatabase(): Promise<string> {
+  return process.env['PALESTRA_TEST_DATABASE_URL']!;
+}
