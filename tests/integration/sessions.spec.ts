@@ -2,19 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SseParser, type SseEvent } from '@palestra/protocol';
 import { InProcessBackend } from '../../libs/session/src/in-process.fixture.ts';
-import { type Replica, scratchDatabase, startReplica } from './sessions.world.ts';
+import { createDatabase } from '../support/server.ts';
+import { type Replica, startReplica } from './sessions.world.ts';
 
 let backend: InProcessBackend;
 let replica: Replica;
 let databaseUrl: string;
+let dropDatabase: () => Promise<void>;
 
 beforeAll(async () => {
-  databaseUrl = await scratchDatabase();
+  ({ url: databaseUrl, drop: dropDatabase } = await createDatabase());
   backend = new InProcessBackend();
   replica = await startReplica(databaseUrl, backend);
 });
 afterAll(async () => {
   await replica.close();
+  await dropDatabase();
   expect(replica.problems).toEqual([]);
 });
 

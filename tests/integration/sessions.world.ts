@@ -63,8 +63,3 @@ export async function startReplica(
     },
   };
 }
-
-/** TEMP */
-export async function scratchDatabase(): Promise<string> {
-  return process.env['PALESTRA_TEST_DATABASE_URL']!;
-}
