@@ -2,19 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, type BackendCreate } from '@palestra/session';
 import { BundledEnvironments } from '../../apps/api/src/environments/bundled/bundled-environments.ts';
+import { DiscoveryService } from '../../apps/api/src/environments/discovery.service.ts';
 import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** The bundled environments as the child processes that they are. */
 let server: TestServer;
+let repository: EnvironmentRepository;
 let bundled: BundledEnvironments;
 let echo: Backend;
 
 beforeAll(async () => {
   server = await startServer();
+  repository = new EnvironmentRepository(server.database);
   const config = { ...server.config, bundledEnvironments: true };
-  bundled = new BundledEnvironments(config, new EnvironmentRepository(server.database), createLogger('silent'));
+  bundled = new BundledEnvironments(config, repository, new DiscoveryService(repository), createLogger('silent'));
   await bundled.onApplicationBootstrap();
   echo = bundled.backend('echo');
 });
@@ -43,16 +46,16 @@ async function until(condition: () => boolean): Promise<void> {
 
 describe('bundled environments', () => {
   test('are registered once, public, and nobody can change them', async () => {
-    await new BundledEnvironments(
-      { ...server.config, bundledEnvironments: false },
-      new EnvironmentRepository(server.database),
-      createLogger('silent'),
-    ).onApplicationBootstrap();
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
     expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(['ctf', 'echo', 'math', 'whodunit']);
     expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
     expect((await server.request('PUT', '/v1/environments/palestra/echo/details', { body: { new_name: 'mine' } })).status).toBe(403);
     expect((await server.request('DELETE', '/v1/environments/palestra/echo')).status).toBe(403);
+    expect(body.environments[1]).toMatchObject({
+      name: 'echo',
+      split_types: expect.arrayContaining(['train']),
+      total_task_count: expect.any(Number),
+    });
     // This server's own part was told to run without them.
     expect(body.environments[0]).toMatchObject({ source: { kind: 'bundled' }, status: 'unreachable' });
   });

@@ -5,6 +5,7 @@ import { BackendPool } from '../../apps/api/src/environments/backend.pool.ts';
 import { BundledEnvironments } from '../../apps/api/src/environments/bundled/bundled-environments.ts';
 import { EnvironmentAccess } from '../../apps/api/src/environments/environment.access.ts';
 import { RegistryDirectory } from '../../apps/api/src/environments/environment-directory.ts';
+import { DiscoveryService } from '../../apps/api/src/environments/discovery.service.ts';
 import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
 import { Database } from '../../apps/api/src/platform/database.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
@@ -45,7 +46,7 @@ export function anotherReplica(server: TestServer) {
     }),
   } as unknown as Database;
   const repository = new EnvironmentRepository(counted);
-  const bundled = new BundledEnvironments(server.config, repository, createLogger('silent'));
+  const bundled = new BundledEnvironments(server.config, repository, new DiscoveryService(repository), createLogger('silent'));
   const pool = new BackendPool(bundled);
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };

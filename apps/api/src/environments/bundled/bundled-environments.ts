@@ -14,6 +14,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { CONFIG, type Config } from '../../platform/config.ts';
 import { LOGGER } from '../../platform/tokens.ts';
+import { DiscoveryService } from '../discovery.service.ts';
 import type { EnvironmentStatus } from '../environment.presenter.ts';
 import { EnvironmentRepository } from '../environment.repository.ts';
 import { SwitchedBackend } from './switched-backend.ts';
@@ -46,6 +47,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     @Inject(EnvironmentRepository) private readonly repository: EnvironmentRepository,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
@@ -60,7 +62,8 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     for (const environment of environments) await this.#register(environment);
     const deadline = AbortSignal.timeout(START_DEADLINE_MS);
     const late = (error: unknown) => this.logger.error({ err: error }, 'a bundled environment is not ready yet');
-    await Promise.all([...this.#hosted.values()].map(({ process }) => process.whenReady(deadline).catch(late)));
+    const introduced = environments.map(({ name }) => this.#introduce(name, deadline).catch(late));
+    await Promise.all(introduced);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -103,6 +106,14 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     });
     this.#hosted.set(name, { process, backend });
     process.start();
+  }
+
+  /** Once it runs: what it offers, so that lists show its splits before anybody asked for them. */
+  async #introduce(name: string, deadline: AbortSignal): Promise<void> {
+    const { process, backend } = this.#hosted.get(name)!;
+    await process.whenReady(deadline);
+    const version = (await this.repository.find(BUNDLED_OWNER, name))?.versions[0];
+    if (version) await this.discovery.refresh(version.id, backend);
   }
 
   async #register({ name, description, readme }: Manifest['environments'][number]): Promise<void> {
