@@ -102,14 +102,11 @@ class Episode {
     const { environment, variant, split, index, policy, maxTurns, record, signal } = this.#options;
     this.session = await this.#client.session({ environment, variant, split, index, signal });
     const [prompt, { tools }] = await Promise.all([this.session.prompt().then(textOf), this.session.taskTools()]);
-    if (record)
-      this.rollout = await this.#client.rollouts.start({
-        environment,
-        variant,
-        split,
-        ...record,
-        metadata: { ...record.metadata, repetition_id: this.#sample },
-      });
+    if (record) {
+      const rolloutInfo = { ...record.rolloutInfo, task_index: index };
+      const metadata = { ...record.metadata, repetition_id: this.#sample };
+      this.rollout = await this.#client.rollouts.start({ environment, variant, split, ...record, rolloutInfo, metadata });
+    }
     await this.rollout?.log({ type: 'user_message', content: prompt });
     let reward = 0;
     let stop: 'finished' | 'max_turns' | 'no_tool_call' = 'max_turns';
@@ -126,7 +123,7 @@ class Episode {
       reward += result?.reward ?? 0;
       if (result?.finished) stop = 'finished';
     }
-    await this.rollout?.update({ ...record?.rolloutInfo, task_index: index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });
+    await this.rollout?.update({ task_index: index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });
     return { scored: true, reward, turns: this.turns, stop, rolloutId: this.rollout?.id ?? null };
   }
 

@@ -1,0 +1,77 @@
+import { Command } from 'commander';
+import { printTable, printable } from '../output.ts';
+import { UsageError, withClient } from '../settings.ts';
+
+export function environmentCommands(): Command {
+  const command = new Command('env').description('environments of the registry');
+  command.command('list').option('--owner <owner>').option('--search <text>').action(list);
+  command.command('get').argument('<owner/name>').action(get);
+  command
+    .command('add')
+    .description('register a running ORS server')
+    .argument('<owner/name>', 'or a bare name in your own namespace')
+    .requiredOption('--url <url>', 'base URL of the server')
+    .option('--description <text>', '', '')
+    .option('--private', 'visible to your organisation only', false)
+    .action(add);
+  command
+    .command('tasks')
+    .argument('<owner/name>')
+    .option('--split <name>', 'split', 'train')
+    .option('--limit <count>', '', Number, 10)
+    .action(tasks);
+  command.command('tools').argument('<owner/name>').option('--variant <name>').action(tools);
+  return command;
+}
+
+async function list(options: { owner?: string; search?: string }): Promise<void> {
+  const { environments } = await withClient((client) => client.environments.list({ ...options, limit: 100 }));
+  printTable(
+    ['environment', 'status', 'tasks', 'description'],
+    environments.map(({ owner, name, status, total_task_count, description }) => [
+      `${owner}/${name}`,
+      status,
+      total_task_count,
+      description,
+    ]),
+  );
+}
+
+async function get(environment: string): Promise<void> {
+  const { view, discovery } = await withClient(async (client) => ({
+    view: await client.environments.get(environment),
+    discovery: await client.environments.discovery(environment),
+  }));
+  const { owner, name, status, status_detail, description, is_private } = view;
+  process.stdout.write(
+    printable(`${owner}/${name} (${is_private ? 'private' : 'public'}, ${status}${status_detail ? `: ${status_detail}` : ''})`) + '\n',
+  );
+  if (description) process.stdout.write(`${printable(description)}\n`);
+  for (const variant of discovery.variants) {
+    process.stdout.write(`\nvariant ${printable(variant.name)}${variant.is_default ? ' (default)' : ''}\n`);
+    printTable(
+      ['split', 'type', 'tasks'],
+      variant.splits.map((split) => [split.name, split.type, split.num_tasks]),
+    );
+  }
+}
+
+async function add(target: string, options: { url: string; description: string; private: boolean }): Promise<void> {
+  const [first, second, ...rest] = target.split('/');
+  if (!first || rest.length > 0 || second === '') throw new UsageError(`not an environment name: ${target}`);
+  const place = second === undefined ? { name: first } : { namespace: first, name: second };
+  const { url, description } = options;
+  const added = await withClient((client) => client.environments.add({ ...place, url, description, isPrivate: options.private }));
+  process.stdout.write(`${added.owner}/${added.name}\n`);
+}
+
+async function tasks(environment: string, options: { split: string; limit: number }): Promise<void> {
+  const page = await withClient((client) => client.environments.tasks(environment, { split: options.split, limit: options.limit }));
+  for (const { index, task_spec } of page.tasks) process.stdout.write(`${index}\t${JSON.stringify(task_spec)}\n`);
+  process.stderr.write(`${page.tasks.length} of ${page.total ?? 'an unknown number of'} tasks\n`);
+}
+
+async function tools(environment: string, options: { variant?: string }): Promise<void> {
+  const answer = await withClient((client) => client.environments.tools(environment, options.variant));
+  for (const tool of answer.tools) process.stdout.write(`${JSON.stringify(tool)}\n`);
+}

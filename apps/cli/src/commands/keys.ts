@@ -1,0 +1,37 @@
+import { Command } from 'commander';
+import { printTable } from '../output.ts';
+import { withClient } from '../settings.ts';
+
+export function keyCommands(): Command {
+  const command = new Command('keys').description('API keys of your organisation');
+  command.command('list').action(list);
+  command.command('create').argument('<name>').option('--scope <scope...>', 'sessions, environments, rollouts, keys').action(create);
+  command.command('revoke').argument('<id>').action(revoke);
+  return command;
+}
+
+async function list(): Promise<void> {
+  const keys = await withClient((client) => client.keys.list());
+  printTable(
+    ['id', 'name', 'key', 'scopes', 'last used', 'revoked'],
+    keys.map(({ id, name, prefix, scopes, last_used_at, revoked_at }) => [
+      id,
+      name,
+      `${prefix}...`,
+      scopes.join(','),
+      last_used_at,
+      revoked_at,
+    ]),
+  );
+}
+
+async function create(name: string, options: { scope?: string[] }): Promise<void> {
+  const { key } = await withClient((client) => client.keys.create(name, options.scope));
+  process.stderr.write('Keep it now: it is shown this once.\n');
+  process.stdout.write(`${key}\n`);
+}
+
+async function revoke(id: string): Promise<void> {
+  const key = await withClient((client) => client.keys.revoke(id));
+  process.stdout.write(`revoked ${key.name}\n`);
+}

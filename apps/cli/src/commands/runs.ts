@@ -1,0 +1,35 @@
+import { Command } from 'commander';
+import { printTable } from '../output.ts';
+import { withClient } from '../settings.ts';
+
+export function runCommands(): Command[] {
+  const runs = new Command('runs')
+    .description('training runs, newest first')
+    .option('--search <text>')
+    .option('--limit <count>', '', Number, 20)
+    .action(listRuns);
+  const rollouts = new Command('rollouts')
+    .description('rollouts of a run')
+    .argument('<run id>')
+    .option('--limit <count>', '', Number, 20)
+    .action(listRollouts);
+  return [runs, rollouts];
+}
+
+async function listRuns(options: { search?: string; limit: number }): Promise<void> {
+  const { runs, total } = await withClient((client) => client.runs.list(options));
+  printTable(
+    ['id', 'name', 'rollouts', 'mean reward', 'created'],
+    runs.map((run) => [run.id, run.name, run.num_rollouts, run.avg_rollout_reward?.toFixed(3) ?? null, run.created_at]),
+  );
+  process.stderr.write(`${runs.length} of ${total} runs\n`);
+}
+
+async function listRollouts(runId: string, options: { limit: number }): Promise<void> {
+  const { rollouts, total } = await withClient((client) => client.runs.rollouts(runId, options));
+  printTable(
+    ['id', 'name', 'reward', 'turns', 'stop'],
+    rollouts.map((rollout) => [rollout.id, rollout.rolloutName, rollout.reward, rollout.turns, rollout.stop]),
+  );
+  process.stderr.write(`${rollouts.length} of ${total} rollouts\n`);
+}

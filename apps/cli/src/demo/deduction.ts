@@ -1,0 +1,92 @@
+/** What a careful reader of a WhoDunit task concludes from its texts alone; knows nothing of how mysteries are made. */
+
+export interface Case {
+  suspects: string[];
+  rooms: string[];
+  liars: string[];
+  /** Weapons that fit the wound. */
+  fitting: string[];
+}
+
+interface Claim {
+  speaker: string;
+  who: string;
+  room?: string;
+  with?: string;
+  negated: boolean;
+}
+
+export interface Evidence {
+  bloody: string | null;
+  weapon: string | null;
+  claims: Claim[];
+}
+
+const KINDS = { 'something blunt': 'blunt', 'something sharp': 'sharp', 'a cord': 'cords' } as const;
+
+export function readCase(prompt: string): Case {
+  const list = (pattern: RegExp) => pattern.exec(prompt)?.[1]?.split(', ') ?? [];
+  const wound = /something blunt|something sharp|a cord/.exec(prompt)?.[0] as keyof typeof KINDS | undefined;
+  return {
+    suspects: list(/^Suspects: (.*)$/m),
+    rooms: list(/^Rooms: (.*)$/m),
+    liars: list(/murderer or not: (.+?)\. All others/),
+    fitting: wound ? list(new RegExp(`^Weapons in the house: .*?${KINDS[wound]}: ([^;\\n]+)`, 'm')) : [],
+  };
+}
+
+/** Reads the results of searches and interviews, in any order. */
+export function readEvidence({ fitting }: Case, results: string[]): Evidence {
+  const evidence: Evidence = { bloody: null, weapon: null, claims: [] };
+  for (const result of results) {
+    evidence.bloody = /fresh blood under the carpet of the (.+?)\./.exec(result)?.[1] ?? evidence.bloody;
+    evidence.weapon = fitting.find((name) => result.includes(`the ${name}; it was freshly washed`)) ?? evidence.weapon;
+    const speaker = /^(.+) says:\n/.exec(result)?.[1];
+    if (speaker) evidence.claims.push(...readClaims(speaker, result));
+  }
+  return evidence;
+}
+
+function readClaims(speaker: string, text: string): Claim[] {
+  return text.split('\n').flatMap((line): Claim[] => {
+    const own = /"I was in the (.+) at nine\."/.exec(line);
+    if (own) return [{ speaker, who: speaker, room: own[1]!, negated: false }];
+    const together = /"(.+) and I were in the same room at nine\."/.exec(line);
+    if (together) return [{ speaker, who: speaker, with: together[1]!, negated: false }];
+    const seen = /"(.+) was( not)? in the (.+) at nine\."/.exec(line);
+    return seen ? [{ speaker, who: seen[1]!, room: seen[3]!, negated: seen[2] !== undefined }] : [];
+  });
+}
+
+/** Whoever can have been alone in the bloody room so that the murderer and the liars lie and all others do not. */
+export function suspectsLeft({ suspects, rooms, liars }: Case, { bloody, claims }: Evidence): string[] {
+  if (bloody === null) return suspects;
+  const elsewhere = rooms.filter((room) => room !== bloody);
+  return suspects.filter((murderer) => {
+    const lies = (name: string) => name === murderer || liars.includes(name);
+    const others = suspects.filter((name) => name !== murderer);
+    const choices = others.map((name) => (lies(name) ? elsewhere : elsewhere.filter((room) => saysSo(claims, name, room))));
+    for (const placed of placements(others, choices)) {
+      const at = { ...placed, [murderer]: bloody };
+      if (claims.every((claim) => holds(claim, at) !== lies(claim.speaker))) return true;
+    }
+    return false;
+  });
+}
+
+/** An honest suspect's own word, when it was heard, settles the room. */
+function saysSo(claims: Claim[], name: string, room: string): boolean {
+  const own = claims.find((claim) => claim.speaker === name && claim.who === name && claim.room !== undefined);
+  return own === undefined || own.room === room;
+}
+
+function holds(claim: Claim, at: Record<string, string>): boolean {
+  if (claim.with !== undefined) return at[claim.who] === at[claim.with];
+  return (at[claim.who] === claim.room) !== claim.negated;
+}
+
+function* placements(names: string[], choices: string[][]): Generator<Record<string, string>> {
+  const [name, ...others] = names;
+  if (name === undefined) return yield {};
+  for (const room of choices[0]!) for (const placed of placements(others, choices.slice(1))) yield { [name]: room, ...placed };
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env node
+import { Command, CommanderError, Option } from 'commander';
+import { PalestraApiError } from '@palestra/client';
+import { demo } from './commands/demo.ts';
+import { environmentCommands } from './commands/environments.ts';
+import { keyCommands } from './commands/keys.ts';
+import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
+import { runCommands } from './commands/runs.ts';
+import { up } from './commands/up.ts';
+import { printable } from './output.ts';
+import { UsageError } from './settings.ts';
+
+const collect = (value: string, earlier: string[] = []) => [...earlier, value];
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new UsageError(`expected a whole number from 1 on, got ${text}`);
+  return value;
+}
+
+function buildProgram(): Command {
+  const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version('0.1.0');
+  program.command('up').description('start a server here (as npm start)').action(up);
+  program.command('demo').description('play 8 mysteries x 4 samples with a scripted policy and upload them').action(demo);
+  program
+    .command('prepare-tasks')
+    .description('write tasks as Parquet or JSON lines, as SkyRL trains on them')
+    .requiredOption('--env <owner/name>', 'environment; repeatable', collect)
+    .option('--split <name>', 'split', 'train')
+    .option('--output <file>', '.parquet, else JSON lines', 'tasks.parquet')
+    .option('--max-tasks <count>', 'per environment', positive)
+    .option('--concurrency <count>', 'sessions open at the same time', positive, 32)
+    .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
+    .action((options: PrepareOptions) => prepareTasks(options));
+  for (const command of [environmentCommands(), keyCommands(), ...runCommands()]) program.addCommand(command);
+  return program;
+}
+
+/** One line for whatever went wrong. */
+function describe(error: unknown): string {
+  if (error instanceof PalestraApiError) return printable(error.detail) + (error.status === 401 ? ' Is OPENREWARD_API_KEY set?' : '');
+  return printable(error instanceof Error ? error.message : String(error));
+}
+
+try {
+  await buildProgram().parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) process.stderr.write(`palestra: ${describe(error)}\n`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}
