@@ -1,0 +1,115 @@
+import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query';
+import type {
+  ApiKeyView,
+  EnvironmentDiscoveryView,
+  EnvironmentList,
+  EnvironmentView,
+  MeView,
+  RolloutList,
+  RolloutView,
+  RunList,
+  RunView,
+  TaskPageView,
+} from '@palestra/protocol';
+import { ApiError, request } from './http.ts';
+
+/** Every server datum of the dashboard, by key. Components use these options with useQuery and never fetch by themselves. */
+
+export const ROLLOUT_PAGE = 500;
+export const TASK_PAGE = 50;
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 15_000,
+      refetchOnWindowFocus: true,
+      retry: (failures, error) => failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+    },
+  },
+});
+
+const part = encodeURIComponent;
+const environmentPath = (owner: string, name: string) => `/v1/environments/${part(owner)}/${part(name)}`;
+
+export const keys = {
+  runs: ['runs'] as const,
+  run: (run: string) => ['run', run] as const,
+  rollout: (id: string) => ['rollout', id] as const,
+  apiKeys: ['keys'] as const,
+};
+
+export const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: ({ signal }) => request<MeView>('/v1/me', { signal }),
+  staleTime: Infinity,
+});
+
+export const runsQuery = (search: string) =>
+  queryOptions({
+    queryKey: [...keys.runs, search],
+    queryFn: ({ signal }) => request<RunList>(`/v1/runs?${new URLSearchParams({ limit: '100', ...(search && { search }) })}`, { signal }),
+    placeholderData: (previous) => previous,
+  });
+
+export const runQuery = (run: string) =>
+  queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => request<RunView>(`/v1/runs/${part(run)}`, { signal }) });
+
+/** The rollouts of a run, newest first, in pages of ROLLOUT_PAGE. */
+export const rolloutsQuery = (run: string) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.run(run), 'rollouts'],
+    queryFn: ({ pageParam, signal }) =>
+      request<RolloutList>(`/v1/runs/${part(run)}/rollouts?limit=${ROLLOUT_PAGE}&offset=${pageParam}`, { signal }),
+    initialPageParam: 0,
+    getNextPageParam: (last, pages) => {
+      const loaded = pages.reduce((sum, page) => sum + page.rollouts.length, 0);
+      return last.rollouts.length > 0 && loaded < last.total ? loaded : undefined;
+    },
+  });
+
+export const rolloutQuery = (id: string) =>
+  queryOptions({ queryKey: keys.rollout(id), queryFn: ({ signal }) => request<RolloutView>(`/v1/rollouts/${part(id)}`, { signal }) });
+
+export const environmentsQuery = (search: string) =>
+  queryOptions({
+    queryKey: ['environments', search],
+    queryFn: ({ signal }) =>
+      request<EnvironmentList>(`/v1/environments?${new URLSearchParams({ limit: '100', ...(search && { search }) })}`, { signal }),
+    placeholderData: (previous) => previous,
+  });
+
+export const environmentQuery = (owner: string, name: string) =>
+  queryOptions({
+    queryKey: ['environment', owner, name],
+    queryFn: ({ signal }) => request<EnvironmentView>(environmentPath(owner, name), { signal }),
+  });
+
+export const discoveryQuery = (owner: string, name: string) =>
+  queryOptions({
+    queryKey: ['environment', owner, name, 'discovery'],
+    queryFn: ({ signal }) => request<EnvironmentDiscoveryView>(`${environmentPath(owner, name)}/discovery`, { signal }),
+    staleTime: 60_000,
+  });
+
+export const tasksQuery = (owner: string, name: string, variant: string, split: string, start: number) =>
+  queryOptions({
+    queryKey: ['environment', owner, name, 'tasks', variant, split, start],
+    queryFn: ({ signal }) => {
+      const query = new URLSearchParams({ split, variant, start: String(start), limit: String(TASK_PAGE) });
+      return request<TaskPageView>(`${environmentPath(owner, name)}/tasks?${query}`, { signal });
+    },
+    staleTime: 60_000,
+  });
+
+export const apiKeysQuery = queryOptions({
+  queryKey: keys.apiKeys,
+  queryFn: ({ signal }) => request<{ keys: ApiKeyView[] }>('/v1/keys', { signal }),
+});
+/** The answer of key creation: the only time the whole key is ever sent. */
+export interface CreatedKey extends ApiKeyView {
+  key: string;
+}
+export const createApiKey = (name: string) => request<CreatedKey>('/v1/keys', { method: 'POST', body: { name } });
+export const revokeApiKey = (id: string) => request<void>(`/v1/keys/${part(id)}`, { method: 'DELETE' });
+/** Exchanges an API key for the session cookie. */
+export const login = (key: string) => request<void>('/v1/login', { method: 'POST', body: { key } });

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { formatBytes, formatCount, formatMean, formatReward, formatShare } from './number.ts';
+import { formatAge, formatDuration } from './time.ts';
+
+describe('numbers', () => {
+  test.each([
+    [null, '–'],
+    [Number.NaN, '–'],
+    [Infinity, '–'],
+    [0, '0'],
+    [0.001, '~0'],
+    [0.612, '.61'],
+    [1, '1.00'],
+    [-0.5, '−.50'],
+    [12.345, '12.35'],
+  ])('reward %s reads %s', (value, text) => {
+    expect(formatReward(value)).toBe(text);
+  });
+  test('signs, counts, means, shares, bytes', () => {
+    expect(formatReward(0.02, { signed: true })).toBe('+.02');
+    expect(formatCount(9088)).toBe('9\u202f088');
+    expect(formatCount(12_400)).toBe('12.4k');
+    expect(formatCount(undefined)).toBe('–');
+    expect(formatMean(6.2137)).toBe('6.21');
+    expect(formatShare(1, 3)).toBe('33 %');
+    expect(formatShare(1, 0)).toBe('–');
+    expect(formatShare(995, 1000)).toBe('99.5 %');
+    expect(formatBytes(1_234_567)).toBe('1.23 MB');
+  });
+  test('times to one unit', () => {
+    const now = Date.parse('2026-01-02T00:00:00Z');
+    expect(formatAge('2026-01-01T23:59:56Z', now)).toBe('4 s ago');
+    expect(formatAge('2026-01-01T00:00:00Z', now)).toBe('1 d ago');
+    expect(formatAge('rubbish', now)).toBe('–');
+    expect(formatDuration(192_000)).toBe('3 m 12 s');
+  });
+});

@@ -1,0 +1,58 @@
+/** How numbers read everywhere in the dashboard (look.md "Numbers"): three significant digits, never NaN, null or Infinity. */
+
+export const UNKNOWN = '–';
+
+type Maybe = number | null | undefined;
+const known = (value: Maybe): value is number => typeof value === 'number' && Number.isFinite(value);
+
+/** A reward: `.612`, `1.00`, `–.50`; the sign only when it is negative or `signed`. */
+export function formatReward(value: Maybe, { signed = false, digits = 2 }: { signed?: boolean; digits?: number } = {}): string {
+  if (!known(value)) return UNKNOWN;
+  const size = Math.abs(value);
+  const text = size >= 100 ? formatCount(size) : size.toFixed(digits).replace(/^0\./, '.');
+  const isZero = Number(size.toFixed(digits)) === 0;
+  if (isZero) return size === 0 ? '0' : `~0`;
+  const sign = value < 0 ? '−' : signed ? '+' : '';
+  return sign + text;
+}
+
+/** `9 088` below ten thousand (thin no-break spaces), `12.4k`, `3.80M` above. */
+export function formatCount(value: Maybe): string {
+  if (!known(value)) return UNKNOWN;
+  const size = Math.abs(value);
+  if (size < 10_000) return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+  for (const [unit, suffix] of [
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ] as const) {
+    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${suffix}`;
+  }
+  return String(value);
+}
+
+/** A mean of small counts, such as turns: `6.21`, `26.4`, `408`. */
+export function formatMean(value: Maybe): string {
+  if (!known(value)) return UNKNOWN;
+  return value >= 1000 ? formatCount(value) : String(Number(value.toPrecision(3)));
+}
+
+/** `part` of `whole` as a percentage: without decimals from 10 to 90, one outside; unknown for an empty whole. */
+export function formatShare(part: Maybe, whole: Maybe): string {
+  if (!known(part) || !known(whole) || whole === 0) return UNKNOWN;
+  const percent = (100 * part) / whole;
+  if (percent === 0 || percent === 100) return `${percent} %`;
+  return `${percent >= 10 && percent <= 90 ? percent.toFixed(0) : percent.toFixed(1)} %`;
+}
+
+export function formatBytes(bytes: Maybe): string {
+  if (!known(bytes)) return UNKNOWN;
+  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 1e6) return `${Number((bytes / 1e3).toPrecision(3))} kB`;
+  return `${Number((bytes / 1e6).toPrecision(3))} MB`;
+}
+
+/** `1 task`, `8 tasks`. */
+export function plural(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}

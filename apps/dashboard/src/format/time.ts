@@ -1,0 +1,29 @@
+import { UNKNOWN } from './number.ts';
+
+/** `212 ms`, `4.1 s`, `3 m 12 s`, `2 h 5 m`. */
+export function formatDuration(ms: number | null | undefined): string {
+  if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) return UNKNOWN;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} m ${Math.floor((ms % 60_000) / 1000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
+}
+
+/** Time since `iso` to one unit: `4 s`, `12 min`, `3 h`, `5 d`, then the date. */
+export function formatAge(iso: string | null | undefined, now: number): string {
+  const then = iso ? Date.parse(iso) : Number.NaN;
+  if (Number.isNaN(then)) return UNKNOWN;
+  const seconds = Math.max(0, Math.floor((now - then) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  if (seconds < 30 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
+  return new Date(then).toISOString().slice(0, 10);
+}
+
+/** The absolute time shown on hover, in the reader's zone. */
+export function formatAbsolute(iso: string | null | undefined): string | undefined {
+  const then = iso ? Date.parse(iso) : Number.NaN;
+  return Number.isNaN(then) ? undefined : new Date(then).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+}

@@ -1,0 +1,120 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, Outlet } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useState } from 'react';
+import { ApiError } from '../data/http.ts';
+import { meQuery } from '../data/queries.ts';
+import { followStream } from '../data/stream.ts';
+import { switchTheme, useTheme } from '../theme/theme.ts';
+import { HelpDialog } from './HelpDialog.tsx';
+import { TopBarSlot } from './page.tsx';
+import { ErrorState, SkeletonRows } from './states.tsx';
+
+const icons = {
+  runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
+  environments: 'M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6',
+  keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
+  sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
+  moon: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z',
+};
+
+function Icon({ name }: { name: keyof typeof icons }) {
+  return (
+    <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" className="flex-none">
+      <path d={icons[name]} fill="none" stroke="currentColor" strokeWidth="1.3" strokeLinecap="round" strokeLinejoin="round" />
+    </svg>
+  );
+}
+
+function Brand() {
+  return (
+    <Link to="/" className="flex h-[44px] items-center gap-2 px-2 font-semibold tracking-tight" aria-label="Palestra, home">
+      <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true">
+        <path
+          d="M2 16V9a7 7 0 0 1 14 0v7M6 16V9.5a3 3 0 0 1 6 0V16"
+          fill="none"
+          stroke="currentColor"
+          strokeWidth="1.6"
+          strokeLinecap="round"
+        />
+      </svg>
+      Palestra
+    </Link>
+  );
+}
+
+const railLink =
+  'flex h-[28px] items-center gap-2 rounded-[4px] px-2 text-ink-2 hover:bg-paper-2 hover:text-ink-1 aria-[current=page]:bg-paper-2 aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
+
+function Rail({ org }: { org: string | undefined }) {
+  const theme = useTheme();
+  return (
+    <div className="flex flex-col border-r border-line bg-paper-1 px-2">
+      <Brand />
+      <nav aria-label="Main" className="flex flex-col gap-px">
+        {org ? (
+          <Link to="/$org/runs" params={{ org }} search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
+            <Icon name="runs" /> Runs
+          </Link>
+        ) : (
+          <Link to="/" className={railLink}>
+            <Icon name="runs" /> Runs
+          </Link>
+        )}
+        <Link to="/environments" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="environments" /> Environments
+        </Link>
+        <Link to="/keys" className={railLink} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="keys" /> API keys
+        </Link>
+      </nav>
+      <div className="-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4">
+        {org && (
+          <span className="chip min-w-0" title={`Organisation ${org}`}>
+            <span className="truncate">{org}</span>
+          </span>
+        )}
+        <span className="flex-1" />
+        <button
+          type="button"
+          onClick={switchTheme}
+          className="grid size-[28px] place-items-center rounded-[4px] text-ink-3 hover:bg-paper-2 hover:text-ink-1"
+          aria-label={theme === 'dark' ? 'Use the light theme' : 'Use the dark theme'}
+          title={theme === 'dark' ? 'Light theme' : 'Dark theme'}
+        >
+          <Icon name={theme === 'dark' ? 'sun' : 'moon'} />
+        </button>
+        <HelpDialog />
+      </div>
+    </div>
+  );
+}
+
+/** The room around every page: rail, top bar, and the way in for a browser that is not signed in. */
+export function Frame() {
+  const me = useQuery(meQuery);
+  const client = useQueryClient();
+  const [slot, setSlot] = useState<HTMLElement | null>(null);
+  const signedIn = me.data !== undefined;
+  useEffect(() => (signedIn ? followStream(client) : undefined), [client, signedIn]);
+
+  let content: ReactNode = <Outlet />;
+  if (me.isPending) content = <SkeletonRows />;
+  else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
+
+  return (
+    <TopBarSlot value={slot}>
+      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
+        Skip to the content
+      </a>
+      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]">
+        <div className="row-span-2 grid max-[760px]:hidden">
+          <Rail org={me.data?.org.name} />
+        </div>
+        <header ref={setSlot} className="flex min-w-0 items-center gap-3 border-b border-line px-4" />
+        <main id="main" tabIndex={-1} className="min-h-0 min-w-0 overflow-auto outline-none">
+          {content}
+        </main>
+      </div>
+    </TopBarSlot>
+  );
+}

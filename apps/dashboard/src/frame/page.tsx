@@ -1,0 +1,28 @@
+import { createContext, type ReactNode, useContext, useEffect } from 'react';
+import { createPortal } from 'react-dom';
+
+/** Where pages put their part of the top bar; the frame owns the element. */
+export const TopBarSlot = createContext<HTMLElement | null>(null);
+
+/** The top bar of a page: breadcrumb at the left, its own actions at the right; also names the browser tab. */
+export function TopBar({ title, crumbs, children }: { title: string; crumbs: ReactNode; children?: ReactNode }) {
+  const slot = useContext(TopBarSlot);
+  useEffect(() => {
+    document.title = `${title} · Palestra`;
+  }, [title]);
+  if (!slot) return null;
+  return createPortal(
+    <>
+      <nav aria-label="Breadcrumb" className="flex min-w-0 items-center gap-[6px] whitespace-nowrap text-ink-3">
+        {crumbs}
+      </nav>
+      <div className="ml-auto flex flex-none items-center gap-2">{children}</div>
+    </>,
+    slot,
+  );
+}
+
+export function Crumb({ children }: { children: ReactNode }) {
+  return <h1 className="truncate text-ink-1 strong">{children}</h1>;
+}
+export const Slash = () => <span aria-hidden="true">/</span>;

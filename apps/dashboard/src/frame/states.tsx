@@ -1,0 +1,120 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { ApiError } from '../data/http.ts';
+import { login } from '../data/queries.ts';
+import { CopyButton } from './CopyButton.tsx';
+
+function State({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className="mx-auto flex max-w-[560px] flex-col gap-3 px-4 pt-[12vh]">
+      <h2 className="text-[16px] leading-[22px] strong">{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function NotFound() {
+  return (
+    <State title="There is no such page">
+      <p className="text-ink-2">The address may be mistyped, or what it named was never here.</p>
+      <p>
+        <Link to="/" className="link">
+          Go to the runs
+        </Link>
+      </p>
+    </State>
+  );
+}
+
+const titles: Record<string, string> = {
+  run_not_found: 'There is no run of that name',
+  rollout_not_found: 'There is no such rollout',
+  environment_not_found: 'There is no such environment',
+  network: 'The server does not answer',
+};
+
+/** What happened, what was kept, what to do, with the code to quote. */
+export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
+  const known = error instanceof ApiError ? error : null;
+  if (known?.status === 401) return <SignIn detail={known.code === 'key_revoked' ? known.message : null} />;
+  const text = error instanceof Error ? error.message : 'Something went wrong in the page itself.';
+  return (
+    <State title={titles[known?.code ?? ''] ?? 'This could not be loaded'}>
+      <p className="text-ink-2">{text}</p>
+      <p className="text-ink-3">Nothing was changed on the server.</p>
+      <div className="flex items-center gap-2">
+        {retry && (
+          <button type="button" className="button" onClick={retry}>
+            Try again
+          </button>
+        )}
+        <Link to="/" className="button">
+          Go to the runs
+        </Link>
+        {known && <CopyButton text={`${known.code} (${known.status}) at ${location.href}`} label={`Copy ${known.code}`} />}
+      </div>
+    </State>
+  );
+}
+
+export const CrashState = ({ error, reset }: { error: unknown; reset: () => void }) => <ErrorState error={error} retry={reset} />;
+
+export function SignIn({ detail }: { detail: string | null }) {
+  const client = useQueryClient();
+  const [key, setKey] = useState('');
+  const [problem, setProblem] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setProblem(null);
+    try {
+      await login(key.trim());
+      await client.resetQueries();
+    } catch (error) {
+      setProblem(error instanceof ApiError && error.status === 401 ? 'This key is unknown or was revoked.' : (error as Error).message);
+    }
+  };
+  return (
+    <State title="Sign in">
+      {detail && <p className="text-bad">{detail}</p>}
+      <p className="text-ink-2">
+        Open the link that <code>palestra up</code> printed in its terminal: it signs this browser in. Or paste an API key.
+      </p>
+      <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-2">
+        <label className="label" htmlFor="api-key">
+          API key (the value of OPENREWARD_API_KEY)
+        </label>
+        <div className="flex gap-2">
+          <input
+            id="api-key"
+            className="input mono min-w-0 flex-1"
+            type="password"
+            autoComplete="current-password"
+            required
+            value={key}
+            onChange={(event) => setKey(event.target.value)}
+          />
+          <button type="submit" className="button primary">
+            Sign in
+          </button>
+        </div>
+        <p role="alert" className="text-bad">
+          {problem}
+        </p>
+      </form>
+    </State>
+  );
+}
+
+/** Rows that keep the layout while data loads; they appear after 300 ms. */
+export function SkeletonRows({ count = 12 }: { count?: number }) {
+  return (
+    <div aria-busy="true" aria-label="Loading">
+      {Array.from({ length: count }, (_, i) => (
+        <div key={i} className="flex h-[28px] items-center border-b border-line px-4">
+          <div className="skeleton h-[10px]" style={{ width: `${40 + ((i * 37) % 45)}%` }} />
+        </div>
+      ))}
+    </div>
+  );
+}
