@@ -20,7 +20,7 @@ export interface ListOptions {
 /** Names of a request's query; absent ones are left out. */
 export function query(values: Record<string, string | number | undefined>): string {
   const present = Object.entries(values).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
-  return present.length === 0 ? '' : `?${new URLSearchParams(present.map(([key, value]) => [key, String(value)]))}`;
+  return present.length === 0 ? '' : `?${new URLSearchParams(present.map(([key, value]): [string, string] => [key, String(value)]))}`;
 }
 
 /** `owner/name` as path segments. */

@@ -100,6 +100,106 @@ CREATE TABLE "environment_versions" (
 );
 
 -- CreateTable
+CREATE TABLE "task_exports" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "org_id" UUID NOT NULL,
+    "state" TEXT NOT NULL,
+    "environments" TEXT[],
+    "split" TEXT NOT NULL,
+    "format" TEXT NOT NULL,
+    "prompt_format" TEXT NOT NULL,
+    "total" INTEGER,
+    "written" INTEGER NOT NULL DEFAULT 0,
+    "failed" INTEGER NOT NULL DEFAULT 0,
+    "failures" JSONB NOT NULL DEFAULT '[]',
+    "error" TEXT,
+    "blob_key" TEXT,
+    "size" BIGINT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "updated_at" TIMESTAMPTZ(3) NOT NULL,
+    "finished_at" TIMESTAMPTZ(3),
+
+    CONSTRAINT "task_exports_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "runs" (
+    "id" UUID NOT NULL DEFAULT gen_random_uuid(),
+    "org_id" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "name_hash" BYTEA NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "runs_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "rollouts" (
+    "org_id" UUID NOT NULL,
+    "id" UUID NOT NULL,
+    "run_id" UUID,
+    "rollout_name" TEXT,
+    "environment" TEXT,
+    "environment_id" UUID,
+    "variant" TEXT,
+    "split" TEXT,
+    "step_start" INTEGER,
+    "step_info" INTEGER,
+    "task_index_start" INTEGER,
+    "task_index_info" INTEGER,
+    "reward" DOUBLE PRECISION,
+    "max_reward" DOUBLE PRECISION,
+    "num_messages" INTEGER NOT NULL DEFAULT 0,
+    "num_tool_calls" INTEGER NOT NULL DEFAULT 0,
+    "max_index" INTEGER NOT NULL DEFAULT -1,
+    "turns_reported" INTEGER,
+    "turns_counted" INTEGER,
+    "finished" BOOLEAN NOT NULL DEFAULT false,
+    "stop" TEXT,
+    "nonfinite" BOOLEAN NOT NULL DEFAULT false,
+    "bytes" BIGINT NOT NULL DEFAULT 0,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "rollouts_pkey" PRIMARY KEY ("org_id","id")
+);
+
+-- CreateTable
+CREATE TABLE "rollout_meta" (
+    "org_id" UUID NOT NULL,
+    "rollout_id" UUID NOT NULL,
+    "start" JSONB,
+    "rollout_info" JSONB,
+    "rollout_info_at" BIGINT,
+
+    CONSTRAINT "rollout_meta_pkey" PRIMARY KEY ("org_id","rollout_id")
+);
+
+-- CreateTable
+CREATE TABLE "rollout_messages" (
+    "org_id" UUID NOT NULL,
+    "event_id" UUID NOT NULL,
+    "rollout_id" UUID NOT NULL,
+    "index" INTEGER NOT NULL,
+    "type" TEXT NOT NULL,
+    "name" TEXT,
+    "call_id" TEXT,
+    "content" TEXT,
+    "content_reference" TEXT,
+    "summary" TEXT,
+    "reward" DOUBLE PRECISION,
+    "is_finished" BOOLEAN NOT NULL,
+    "metadata" JSONB NOT NULL,
+    "extra" JSONB,
+    "nonfinite" BOOLEAN NOT NULL DEFAULT false,
+    "sent_at" BIGINT NOT NULL,
+    "received_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "rollout_messages_pkey" PRIMARY KEY ("org_id","event_id")
+);
+
+-- CreateTable
 CREATE TABLE "sessions" (
     "sid" TEXT NOT NULL,
     "org_id" TEXT NOT NULL,
@@ -174,6 +274,21 @@ CREATE UNIQUE INDEX "environments_owner_name_key" ON "environments"("owner", "na
 
 -- CreateIndex
 CREATE UNIQUE INDEX "environment_versions_environment_id_number_key" ON "environment_versions"("environment_id", "number");
+
+-- CreateIndex
+CREATE INDEX "runs_org_id_updated_at_id_idx" ON "runs"("org_id", "updated_at" DESC, "id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "runs_org_id_name_hash_key" ON "runs"("org_id", "name_hash");
+
+-- CreateIndex
+CREATE INDEX "rollouts_run_id_created_at_id_idx" ON "rollouts"("run_id", "created_at" DESC, "id" DESC);
+
+-- CreateIndex
+CREATE INDEX "rollouts_org_id_environment_id_idx" ON "rollouts"("org_id", "environment_id");
+
+-- CreateIndex
+CREATE INDEX "rollout_messages_org_id_rollout_id_index_idx" ON "rollout_messages"("org_id", "rollout_id", "index");
 
 -- CreateIndex
 CREATE INDEX "sessions_expires_at_idx" ON "sessions"("expires_at");

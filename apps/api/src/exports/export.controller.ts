@@ -1,0 +1,39 @@
+import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import type { Readable } from 'node:stream';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { type CreateTaskExport, createTaskExportSchema, taskExportSchema } from './export.schema.ts';
+import { ExportService } from './export.service.ts';
+
+@Controller('v1/exports')
+@RequireScope('sessions')
+export class ExportController {
+  constructor(private readonly exports: ExportService) {}
+
+  @Post('tasks')
+  @HttpCode(200)
+  @Api({
+    summary: 'Write tasks of environments to a Parquet or JSON lines file, in the background',
+    body: createTaskExportSchema,
+    response: taskExportSchema,
+    errors: ['deployment_not_found', 'capacity_exhausted'],
+  })
+  create(@CurrentCaller() caller: Caller, @Body({ schema: createTaskExportSchema }) body: CreateTaskExport) {
+    return this.exports.create(caller, body);
+  }
+
+  @Get(':id')
+  @Api({ summary: 'How far an export is, what failed, and where its file is', response: taskExportSchema, errors: ['export_not_found'] })
+  get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.exports.get(caller, id);
+  }
+
+  @Get(':id/file')
+  @Api({ summary: 'The file of a finished export', errors: ['export_not_found', 'file_not_found'] })
+  async file(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    const { blob, fileName } = await this.exports.file(caller, id);
+    const disposition = `attachment; filename="${fileName}"`;
+    return new StreamableFile(blob.body as Readable, { type: blob.contentType, length: blob.size, disposition });
+  }
+}
