@@ -37,5 +37,10 @@ if (values.manifest) {
   if (!environment) fail(`no environment ${JSON.stringify(positionals[0] ?? '')}`);
   const port = Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) fail(`bad port ${values.port}`);
-  await serveAsChild([environment], { host: values.host, port, link: values.link ?? null, exitWithParent: values['exit-with-parent'] });
+  try {
+    await serveAsChild([environment], { host: values.host, port, link: values.link ?? null, exitWithParent: values['exit-with-parent'] });
+  } catch (error) {
+    process.stderr.write(`cannot serve ${environment.name}: ${(error as Error).message}\n`);
+    process.exit(1);
+  }
 }
