@@ -4,7 +4,6 @@ import { EnvironmentsModule } from './environments/environments.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
-import { RolloutsModule } from './rollouts/rollouts.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
 import { SessionsModule } from './sessions/sessions.module.ts';
 
@@ -19,7 +18,6 @@ export class AppModule {
         FilesModule,
         EnvironmentsModule,
         SessionsModule,
-        RolloutsModule,
         RunsModule,
         ExportsModule,
       ],

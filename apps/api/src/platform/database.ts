@@ -7,7 +7,10 @@ export class Database {
   readonly pool: pg.Pool;
   readonly prisma: PrismaClient;
 
-  constructor(connectionString: string, poolSize: number) {
+  constructor(
+    readonly connectionString: string,
+    poolSize: number,
+  ) {
     this.pool = new pg.Pool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });
     // A dropped idle connection must not end the process; the next query opens another one.
     this.pool.on('error', () => {});

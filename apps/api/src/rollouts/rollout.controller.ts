@@ -1,0 +1,60 @@
+import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import type { Caller } from '@palestra/session';
+import { z } from 'zod';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { IngestService } from './ingest.service.ts';
+import {
+  deletedSchema,
+  ingestBodySchema,
+  messagePageQuerySchema,
+  messageViewSchema,
+  receiptSchema,
+  rolloutViewSchema,
+} from './rollout.schema.ts';
+import { RolloutService } from './rollout.service.ts';
+
+@Controller('v1/rollouts')
+@RequireScope('rollouts')
+export class RolloutController {
+  constructor(
+    private readonly ingest: IngestService,
+    private readonly rollouts: RolloutService,
+  ) {}
+
+  @Post()
+  @RouteConfig({ rawBody: true })
+  @Api({ summary: 'Store rollout events', body: ingestBodySchema, response: receiptSchema, errors: ['ingest_overloaded', 'invalid_json'] })
+  store(@CurrentCaller() caller: Caller, @Body() body: Buffer | undefined) {
+    return this.ingest.ingest(caller, body ?? Buffer.alloc(0));
+  }
+
+  @Get(':id')
+  @Api({ summary: 'A rollout with every message', response: rolloutViewSchema, errors: ['rollout_not_found'] })
+  get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.rollouts.get(caller, id);
+  }
+
+  @Get(':id/messages')
+  @Api({
+    summary: 'Messages of a rollout by index',
+    query: messagePageQuerySchema,
+    response: z.object({ messages: z.array(messageViewSchema), total: z.number() }),
+    errors: ['rollout_not_found'],
+  })
+  messages(
+    @CurrentCaller() caller: Caller,
+    @Param('id') id: string,
+    @Query({ schema: messagePageQuerySchema }) query: z.infer<typeof messagePageQuerySchema>,
+  ) {
+    return this.rollouts.messages(caller, id, query.from, query.limit);
+  }
+
+  @Delete(':id')
+  @Api({ summary: 'Erase a rollout', response: deletedSchema, errors: ['rollout_not_found'] })
+  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.rollouts.delete(caller, id);
+    return { deleted: true };
+  }
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+export const receiptSchema = z.object({
+  accepted: z.number().describe('Events stored now.'),
+  duplicates: z.number().describe('Events that were stored before; they count as acknowledged.'),
+  rejected: z
+    .array(z.object({ position: z.number(), event_id: z.string().nullable(), detail: z.string() }))
+    .describe('Events not kept, and why.'),
+});
+
+export const ingestBodySchema = z.object({
+  events: z.array(z.looseObject({ eventType: z.enum(['rollout', 'message', 'rollout_update']), eventId: z.uuid() })),
+});
+
+export const messagePageQuerySchema = z.object({
+  from: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(1000).default(200),
+});
+
+export const rolloutRowSchema = z.object({
+  id: z.string(),
+  rolloutName: z.string().nullable(),
+  environment: z.string().nullable(),
+  split: z.string().nullable(),
+  variant: z.string().nullable(),
+  task_index: z.number().nullable(),
+  step: z.number().nullable(),
+  reward: z.number().nullable().describe('Sum of message rewards; null without any.'),
+  max_reward: z.number().nullable(),
+  num_messages: z.number(),
+  num_tool_calls: z.number(),
+  turns: z.number(),
+  finished: z.boolean(),
+  stop: z.string().nullable(),
+  state: z.enum(['live', 'complete', 'stale', 'empty']),
+  created_at: z.string(),
+  updated_at: z.string(),
+});
+
+export const messageViewSchema = z.object({
+  eventId: z.string(),
+  index: z.number(),
+  timestamp: z.number(),
+  type: z.string(),
+  content: z.string().nullable(),
+  contentReference: z.string().nullable(),
+  summary: z.string().nullable(),
+  name: z.string().nullable(),
+  callId: z.string().nullable(),
+  reward: z.number().nullable(),
+  isFinished: z.boolean(),
+  metadata: z.record(z.string(), z.unknown()),
+  nonfinite: z.boolean().optional(),
+});
+
+export const rolloutViewSchema = rolloutRowSchema.extend({
+  run: z.object({ id: z.string(), name: z.string(), org: z.string() }),
+  metadata: z.record(z.string(), z.unknown()),
+  task_spec: z.unknown(),
+  run_info: z.record(z.string(), z.unknown()).nullable(),
+  rollout_info: z.record(z.string(), z.unknown()).nullable(),
+  missing_indexes: z.array(z.number()),
+  messages: z.array(messageViewSchema),
+});
+
+export const deletedSchema = z.object({ deleted: z.literal(true) });

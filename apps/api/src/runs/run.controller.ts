@@ -1,0 +1,46 @@
+import { Controller, Delete, Get, Param, Query } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { deletedSchema } from '../rollouts/rollout.schema.ts';
+import {
+  type RolloutListQuery,
+  rolloutListQuerySchema,
+  rolloutListSchema,
+  type RunListQuery,
+  runListQuerySchema,
+  runListSchema,
+  runViewSchema,
+} from './run.schema.ts';
+import { RunService } from './run.service.ts';
+
+@Controller('v1/runs')
+@RequireScope('rollouts')
+export class RunController {
+  constructor(private readonly runs: RunService) {}
+
+  @Get()
+  @Api({ summary: 'Runs, newest activity first', query: runListQuerySchema, response: runListSchema })
+  list(@CurrentCaller() caller: Caller, @Query({ schema: runListQuerySchema }) query: RunListQuery) {
+    return this.runs.list(caller, query);
+  }
+
+  @Get(':id')
+  @Api({ summary: 'A run with its figures', response: runViewSchema, errors: ['run_not_found'] })
+  get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.runs.get(caller, id);
+  }
+
+  @Get(':id/rollouts')
+  @Api({ summary: 'Rollouts of a run', query: rolloutListQuerySchema, response: rolloutListSchema, errors: ['run_not_found'] })
+  rollouts(@CurrentCaller() caller: Caller, @Param('id') id: string, @Query({ schema: rolloutListQuerySchema }) query: RolloutListQuery) {
+    return this.runs.rollouts(caller, id, query);
+  }
+
+  @Delete(':id')
+  @Api({ summary: 'Erase a run with all its rollouts', response: deletedSchema, errors: ['run_not_found'] })
+  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.runs.delete(caller, id);
+    return { deleted: true };
+  }
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { rolloutRowSchema } from '../rollouts/rollout.schema.ts';
+
+const page = { limit: z.coerce.number().int().min(1).max(500).default(20), offset: z.coerce.number().int().min(0).default(0) };
+
+export const runListQuerySchema = z.object({
+  ...page,
+  search: z.string().optional().describe('Part of the name, any case.'),
+  name: z.string().optional().describe('The exact name.'),
+});
+export type RunListQuery = z.infer<typeof runListQuerySchema>;
+
+export const rolloutListQuerySchema = z.object({
+  ...page,
+  sort: z.enum(['created_at', 'reward', 'step', 'task', 'turns', 'messages']).default('created_at'),
+  order: z.enum(['asc', 'desc']).default('desc'),
+});
+export type RolloutListQuery = z.infer<typeof rolloutListQuerySchema>;
+
+export const runViewSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  org: z.string(),
+  num_rollouts: z.number(),
+  avg_rollout_reward: z.number().nullable().describe('Mean reward of the scored rollouts; null without any.'),
+  num_scored: z.number(),
+  num_finished: z.number(),
+  avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
+  environments: z.array(z.string()),
+  created_at: z.string(),
+  updated_at: z.string(),
+  live: z.boolean(),
+});
+export const runListSchema = z.object({ runs: z.array(runViewSchema), total: z.number() });
+export const rolloutListSchema = z.object({ rollouts: z.array(rolloutRowSchema), total: z.number() });
+
+export const difficultyQuerySchema = z.object({
+  variant: z.string().optional(),
+  split: z.string().optional(),
+  model_name: z.string().optional(),
+  min_model_params: z.coerce.number().optional(),
+  max_model_params: z.coerce.number().optional(),
+  training_stage: z.string().optional(),
+});
+export type DifficultyQuery = z.infer<typeof difficultyQuerySchema>;
+
+const percentile = z.number();
+export const difficultySchema = z.object({
+  tasks: z.array(
+    z.object({
+      task_index: z.number(),
+      avg_reward: z.number(),
+      min_reward: z.number(),
+      max_reward: z.number(),
+      num_rollouts: z.number(),
+      response_chars: z.object({
+        mean: percentile,
+        p1: percentile,
+        p10: percentile,
+        p25: percentile,
+        p50: percentile,
+        p75: percentile,
+        p90: percentile,
+        p99: percentile,
+      }),
+      split: z.string().nullable(),
+      variant: z.string().nullable(),
+    }),
+  ),
+});

@@ -1,0 +1,44 @@
+import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
+import type { Caller, EnvironmentDirectory } from '@palestra/session';
+import { CurrentCaller } from '../accounts/caller.decorator.ts';
+import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { Database } from '../platform/database.ts';
+import { selectTaskDifficulty } from '../rollouts/task-difficulty.sql.ts';
+import { type DifficultyQuery, difficultyQuerySchema, difficultySchema } from './run.schema.ts';
+
+@Controller('v1/environments')
+export class TaskDifficultyController {
+  constructor(
+    private readonly database: Database,
+    @Inject(ENVIRONMENT_DIRECTORY) private readonly directory: EnvironmentDirectory,
+  ) {}
+
+  @Get(':owner/:name/task-difficulty')
+  @Api({
+    summary: "Rewards per task over the caller's rollouts",
+    query: difficultyQuerySchema,
+    response: difficultySchema,
+    errors: ['deployment_not_found'],
+  })
+  async get(
+    @CurrentCaller() caller: Caller,
+    @Param('owner') owner: string,
+    @Param('name') name: string,
+    @Query({ schema: difficultyQuerySchema }) query: DifficultyQuery,
+  ) {
+    const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
+    const tasks = await selectTaskDifficulty(this.database.pool, {
+      orgId: caller.orgId,
+      environmentId: hosted.environmentId,
+      environment: `${owner}/${name}`,
+      variant: query.variant,
+      split: query.split,
+      modelName: query.model_name,
+      minModelParams: query.min_model_params,
+      maxModelParams: query.max_model_params,
+      trainingStage: query.training_stage,
+    });
+    return { tasks };
+  }
+}

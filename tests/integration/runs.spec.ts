@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+  for (const [runName, rewards] of Object.entries({ alpha: [1, 0, null], 'beta/with slash': [null] })) {
+    const events = rewards.flatMap((reward, sample) => {
+      const id = randomUUID();
+      return [
+        {
+          eventType: 'rollout',
+          eventId: id,
+          timestamp: 1,
+          runName,
+          rolloutName: `acme-math-train-${sample}`,
+          environment: 'acme/math',
+          split: 'train',
+        },
+        {
+          eventType: 'message',
+          eventId: randomUUID(),
+          rolloutEventId: id,
+          timestamp: 1,
+          index: 0,
+          type: 'tool_result',
+          content: 'x',
+          isFinished: reward !== null,
+          metadata: {},
+          ...(reward === null ? {} : { reward }),
+        },
+      ];
+    });
+    await server.request('POST', '/v1/rollouts', { body: { events } });
+  }
+});
+afterAll(() => server.close());
+
+describe('runs', () => {
+  it('refuses bad pages, unknown ids and ids of the wrong form', async () => {
+    expect(await server.request('GET', '/v1/runs?limit=0')).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
+    expect(await server.request('GET', `/v1/runs/${randomUUID()}`)).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
+    expect(await server.request('GET', '/v1/runs/not-an-id/rollouts')).toMatchObject({ status: 404 });
+  });
+
+  it('lists them newest first with means over the scored rollouts only', async () => {
+    const { body } = await server.request('GET', '/v1/runs');
+    expect(body).toMatchObject({
+      total: 2,
+      runs: [
+        { name: 'beta/with slash', num_rollouts: 1, avg_rollout_reward: null, num_scored: 0 },
+        {
+          name: 'alpha',
+          num_rollouts: 3,
+          avg_rollout_reward: 0.5,
+          num_scored: 2,
+          num_finished: 2,
+          avg_rollout_length: 1,
+          environments: ['acme/math'],
+          org: server.orgName,
+          live: true,
+        },
+      ],
+    });
+    expect((await server.request('GET', '/v1/runs?search=with%20SLASH')).body).toMatchObject({
+      total: 1,
+      runs: [{ name: 'beta/with slash' }],
+    });
+    expect((await server.request('GET', '/v1/runs?name=alpha')).body).toMatchObject({ total: 1, runs: [{ name: 'alpha' }] });
+    expect((await server.request('GET', '/v1/runs?offset=10')).body).toEqual({ runs: [], total: 2 });
+  });
+
+  it('pages and sorts the rollouts of a run, unscored ones last', async () => {
+    const { runs } = (await server.request('GET', '/v1/runs?name=alpha')).body;
+    const { body } = await server.request('GET', `/v1/runs/${runs[0].id}/rollouts?sort=reward&order=desc`);
+    expect(body.total).toBe(3);
+    expect(body.rollouts.map(({ reward, max_reward }: any) => [reward, max_reward])).toEqual([
+      [1, 1],
+      [0, 0],
+      [null, null],
+    ]);
+    expect(body.rollouts.map(({ task_index }: any) => task_index).toSorted()).toEqual([0, 1, 2]);
+    const page = await server.request('GET', `/v1/runs/${runs[0].id}/rollouts?sort=reward&limit=1&offset=1`);
+    expect(page.body.rollouts).toMatchObject([{ reward: 0 }]);
+  });
+
+  it('streams news of a run after a post', async () => {
+    const controller = new AbortController();
+    const answer = await fetch(`${server.url}/v1/stream`, { headers: { 'x-api-key': server.apiKey }, signal: controller.signal });
+    const { runs } = (await server.request('GET', '/v1/runs?name=alpha')).body;
+    const news = (async () => {
+      let text = '';
+      for await (const chunk of answer.body!) {
+        text += Buffer.from(chunk).toString();
+        if (text.includes(runs[0].id)) return text;
+      }
+      return text;
+    })();
+    await server.request('POST', '/v1/rollouts', {
+      body: { events: [{ eventType: 'rollout', eventId: randomUUID(), timestamp: 1, runName: 'alpha' }] },
+    });
+    expect(await news).toContain('event: run');
+    controller.abort();
+  });
+});
