@@ -1,7 +1,6 @@
-import { defineEnvironment, type Environment, imageBlock, textBlock, tool, type Tools } from '@palestra/environment-kit';
+import { defineEnvironment, type Environment, imageBlock, textBlock, tool, type Tools, z } from '@palestra/environment-kit';
 import type { JsonObject, Message, ToolResultBlock } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
 
 /**
  * The environments behind the recorded exchanges (recordings/README.md), written in the kit. Schemas are those that pydantic

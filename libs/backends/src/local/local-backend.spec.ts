@@ -1,10 +1,9 @@
-import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
+import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
 import { LocalBackend } from './local-backend.ts';
 
 const environment = defineEnvironment<{ id?: number; setup?: number }>({
