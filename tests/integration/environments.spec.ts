@@ -92,6 +92,7 @@ describe('POST /v1/environments', () => {
 describe('who sees what', () => {
   test('a public environment is read without a key, a private one is nobody else’s', async () => {
     expect((await fetch(`${server.url}/v1/environments/${org()}/remote-echo`)).status).toBe(200);
+    expect((await (await fetch(`${server.url}/v1/environments/${org()}/remote-echo`)).json()).source).toEqual({ kind: 'remote' });
     expect((await fetch(`${server.url}/v1/environments/${org()}/foo`)).status).toBe(404);
     expect(await get(`/v1/environments/${org()}/foo`, stranger.headers)).toMatchObject({
       status: 404,
@@ -207,5 +208,7 @@ test('a server that died: the page shows what was known and why it is away; task
   await short.close();
   const path = `/v1/environments/${org()}/short-lived`;
   expect((await get(`${path}/discovery`)).body.variants[0].splits[0].num_tasks).toBe(1000);
+  const refused = await get(`${path}/tasks?split=train`, stranger.headers);
+  expect(refused.body.detail).toBe('The environment server could not be reached (ECONNREFUSED).');
   expect(await get(`${path}/tasks?split=train`)).toMatchObject({ status: 503, body: { code: 'backend_unreachable' } });
 });

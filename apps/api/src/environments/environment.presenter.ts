@@ -11,7 +11,8 @@ const COMPUTE = { cpu_count: 1, mem_gb: 4 };
 const MAX_CONCURRENCY = 500;
 const MAX_SCALE = 10;
 
-export function presentEnvironment(record: EnvironmentRecord, status: EnvironmentStatus): EnvironmentView {
+/** `detailed`: for those who manage it. The address of a server is nobody else's business. */
+export function presentEnvironment(record: EnvironmentRecord, status: EnvironmentStatus, detailed: boolean): EnvironmentView {
   const version = record.versions[0];
   const splits = storedDiscovery(version)?.variants.find((variant) => variant.is_default)?.splits ?? [];
   const counts = splits.map((split) => split.num_tasks);
@@ -31,16 +32,16 @@ export function presentEnvironment(record: EnvironmentRecord, status: Environmen
     max_scale: MAX_SCALE,
     created_at: record.createdAt.toISOString(),
     updated_at: record.updatedAt.toISOString(),
-    source: presentSource(record),
+    source: presentSource(record, detailed),
     status: status.status,
-    status_detail: status.detail,
+    status_detail: status.detail === null || detailed || version?.sourceKind !== 'remote' ? status.detail : 'Its server does not answer.',
   };
 }
 
-function presentSource(record: EnvironmentRecord): EnvironmentView['source'] {
+function presentSource(record: EnvironmentRecord, detailed: boolean): EnvironmentView['source'] {
   const version = record.versions[0];
   if (version === undefined) return { kind: 'none' };
   const source = sourceOf(version);
-  // A private server's address is its owner's business; a public environment's is shown to all who may use it.
-  return source.kind === 'remote' ? { kind: 'remote', url: source.url } : { kind: 'bundled' };
+  if (source.kind === 'bundled') return { kind: 'bundled' };
+  return detailed ? { kind: 'remote', url: source.url } : { kind: 'remote' };
 }

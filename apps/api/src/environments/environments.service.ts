@@ -11,7 +11,7 @@ import type { Backend, Caller } from '@palestra/session';
 import type { Prisma } from '../platform/generated/prisma/client.ts';
 import { BackendPool } from './backend.pool.ts';
 import { discover, DiscoveryService, withDeadline } from './discovery.service.ts';
-import { EnvironmentAccess } from './environment.access.ts';
+import { EnvironmentAccess, mayManage } from './environment.access.ts';
 import { RegistryDirectory } from './environment-directory.ts';
 import { presentEnvironment } from './environment.presenter.ts';
 import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
@@ -34,12 +34,12 @@ export class EnvironmentsService {
 
   async list(caller: Caller | undefined, query: ListEnvironments): Promise<EnvironmentList> {
     const { records, total } = await this.repository.list(caller, query);
-    return { environments: await Promise.all(records.map((record) => this.#present(record))), total };
+    return { environments: await Promise.all(records.map((record) => this.#present(record, caller))), total };
   }
 
   async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentView> {
     const environment = await this.access.visible(caller, owner, name);
-    return this.#present(await this.#withDiscovery(environment));
+    return this.#present(await this.#withDiscovery(environment), caller);
   }
 
   async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {
@@ -63,7 +63,7 @@ export class EnvironmentsService {
       source === null ? null : await this.#validated(source),
     );
     this.directory.invalidate();
-    return this.#present(record);
+    return this.#present(record, caller);
   }
 
   async update(caller: Caller, owner: string, name: string, body: UpdateEnvironment): Promise<EnvironmentView> {
@@ -80,7 +80,7 @@ export class EnvironmentsService {
     };
     const updated = await this.repository.update(environment, changes);
     this.directory.invalidate(await this.repository.versionIds(environment.id));
-    return this.#present(updated);
+    return this.#present(updated, caller);
   }
 
   async addVersion(caller: Caller, owner: string, name: string, body: CreateVersion): Promise<EnvironmentVersionView> {
@@ -140,8 +140,8 @@ export class EnvironmentsService {
     return [];
   }
 
-  async #present(record: EnvironmentRecord): Promise<EnvironmentView> {
-    return presentEnvironment(record, await this.backends.status(record));
+  async #present(record: EnvironmentRecord, caller: Caller | undefined): Promise<EnvironmentView> {
+    return presentEnvironment(record, await this.backends.status(record), mayManage(record, caller));
   }
 
   /** The record with what its server offers, asked for when that was never known. A dead server changes nothing. */

@@ -49,7 +49,8 @@ function errorCode(error: unknown): string {
 export class OrsConnectionError extends Error {
   readonly sent: boolean;
   constructor(cause: unknown) {
-    super(cause instanceof Error ? cause.message || errorCode(cause) : String(cause), { cause });
+    // The code alone: the message of a socket error holds the server's address, which is not for every tenant.
+    super(errorCode(cause) || 'connection failed', { cause });
     this.name = 'OrsConnectionError';
     this.sent = !NOT_SENT.has(errorCode(cause));
   }
@@ -219,7 +220,7 @@ export class OrsConnection {
   #unreachable(error: unknown): unknown {
     if (!(error instanceof OrsConnectionError)) return error;
     return new PalestraError('backend_unreachable', {
-      detail: `The environment server at ${this.#base.origin} could not be reached (${error.message}).`,
+      detail: `The environment server could not be reached (${error.message}).`,
       retryAfterSeconds: 2,
       cause: error,
     });
