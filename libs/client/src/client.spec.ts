@@ -1,0 +1,89 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { PalestraClient } from './client.ts';
+import { playGroup } from './play-group.ts';
+
+/** A server that misbehaves as told, over real sockets. */
+type Handler = (path: string, body: Record<string, unknown>, response: ServerResponse, request: IncomingMessage) => void;
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0)) await clean();
+});
+
+async function clientOf(handle: Handler): Promise<PalestraClient> {
+  const server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (piece: Buffer) => (text += piece.toString()));
+    request.on('end', () => handle(request.url!, text ? (JSON.parse(text) as Record<string, unknown>) : {}, response, request));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = new PalestraClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, uploads: { maxAgeMs: 5 } });
+  cleanups.push(async () => {
+    await client.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return client;
+}
+
+const json = (response: ServerResponse, body: unknown, status = 200) =>
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+const RESULT = JSON.stringify({ ok: true, output: { blocks: [], metadata: null, reward: 1, finished: true } });
+const task = { environment: 'a/b', split: 'train', index: 0, reserve: false, pingIntervalMs: 0 };
+
+describe('a session', () => {
+  test('resumes a cut call by its task id', async () => {
+    const bodies: unknown[] = [];
+    const client = await clientOf((path, body, response) => {
+      if (path !== '/call') return void json(response, {});
+      bodies.push(body);
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write('event: task_id\r\ndata: t1\r\n\r\nevent: chunk\r\ndata: {"ok"\r\n\r\n');
+      if (bodies.length === 1) setTimeout(() => response.destroy(), 20);
+      else response.end(`event: end\r\ndata: ${RESULT.slice(5)}\r\n\r\n`);
+    });
+    const session = await client.session(task);
+    expect(await session.call('x', { a: 1 })).toMatchObject({ reward: 1, finished: true });
+    expect(bodies).toEqual([
+      { name: 'x', input: { a: 1 } },
+      { name: 'x', input: { a: 1 }, task_id: 't1' },
+    ]);
+  });
+
+  test('takes a repeat of a lost /create for its own success', async () => {
+    let creates = 0;
+    const client = await clientOf((path, _body, response) => {
+      if (path !== '/create') return void json(response, {});
+      creates += 1;
+      if (creates === 1) response.destroy();
+      else json(response, { detail: 'Session already exists' }, 400);
+    });
+    await expect(client.session(task)).resolves.toBeDefined();
+    expect(creates).toBe(2);
+  });
+});
+
+test('uploads are repeated after 503 and all are stored', async () => {
+  let requests = 0;
+  const client = await clientOf((_path, _body, response) => {
+    requests += 1;
+    json(response, {}, requests === 1 ? 503 : 200);
+  });
+  const rollout = await client.rollouts.start({ runName: 'r' });
+  for (let index = 0; index < 10; index += 1) await rollout.log({ type: 'user_message', content: 'x' });
+  expect(await client.rollouts.flush()).toEqual({ stored: 11, lost: 0, error: null });
+});
+
+test('an episode that the infrastructure ended is unscored, never a reward of 0', async () => {
+  const client = await clientOf((path, _body, response) => {
+    if (path === '/create_session') response.end('event: task_id\r\ndata: s\r\n\r\nevent: end\r\ndata: \r\n\r\n');
+    else if (path === '/prompt') json(response, []);
+    else if (path === '/call') response.end('event: task_id\r\ndata: t\r\n\r\nevent: error\r\ndata: boom\r\n\r\n');
+    else json(response, { tools: [] });
+  });
+  const policy = () => ({ toolCall: { name: 'x', arguments: {} } });
+  const group = await playGroup(client, { environment: 'a/b', split: 'train', index: 0, samples: 2, policy, maxTurns: 3 });
+  expect(group).toMatchObject({ meanReward: null, unscored: 2, samples: [{ scored: false }, { scored: false }] });
+});
