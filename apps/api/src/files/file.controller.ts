@@ -1,0 +1,50 @@
+import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import {
+  deletedCountSchema,
+  type FileListQuery,
+  fileListQuerySchema,
+  fileListSchema,
+  type UploadUrlsBody,
+  uploadUrlsBodySchema,
+  uploadUrlsSchema,
+} from './file.schema.ts';
+import { FileService } from './file.service.ts';
+
+/** Files of environments, as `orwd upload`, `files` and `delete-file` use them. Paths come as one `%2F`-encoded segment. */
+@Controller('v1/files')
+@RequireScope('environments')
+export class FileController {
+  constructor(private readonly files: FileService) {}
+
+  @Post('upload-urls')
+  @Api({ summary: 'URLs to PUT files to', body: uploadUrlsBodySchema, response: uploadUrlsSchema, errors: ['environment_not_found'] })
+  uploadUrls(@CurrentCaller() caller: Caller, @Body({ schema: uploadUrlsBodySchema }) body: UploadUrlsBody) {
+    return this.files.uploadUrls(caller, body);
+  }
+
+  @Get(':environmentId')
+  @Api({
+    summary: 'Files and folders below a prefix',
+    query: fileListQuerySchema,
+    response: fileListSchema,
+    errors: ['environment_not_found'],
+  })
+  list(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Query({ schema: fileListQuerySchema }) query: FileListQuery) {
+    return this.files.list(caller, id, query);
+  }
+
+  @Delete(':environmentId/folder/:path')
+  @Api({ summary: 'Delete a folder', response: deletedCountSchema, errors: ['environment_not_found'] })
+  deleteFolder(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {
+    return this.files.deleteFolder(caller, id, path);
+  }
+
+  @Delete(':environmentId/:path')
+  @Api({ summary: 'Delete a file', response: deletedCountSchema, errors: ['environment_not_found', 'file_not_found'] })
+  delete(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {
+    return this.files.delete(caller, id, path);
+  }
+}

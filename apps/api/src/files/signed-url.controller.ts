@@ -1,0 +1,59 @@
+import { Controller, Get, Inject, Put, Req, Res } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
+import { PalestraError } from '@palestra/protocol';
+import { Public } from '../accounts/caller.decorator.ts';
+import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
+
+/** The signed URLs of the file store; with S3 its own server answers them. No key: the signature is the permission. */
+@Controller('blobs')
+@Public()
+export class SignedUrlController {
+  constructor(
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+    @Inject(URL_SIGNER) private readonly signer: UrlSigner | null,
+  ) {}
+
+  @Put('*')
+  @RouteConfig({ rawBody: true })
+  async put(@Req() request: FastifyRequest) {
+    const { key, contentType } = this.#verify(request);
+    if (contentType !== undefined && request.headers['content-type'] !== contentType) {
+      throw new PalestraError('invalid_request', { detail: `This URL takes the content type ${contentType} only.` });
+    }
+    const { size } = await this.blobs.put(key, (request.body as Buffer | undefined) ?? Buffer.alloc(0), {
+      contentType: contentType ?? 'application/octet-stream',
+    });
+    return { size };
+  }
+
+  @Get('*')
+  async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const { key, fileName } = this.#verify(request);
+    const blob = await this.blobs.get(key);
+    // What users uploaded must not run as a page of this origin.
+    reply.headers({
+      'content-security-policy': "sandbox; default-src 'none'",
+      'x-content-type-options': 'nosniff',
+      'content-length': blob.size,
+    });
+    reply.header('content-disposition', `attachment${fileName === undefined ? '' : `; filename*=UTF-8''${encodeURIComponent(fileName)}`}`);
+    await reply.type(blob.contentType).send(blob.body);
+  }
+
+  #verify(request: FastifyRequest): SignedRequest {
+    const url = new URL(request.url, 'http://localhost');
+    const signed = this.signer?.verify(request.method, decodeKey(url.pathname.slice('/blobs/'.length)), url.searchParams);
+    if (!signed) throw new PalestraError('url_expired');
+    return signed;
+  }
+}
+
+function decodeKey(path: string): string {
+  try {
+    return path.split('/').map(decodeURIComponent).join('/');
+  } catch (error) {
+    throw new PalestraError('url_expired', { cause: error });
+  }
+}
