@@ -8,17 +8,17 @@ import { type Replica, startReplica } from './sessions.world.ts';
 let backend: InProcessBackend;
 let replica: Replica;
 let databaseUrl: string;
-let dropDatabase: () => Promise<void>;
+let database: Awaited<ReturnType<typeof createDatabase>>;
 
 beforeAll(async () => {
-  ({ url: databaseUrl, drop: dropDatabase } = await createDatabase());
+  database = await createDatabase();
+  databaseUrl = database.url;
   backend = new InProcessBackend();
   replica = await startReplica(databaseUrl, backend);
 });
 afterAll(async () => {
   await replica.close();
-  await dropDatabase();
-  expect(replica.problems).toEqual([]);
+  await database.drop();
 });
 
 interface Options {
@@ -244,7 +244,7 @@ describe('an episode', () => {
   test('of two concurrent creates exactly one wins; a client-minted SID needs no reservation', async () => {
     const sid = randomUUID();
     const answers = await Promise.all([1, 2].map(() => post('/create', { split: 'train', index: 0 }, { sid })));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400]);
     expect(answers.find(({ status }) => status === 400)!.json()).toMatchObject({ detail: 'Session already exists' });
   });
 
@@ -390,4 +390,8 @@ describe('the ledger', () => {
     const state = await replica.pool.query<{ state: string }>('SELECT state FROM sessions WHERE sid = $1', [sid]);
     expect(state.rows[0]!.state).toBe('finished');
   });
+});
+
+test('nothing failed in the background', () => {
+  expect(replica.problems).toEqual([]);
 });

@@ -64,9 +64,12 @@ export class SessionReaper {
       seen.push({ sid: live.record.sid, at: live.lastSeenAt });
     }
     if (seen.length === 0) return;
-    const changed = (await this.registry.store.touch(seen)).map(({ sid, version }) => ({ live: this.registry.get(sid), version }));
+    const stored = await this.registry.store.touch(seen);
     await Promise.all(
-      changed.map(({ live, version }) => (live !== undefined && version > live.record.version ? this.registry.refresh(live) : null)),
+      stored.map(async ({ sid, version }) => {
+        const live = this.registry.get(sid);
+        if (live !== undefined && version > live.record.version) await this.registry.refresh(live);
+      }),
     );
   }
 
