@@ -4,7 +4,10 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from './app.module.ts';
 import { prepareBrowserPlane } from './platform/browser-plane.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/fastify.ts';
+import { buildOpenApi } from './platform/openapi.ts';
+import { OpenApiDocument } from './platform/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
+import { orsDocumentation } from './sessions/ors.openapi.ts';
 import { RouteTable } from './platform/route-table.ts';
 
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
@@ -19,5 +22,6 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   prepareFastify(fastify, app.get(RouteTable));
   await prepareBrowserPlane(fastify);
   await app.init();
+  app.get(OpenApiDocument).json = buildOpenApi(app, orsDocumentation);
   return app;
 }

@@ -1,10 +1,11 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { DiscoveryModule, APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { type BlobStore, UrlSigner } from '@palestra/blobs';
 import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database.ts';
+import { OpenApiController, OpenApiDocument } from './openapi.controller.ts';
 import { ErrorFilter } from './error.filter.ts';
 import { SchemaPipe } from './schema.pipe.ts';
 import { RouteTable } from './route-table.ts';
@@ -33,10 +34,13 @@ export class PlatformModule {
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       RouteTable,
+      OpenApiDocument,
       ErrorFilter,
     ];
     return {
       module: PlatformModule,
+      imports: [DiscoveryModule],
+      controllers: [OpenApiController],
       providers: [...providers, { provide: APP_FILTER, useExisting: ErrorFilter }, { provide: APP_PIPE, useClass: SchemaPipe }],
       exports: providers,
     };

@@ -1,0 +1,19 @@
+import { Controller, Get, Inject, Injectable } from '@nestjs/common';
+import { Public } from '../accounts/caller.decorator.ts';
+
+/** Holds the document, which can only be built once the whole application is there. */
+@Injectable()
+export class OpenApiDocument {
+  json: object = {};
+}
+
+@Controller('openapi.json')
+@Public()
+export class OpenApiController {
+  constructor(@Inject(OpenApiDocument) private readonly document: OpenApiDocument) {}
+
+  @Get()
+  get() {
+    return this.document.json;
+  }
+}

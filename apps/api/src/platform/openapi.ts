@@ -1,0 +1,136 @@
+import { type INestApplication, RequestMethod } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
+import { type ErrorCode, errorCatalogue } from '@palestra/protocol';
+import { z } from 'zod';
+import { PUBLIC_ROUTE } from '../accounts/caller.decorator.ts';
+import { API_DESCRIPTION, type ApiDescription } from './api.decorator.ts';
+
+/** A route of the document; Nest's own are found by themselves, other planes hand theirs in. */
+export interface DocumentedRoute {
+  method: string;
+  /** Fastify's notation: `/v1/runs/:id`. */
+  path: string;
+  public: boolean;
+  tag: string;
+  description: ApiDescription & { stream?: boolean };
+}
+
+/** Codes that any route may answer, by who sends them: the router, the guard, the server itself. */
+const COMMON: ErrorCode[] = ['route_not_found', 'method_not_allowed', 'internal_error', 'database_unavailable', 'shutting_down'];
+const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'scope_missing'];
+
+const errorSchema = {
+  type: 'object',
+  required: ['statusCode', 'code', 'message', 'detail'],
+  properties: {
+    statusCode: { type: 'integer' },
+    code: { type: 'string', enum: Object.keys(errorCatalogue) },
+    message: { type: 'string' },
+    detail: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'object' } }] },
+    id: { type: 'string', description: 'Of an internal error: the id to look for in the log.' },
+  },
+};
+
+/** The OpenAPI 3.1 document, from the schemas that validate the requests. The same for the same code: it is committed and diffed. */
+export function buildOpenApi(app: INestApplication, otherRoutes: readonly DocumentedRoute[]): object {
+  const paths: Record<string, Record<string, unknown>> = {};
+  const routes = [...nestRoutes(app), ...otherRoutes].toSorted((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{path}');
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route);
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Palestra',
+      version: '0.1.0',
+      description: 'Hosted reinforcement-learning environments, sessions and rollouts.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    paths,
+    components: { schemas: { Error: errorSchema }, securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } } },
+  };
+}
+
+function nestRoutes(app: INestApplication): DocumentedRoute[] {
+  return app
+    .get(DiscoveryService)
+    .getControllers()
+    .flatMap(({ metatype, name }) => {
+      const prototype = (metatype as { prototype: object }).prototype;
+      const prefix = String(Reflect.getMetadata('path', metatype as object) ?? '');
+      return Object.getOwnPropertyNames(prototype).flatMap((key) => {
+        const handler = Object.getOwnPropertyDescriptor(prototype, key)?.value as object | undefined;
+        const method = typeof handler === 'function' ? (Reflect.getMetadata('method', handler) as RequestMethod | undefined) : undefined;
+        const description = handler && (Reflect.getMetadata(API_DESCRIPTION, handler) as ApiDescription | undefined);
+        if (method === undefined || !description || !handler) return [];
+        const isPublic = Boolean(Reflect.getMetadata(PUBLIC_ROUTE, handler) ?? Reflect.getMetadata(PUBLIC_ROUTE, metatype as object));
+        const suffixes = [Reflect.getMetadata('path', handler) as string | string[]].flat();
+        return suffixes.map((suffix) => ({
+          method: RequestMethod[method],
+          path: joinPath(prefix, suffix),
+          public: isPublic,
+          tag: String(name).replace(/Controller$/, ''),
+          description,
+        }));
+      });
+    });
+}
+
+const joinPath = (...parts: string[]): string =>
+  `/${parts
+    .map((part) => part.replaceAll(/^\/+|\/+$/g, ''))
+    .filter(Boolean)
+    .join('/')}`;
+
+function operation({ method, path, description, public: isPublic, tag }: DocumentedRoute): object {
+  const errors = [
+    ...COMMON,
+    ...GUARDED,
+    ...(description.body || description.query ? (['invalid_body', 'invalid_json'] as const) : []),
+    ...(description.errors ?? []),
+  ];
+  return {
+    summary: description.summary,
+    tags: [tag],
+    operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w?)/g, (_match, next: string) => next.toUpperCase())}`,
+    security: isPublic ? [{}, { apiKey: [] }] : [{ apiKey: [] }],
+    parameters: [...pathParameters(path), ...queryParameters(description.query)],
+    ...(description.body
+      ? { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(description.body, 'input') } } } }
+      : {}),
+    responses: { 200: okResponse(description), ...errorResponses(errors) },
+  };
+}
+
+function okResponse({ response, stream }: DocumentedRoute['description']): object {
+  if (stream)
+    return {
+      description: 'Server-sent events: task_id, chunk, end or error.',
+      content: { 'text/event-stream': { schema: { type: 'string' } } },
+    };
+  return { description: 'OK', content: { 'application/json': { schema: response ? jsonSchema(response, 'output') : {} } } };
+}
+
+function errorResponses(codes: readonly ErrorCode[]): Record<string, object> {
+  const byStatus: Record<string, string[]> = {};
+  for (const code of new Set(codes)) (byStatus[errorCatalogue[code].status] ??= []).push(code);
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, names]) => [status, { description: names.toSorted().join(', '), content }]),
+  );
+}
+
+const pathParameters = (path: string): object[] =>
+  [...path.matchAll(/:(\w+)|\*/g)].map(([, name]) => ({ name: name ?? 'path', in: 'path', required: true, schema: { type: 'string' } }));
+
+function queryParameters(query: z.ZodObject | undefined): object[] {
+  if (!query) return [];
+  const schema = jsonSchema(query, 'input') as { properties?: Record<string, object> };
+  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: false, schema: property }));
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return rest;
+}
