@@ -20,7 +20,7 @@ export interface Backend {
   environments(signal: AbortSignal): Promise<string[]>;
   tools(env: string | null, signal: AbortSignal): Promise<ToolsAnswer>;
   splits(env: string | null, signal: AbortSignal): Promise<Split[]>;
-  /** Every task of a split, also for index-only environments (then synthesised from the index API). */
+  /** Every task of a split. Throws `tasks_not_listable` where the environment has only the index API; see `everyTask`. */
   tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]>;
   numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number>;
   task(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskSpec>;

@@ -14,7 +14,7 @@ import { OrsConnection, type OrsConnectionOptions } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
 import { isMissingRoute, relayedError } from './upstream-answer.ts';
-import { indexesOfRange, tasksByIndex } from './task-index.ts';
+import { indexesOfRange } from './task-index.ts';
 
 /** `openreward`'s own server, or one that follows the bare standard as `ors-sdk` does. */
 export type OrsServerKind = 'openreward' | 'ors-sdk';
@@ -64,12 +64,7 @@ export class OrsBackend implements Backend {
   }
 
   async tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]> {
-    try {
-      return await this.#listed(env, 'tasks', { split }, signal);
-    } catch (error) {
-      if (!(error instanceof PalestraError) || error.code !== 'tasks_not_listable') throw error;
-      return tasksByIndex(this, env, split, signal);
-    }
+    return this.#listed(env, 'tasks', { split }, signal);
   }
 
   async numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number> {

@@ -1,5 +1,5 @@
 import { type JsonValue, PalestraError } from '@palestra/protocol';
-import type { EnvironmentDirectory, HostedEnvironment, OpenCall, SessionEngine } from '@palestra/session';
+import { type EnvironmentDirectory, everyTask, type HostedEnvironment, type OpenCall, type SessionEngine } from '@palestra/session';
 import { type OrsAddress, type OrsScope, OrsScopes, unknownEnvironment } from './scope.ts';
 import { decodeSecrets } from './secrets.ts';
 import {
@@ -61,7 +61,9 @@ export class OrsDialect {
   async tasks(request: OrsRequest): Promise<JsonValue> {
     return this.#discover(request, async ({ hosted, variant, envName }, signal) => {
       const { split } = readSplitBody(parseBody(request.body));
-      return { tasks: await hosted.backend.tasks(variant, split, signal), env_name: envName };
+      // A client in a session cannot fall back (openreward-wire.md 13, row 3); anybody else hears what the environment says.
+      const list = request.sid === null ? hosted.backend.tasks(variant, split, signal) : everyTask(hosted.backend, variant, split, signal);
+      return { tasks: await list, env_name: envName };
     });
   }
 
