@@ -125,7 +125,7 @@ function Facts({ environment }: { environment: EnvironmentView }) {
         ['Export its tasks', prepare],
       ].map(([title, text]) => (
         <Section key={title} title={title!} note={<CopyButton text={text!} />}>
-          <pre className="code-block mt-2 whitespace-pre-wrap">{text}</pre>
+          <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
         </Section>
       ))}
     </aside>

@@ -1,11 +1,10 @@
 import type { JsonObject, JsonValue, ToolSpec } from '@palestra/protocol';
 import { PlainText } from '../text/PlainText.tsx';
 
-const isObject = (value: JsonValue | undefined): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value?: JsonValue): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** `string`, `integer[]`, `"a" | "b"`, `string | null`: a JSON Schema in one line; `any` when it does not say. */
-export function typeOf(schema: JsonValue | undefined): string {
+export function typeOf(schema?: JsonValue): string {
   if (!isObject(schema)) return 'any';
   if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => JSON.stringify(value)).join(' | ');
   if (schema['const'] !== undefined) return JSON.stringify(schema['const']);

@@ -168,7 +168,7 @@ function Reader({ rollout, rows }: { rollout: RolloutView; rows: RolloutRow[] })
       </TopBar>
       <div className="grid h-full grid-rows-[40px_minmax(0,1fr)]">
         <Header rollout={rollout} solved={solved} />
-        <div className="grid min-h-0 grid-cols-[208px_minmax(0,1fr)_300px] max-[1120px]:grid-cols-[208px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]">
+        <div className="grid min-h-0 grid-cols-[196px_minmax(0,1fr)_272px] max-[1120px]:grid-cols-[196px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]">
           <Outline items={items} selected={selected} select={select} />
           {items.length === 0 ? (
             <p className="p-4 text-ink-2">This rollout has no message yet. They appear here as its trainer logs them.</p>

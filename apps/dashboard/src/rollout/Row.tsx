@@ -42,7 +42,7 @@ function Rewards({ item }: { item: TranscriptItem }) {
 
 function Shell({ who, rule, item, children }: { who: ReactNode; rule: string; item: TranscriptItem; children: ReactNode }) {
   return (
-    <div className="grid grid-cols-[84px_minmax(0,1fr)_52px] gap-x-[14px] py-2 pl-4 pr-5">
+    <div className="grid grid-cols-[76px_minmax(0,1fr)_44px] gap-x-[14px] py-2 pl-2 pr-4">
       <div className={`label border-r-2 pr-[10px] text-right leading-[18px] ${rule}`}>
         {who}
         <a
@@ -218,8 +218,8 @@ export const Row = memo(function Row({ item, decisive, open, toggle }: RowProps)
     return (
       <Shell who="gap" rule="border-infrastructure" item={item}>
         <p className="text-[12px] leading-[22px] text-infrastructure">
-          ✕ {count === 1 ? `Message ${item.from} is missing` : `${count} messages are missing (${item.from}–${item.to})`}. It was never
-          received; later ones were.
+          ✕ {count === 1 ? `Message ${item.from} is missing: it was` : `${count} messages are missing (${item.from}–${item.to}): they were`}{' '}
+          never received, later ones were.
         </p>
       </Shell>
     );

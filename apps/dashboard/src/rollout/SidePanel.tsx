@@ -47,9 +47,9 @@ function ObjectSection({ title, object }: { title: string; object: JsonValue }) 
 function Cumulative({ rewards }: { rewards: number[] }) {
   const totals = rewards.reduce<number[]>((sums, reward) => [...sums, (sums.at(-1) ?? 0) + reward], [0]);
   const [low, high] = [Math.min(...totals, 0), Math.max(...totals, 0)];
-  const x = (i: number) => (264 * i) / (totals.length - 1);
+  const x = (i: number) => (264 * i) / totals.length;
   const y = (value: number) => 30 - (28 * (value - low)) / (high - low || 1);
-  const path = totals.map((value, i) => (i === 0 ? `M0 ${y(value)}` : `H${x(i)}V${y(value)}`)).join('');
+  const path = totals.map((value, i) => (i === 0 ? `M0 ${y(value)}` : `H${x(i)}V${y(value)}`)).join('') + 'H264';
   return (
     <svg
       viewBox="0 0 264 32"

@@ -40,7 +40,7 @@ const columns = helper.columns([
   helper.accessor('created_at', { id: 'time', header: 'Received', sortDescFirst: true }),
 ]);
 const numeric = new Set(['step', 'turns', 'calls', 'messages', 'span', 'time']);
-const grid = 'grid-cols-[96px_minmax(150px,1.6fr)_56px_minmax(150px,1fr)_60px_60px_76px_120px_84px_84px_92px]';
+const grid = 'grid-cols-[96px_minmax(180px,1fr)_52px_168px_56px_56px_76px_112px_84px_76px_88px]';
 
 const parseSort = (text: string | undefined): SortingState => (text ? [{ id: text.replace(/^-/, ''), desc: text.startsWith('-') }] : []);
 
@@ -96,6 +96,7 @@ export function RolloutTable({ rows, total, more }: { rows: RolloutRow[]; total:
   const scroller = useRef<HTMLDivElement>(null);
   const find = useRef<HTMLInputElement>(null);
   const sorted = table.getRowModel().rows;
+  // oxlint-disable-next-line react/incompatible-library -- no React Compiler here; nothing memoises what this returns
   const list = useVirtualizer({
     count: sorted.length,
     getScrollElement: () => scroller.current,

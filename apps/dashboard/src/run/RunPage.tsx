@@ -21,7 +21,7 @@ function Kpi({ label, value, extra, note }: { label: string; value: ReactNode; e
     <div className="min-w-0 bg-paper-0 px-4 py-[9px]">
       <div className="label truncate">{label}</div>
       <div className="my-[2px] text-[22px] leading-[26px] tracking-[-0.02em] tabular-nums strong">
-        {value} {extra && <small className="text-[13px] font-[450] tracking-normal text-ink-3">{extra}</small>}
+        {value} {extra && <small className="text-[13px] leading-none font-[450] tracking-normal text-ink-3">{extra}</small>}
       </div>
       <div className="label truncate">{note}</div>
     </div>

@@ -25,7 +25,7 @@ export function StopBars({ rows }: { rows: RolloutRow[] }) {
     >
       <ul aria-label="Stop reasons">
         {stops.slice(0, shown).map(([stop, n]) => (
-          <li key={stop} className="grid h-[22px] grid-cols-[104px_minmax(0,1fr)_44px] items-center gap-2">
+          <li key={stop} className="grid h-[22px] grid-cols-[104px_minmax(0,1fr)_52px] items-center gap-2">
             <span className="truncate">
               <Stop stop={stop} />
             </span>
@@ -35,7 +35,7 @@ export function StopBars({ rows }: { rows: RolloutRow[] }) {
                 style={{ width: `${Math.max(0.5, (100 * n) / rows.length)}%` }}
               />
             </span>
-            <span className="num text-ink-2">{formatShare(n, rows.length)}</span>
+            <span className="num whitespace-nowrap text-ink-2">{formatShare(n, rows.length)}</span>
           </li>
         ))}
       </ul>

@@ -19,7 +19,7 @@ function meanOf(rows: RolloutRow[]): number | null {
 export function TaskBoard({ rows }: { rows: RolloutRow[] }) {
   const { solved } = useMemo(() => successThreshold(rows), [rows]);
   const groups = useMemo(() => [...groupByTask(rows).values()], [rows]);
-  const mixed = groups.filter((group) => new Set(group.map((row) => row.reward)).size > 1).length;
+  const mixed = groups.filter((group) => new Set(group.map((row) => row.reward).filter((reward) => reward !== null)).size > 1).length;
   return (
     <ChartPanel
       title="Which tasks carry signal?"

@@ -1,0 +1,60 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { Palestra } from '../support/palestra.ts';
+
+const screenshots = path.resolve(import.meta.dirname, '../../artifacts/screenshots');
+const quietFlags = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update'];
+
+export function launch(): Promise<Browser> {
+  mkdirSync(screenshots, { recursive: true });
+  const args = ['--no-sandbox', '--disable-sync', '--disable-dev-shm-usage', ...quietFlags];
+  return chromium.launch({ executablePath: '/usr/bin/chromium', headless: true, args });
+}
+
+export interface View {
+  width: 1280 | 1920;
+  theme: 'light' | 'dark';
+}
+export interface Watched {
+  page: Page;
+  /** Console errors and warnings (CSP refusals among them), page errors, and requests that would leave the origin. */
+  complaints: string[];
+  close: () => Promise<void>;
+}
+
+/** A signed-in page of its own context that writes down everything that must not happen. */
+export async function openPage(browser: Browser, palestra: Palestra, { width, theme }: View): Promise<Watched> {
+  const context = await browser.newContext({ viewport: { width, height: width === 1280 ? 800 : 1000 }, colorScheme: theme });
+  const login = await context.request.post(`${palestra.url}/v1/login`, { data: { key: palestra.apiKey } });
+  expect(login.ok()).toBe(true);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(palestra.url)) complaints.push(`request to ${request.url()}`);
+  });
+  return { page, complaints, close: () => context.close() };
+}
+
+/** `networkidle` never comes on a page with an event stream: wait for what the page is about instead. */
+export async function visit(page: Page, url: string, text: string): Promise<void> {
+  await page.goto(url, { waitUntil: 'domcontentloaded' });
+  await page.getByText(text).first().waitFor();
+}
+
+export async function expectSound(page: Page): Promise<void> {
+  const overflow = await page.evaluate(() => {
+    const main = document.querySelector('main')!;
+    return Math.max(document.documentElement.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth);
+  });
+  expect(overflow, 'horizontal overflow in px').toBeLessThanOrEqual(0);
+  const text = await page.locator('body').innerText();
+  expect(text).not.toMatch(/\b(NaN|undefined|Infinity|\[object Object\])\b/);
+}
+
+export const shoot = (page: Page, name: string) => page.screenshot({ path: path.join(screenshots, `${name}.png`) });

@@ -1,0 +1,116 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { runName, toolResult, uploadRun } from './rollouts.data.ts';
+
+let palestra: Palestra;
+let browser: Browser;
+let ids: Awaited<ReturnType<typeof uploadRun>>;
+let empty: { text: string; complaints: string[] };
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  const watched = await openPage(browser, palestra, { width: 1280, theme: 'light' });
+  await visit(watched.page, palestra.url, 'No run yet');
+  empty = { text: await watched.page.locator('main').innerText(), complaints: watched.complaints };
+  await shoot(watched.page, 'runs-empty-1280-light');
+  await watched.close();
+  ids = await uploadRun(palestra);
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+const runPath = () => `/${palestra.namespace}/runs/${encodeURIComponent(runName)}`;
+const views: View[] = [
+  { width: 1280, theme: 'light' },
+  { width: 1920, theme: 'dark' },
+  { width: 1280, theme: 'dark' },
+  { width: 1920, theme: 'light' },
+];
+
+test('an empty organisation reads its own address and the prefix of its key', () => {
+  expect(empty.complaints).toEqual([]);
+  expect(empty.text).toContain(`OPENREWARD_API_URL=${palestra.url}`);
+  expect(empty.text).toContain(`OPENREWARD_API_KEY=${palestra.apiKey.slice(0, 6)}`);
+});
+
+describe.each(views)('at $width in $theme', (view) => {
+  test('every page shows its data, without complaint, overflow or a request elsewhere', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, view);
+    const pages: [name: string, path: string, text: string][] = [
+      ['runs', '/', runName],
+      ['run', runPath(), 'whodunit-train-7-r3'],
+      ['rollout', `/rollout/${ids.solved}`, toolResult],
+      ['environments', '/environments', 'whodunit'],
+      ['environment', '/environments/palestra/whodunit', 'interview'],
+      ['keys', '/keys', 'Create key'],
+    ];
+    for (const [name, path, text] of pages) {
+      await visit(page, palestra.url + path, text);
+      await page.waitForTimeout(300);
+      await shoot(page, `${name}-${view.width}-${view.theme}`);
+      await expectSound(page);
+    }
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
+
+test('a rollout shows the result of its tool with its reward and the finished mark', async () => {
+  const { page, close } = await openPage(browser, palestra, views[0]!);
+  await visit(page, `${palestra.url}/rollout/${ids.solved}#m-7`, toolResult);
+  const card = page.locator('article', { hasText: toolResult });
+  expect(await card.innerText()).toContain('+.98');
+  expect(await card.innerText()).toContain('finished');
+  expect(await card.getAttribute('aria-current')).toBe('true');
+  await close();
+});
+
+test('the keyboard alone leads from the runs to a message and back', async () => {
+  const { page, close } = await openPage(browser, palestra, views[0]!);
+  await visit(page, palestra.url, runName);
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.getByText('whodunit-train-7-r3').first().waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/rollout\//);
+  await page.getByRole('feed').waitFor();
+  await page.keyboard.press('j');
+  await page.waitForURL(/#m-0$/);
+  await page.keyboard.press(']');
+  await page.waitForURL((url) => url.hash === '');
+  await page.getByRole('feed').waitFor();
+  await page.keyboard.press('Escape');
+  await page.waitForURL(/\/runs\//);
+  expect(page.url()).toBe(palestra.url + runPath());
+  await close();
+});
+
+test('a link to message 2 900 of 3 000 lands there with a small page', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, views[0]!);
+  await visit(page, `${palestra.url}/rollout/${ids.long}#m-2900`, 'message number 2900');
+  expect(await page.locator('article[aria-current=true]').innerText()).toContain('message number 2900');
+  expect(await page.locator('article').count()).toBeLessThan(60);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('unknown pages, runs and a browser that is not signed in are told what to do', async () => {
+  const { page, close } = await openPage(browser, palestra, views[0]!);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/nobody`, 'There is no run of that name');
+  await page.context().clearCookies();
+  await visit(page, `${palestra.url}/keys`, 'Sign in');
+  await shoot(page, 'sign-in-1280-light');
+  await page.getByLabel(/API key/).fill('or_wrong');
+  await page.keyboard.press('Enter');
+  await page.getByText('This key is unknown or was revoked.').waitFor();
+  await page.getByLabel(/API key/).fill(palestra.apiKey);
+  await page.keyboard.press('Enter');
+  await page.getByText('Create key').waitFor();
+  expect(await page.title()).toBe('API keys · Palestra');
+  await close();
+});

@@ -1,0 +1,18 @@
+import { defineConfig } from 'vitest/config';
+
+const conditions = ['@palestra/source', 'node'];
+
+/** The built dashboard in Debian's Chromium against the built service: `npm run test:browser`. */
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    name: 'browser',
+    root: import.meta.dirname,
+    include: ['*.spec.ts'],
+    globalSetup: ['../support/postgres.global.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
+    maxWorkers: 1,
+  },
+});
