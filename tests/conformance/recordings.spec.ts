@@ -236,11 +236,6 @@ const refusedAfterFinished = (...lines: number[]): Allowance => ({
   applies: ({ path: requested, seq }) => requested.endsWith('/call') && lines.includes(seq),
   anyBody: true,
 });
-const version: Allowance = {
-  why: 'GET /version names the server that answers it',
-  applies: ({ path: requested }) => requested.endsWith('/version'),
-  anyBody: true,
-};
 const toolsOf112: Allowance = {
   why: 'newer servers say more about their tools',
   applies: ({ path: requested }) => requested.endsWith('tools'),
