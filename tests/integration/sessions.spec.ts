@@ -190,6 +190,10 @@ describe('discovery', () => {
     expect((await post('/num_tasks', { split: 'train' })).json()).toEqual({ num_tasks: 2 });
     expect((await post('/task_range', { split: 'train', stop: 1 })).json()).toEqual({ tasks: [{ q: '1+1', a: '2' }], env_name: 'mathenv' });
     expect((await post('/mathenv/tasks', { split: 'train' })).json()).toMatchObject({ env_name: 'mathenv' });
+    expect((await post('/tasks', { split: 'indexed' })).status).toBe(400);
+    expect((await post('/tasks', { split: 'indexed' }, { sid: await reserve() })).json()).toMatchObject({
+      tasks: [{ q: '1+1' }, { q: '2+2' }],
+    });
     expect((await get('/mathenv/tools')).json()).toMatchObject({ terminal_tool: null, supports_score_group: true });
   });
 });

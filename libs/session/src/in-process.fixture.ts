@@ -42,11 +42,12 @@ export class InProcessBackend implements Backend {
     return [{ name: 'train', type: 'train' as const }];
   }
   async tasks(_env: string | null, split: string) {
+    if (split === 'indexed') throw new PalestraError('tasks_not_listable');
     if (split !== 'train') throw new PalestraError('invalid_split');
     return TASKS;
   }
   async numTasks(env: string | null, split: string): Promise<number> {
-    return (await this.tasks(env, split)).length;
+    return (await this.taskRange(env, split, null, null)).length;
   }
   async task(env: string | null, split: string, index: number) {
     const task = (await this.tasks(env, split)).at(index);
@@ -54,7 +55,7 @@ export class InProcessBackend implements Backend {
     return task;
   }
   async taskRange(env: string | null, split: string, start: number | null, stop: number | null) {
-    return (await this.tasks(env, split)).slice(start ?? 0, stop ?? undefined);
+    return (await this.tasks(env, split === 'indexed' ? 'train' : split)).slice(start ?? 0, stop ?? undefined);
   }
 
   async create(create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
