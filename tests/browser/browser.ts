@@ -35,6 +35,9 @@ export async function openPage(browser: Browser, palestra: Palestra, { width, th
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
   });
   page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('response', (response) => {
+    if (response.status() >= 400) complaints.push(`${response.status()} ${response.url()}`);
+  });
   page.on('request', (request) => {
     if (!request.url().startsWith(palestra.url)) complaints.push(`request to ${request.url()}`);
   });

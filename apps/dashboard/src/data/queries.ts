@@ -51,10 +51,19 @@ export const runsQuery = (search: string) =>
     placeholderData: (previous) => previous,
   });
 
-export const runQuery = (run: string) =>
-  queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => request<RunView>(`/v1/runs/${part(run)}`, { signal }) });
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** The rollouts of a run, newest first, in pages of ROLLOUT_PAGE. */
+/** A run by its name, which is what page addresses carry; a run id works too. */
+async function readRun(run: string, signal: AbortSignal): Promise<RunView> {
+  const { runs } = await request<RunList>(`/v1/runs?${new URLSearchParams({ name: run, limit: '1' })}`, { signal });
+  if (runs[0]) return runs[0];
+  if (uuid.test(run)) return request<RunView>(`/v1/runs/${run}`, { signal });
+  throw new ApiError(404, 'run_not_found', `No rollout was uploaded under the run name “${run}” yet, or the run belongs to others.`);
+}
+
+export const runQuery = (run: string) => queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => readRun(run, signal) });
+
+/** The rollouts of the run with this id, newest first, in pages of ROLLOUT_PAGE. */
 export const rolloutsQuery = (run: string) =>
   infiniteQueryOptions({
     queryKey: [...keys.run(run), 'rollouts'],

@@ -61,7 +61,7 @@ function Header({ rollout, solved }: { rollout: RolloutView; solved: (reward: nu
 }
 
 function useSiblings(rollout: RolloutView | undefined): RolloutRow[] {
-  const pages = useInfiniteQuery({ ...rolloutsQuery(rollout?.run.name ?? ''), enabled: rollout !== undefined });
+  const pages = useInfiniteQuery({ ...rolloutsQuery(rollout?.run.id ?? ''), enabled: rollout !== undefined });
   return useMemo(() => pages.data?.pages.flatMap((page) => page.rollouts) ?? [], [pages.data]);
 }
 

@@ -89,7 +89,7 @@ function Status({ run }: { run: RunView }) {
 export function RunPage() {
   const { org, run: name } = useParams({ from: '/$org/runs/$run' });
   const run = useQuery(runQuery(name));
-  const pages = useInfiniteQuery(rolloutsQuery(name));
+  const pages = useInfiniteQuery({ ...rolloutsQuery(run.data?.id ?? ''), enabled: run.data !== undefined });
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.rollouts) ?? [], [pages.data]);
   const { hasNextPage, isFetching, fetchNextPage } = pages;
   useEffect(() => {
