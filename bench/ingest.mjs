@@ -50,6 +50,7 @@ export async function benchIngest(palestra) {
   const { storeBatch } = await import(path.join(root, 'apps/api/dist/rollouts/ingest.sql.js'));
   const { parseTolerant, readBatch } = await import('@palestra/rollouts');
   const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
+  pool.on('error', () => {});
   const { rows } = await pool.query('SELECT id FROM organisations ORDER BY created_at LIMIT 1');
   const overHttp = async (events) => {
     const answer = await fetch(`${palestra.url}/v1/rollouts`, {
