@@ -39,7 +39,7 @@ export interface RolloutRow {
   variant: string | null;
   task_index: number | null;
   step: number | null;
-  /** Sum of message rewards; null (never 0) when no message carried one. */
+  /** Reported total, else the sum of message rewards; null (never 0) when neither is there. */
   reward: number | null;
   max_reward: number | null;
   num_messages: number;

@@ -8,9 +8,9 @@ describe('factsOfStart', () => {
       rolloutName: 'acme-my-math-train-17',
       environment: 'acme/my-math',
       split: 'train',
-      metadata: { stop_reason: 'no_tool_call', num_turns: 3 },
+      metadata: { stop_reason: 'no_tool_call', num_turns: 3, total_reward: 0 },
     };
-    expect(factsOfStart(event)).toMatchObject({ taskIndex: 17, step: null, stop: 'no_tool_call', turns: 3 });
+    expect(factsOfStart(event)).toMatchObject({ taskIndex: 17, step: null, stop: 'no_tool_call', turns: 3, reward: 0 });
     expect(factsOfStart({ ...event, split: 'test' })).toMatchObject({ taskIndex: null });
   });
 

@@ -11,6 +11,8 @@ export interface StartFacts {
   /** Canonical stop reason (dashboard.md 2.5), null when the event tells none. */
   stop: string | null;
   turns: number | null;
+  /** Total that the trainer reported, which may differ from the sum of message rewards. */
+  reward: number | null;
 }
 
 /** What `rollout_info` says; later updates override earlier ones. */
@@ -33,6 +35,7 @@ export function factsOfStart(raw: JsonObject): StartFacts {
     taskIndex: taskIndexOf(name, environment, split),
     stop: canonicalStop(asText(metadata.stop_reason) ?? asText(metadata.stop)),
     turns: firstInt(metadata.num_turns),
+    reward: firstNumber(metadata.total_reward, metadata.reward_sum, metadata.reward, metadata.final_reward),
   };
 }
 
@@ -82,6 +85,8 @@ const tailInt = (text: string | null, pattern: RegExp): number | null => {
   const digits = text === null ? undefined : pattern.exec(text)?.[1];
   return digits !== undefined && Number(digits) <= MAX_INT ? Number(digits) : null;
 };
+const firstNumber = (...values: unknown[]): number | null =>
+  (values.find((value) => typeof value === 'number' && Number.isFinite(value)) as number | undefined) ?? null;
 const firstInt = (...values: unknown[]): number | null =>
   (values.find((value) => typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= MAX_INT) as number | undefined) ??
   null;

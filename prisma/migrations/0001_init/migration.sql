@@ -150,6 +150,7 @@ CREATE TABLE "rollouts" (
     "task_index_info" INTEGER,
     "reward" DOUBLE PRECISION,
     "max_reward" DOUBLE PRECISION,
+    "reward_reported" DOUBLE PRECISION,
     "num_messages" INTEGER NOT NULL DEFAULT 0,
     "num_tool_calls" INTEGER NOT NULL DEFAULT 0,
     "max_index" INTEGER NOT NULL DEFAULT -1,

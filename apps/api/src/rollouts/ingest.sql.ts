@@ -19,7 +19,7 @@ WITH message AS (
 ), start AS (
   SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(
     rollout_id uuid, run_id uuid, rollout_name text, environment text, environment_id uuid, variant text, split text, step int,
-    task_index int, stop text, turns int, nonfinite boolean, raw jsonb)
+    task_index int, stop text, turns int, reward float8, nonfinite boolean, raw jsonb)
 ), info AS (
   SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, task_index int, sent_at bigint, rollout_info jsonb)
 ), inserted AS (
@@ -51,11 +51,11 @@ WITH message AS (
   SELECT rollout_id FROM delta UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info
 ), stored AS (
   INSERT INTO rollouts AS r (org_id, id, run_id, rollout_name, environment, environment_id, variant, split, step_start, step_info,
-    task_index_start, task_index_info, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, finished, stop,
-    nonfinite, bytes)
+    task_index_start, task_index_info, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, reward_reported,
+    finished, stop, nonfinite, bytes)
   SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step,
     s.task_index, i.task_index, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
-    s.turns, COALESCE(d.finished, false), s.stop, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
+    s.turns, s.reward, COALESCE(d.finished, false), s.stop, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
   FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN info i USING (rollout_id) LEFT JOIN delta d USING (rollout_id)
   ORDER BY t.rollout_id
   ON CONFLICT (org_id, id) DO UPDATE SET
@@ -68,6 +68,7 @@ WITH message AS (
     step_start = CASE WHEN r.run_id IS NULL THEN excluded.step_start ELSE r.step_start END,
     task_index_start = CASE WHEN r.run_id IS NULL THEN excluded.task_index_start ELSE r.task_index_start END,
     turns_reported = CASE WHEN r.run_id IS NULL THEN excluded.turns_reported ELSE r.turns_reported END,
+    reward_reported = CASE WHEN r.run_id IS NULL THEN excluded.reward_reported ELSE r.reward_reported END,
     stop = CASE WHEN r.run_id IS NULL THEN excluded.stop ELSE r.stop END,
     step_info = COALESCE(excluded.step_info, r.step_info),
     task_index_info = COALESCE(excluded.task_index_info, r.task_index_info),
@@ -154,6 +155,7 @@ function startRow({ event, runId, environmentId }: ResolvedStart) {
     task_index: facts.taskIndex,
     stop: facts.stop,
     turns: facts.turns,
+    reward: facts.reward,
     nonfinite: event.nonfinite,
     raw: event.raw,
   };

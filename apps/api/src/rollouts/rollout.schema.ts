@@ -25,7 +25,7 @@ export const rolloutRowSchema = z.object({
   variant: z.string().nullable(),
   task_index: z.number().nullable(),
   step: z.number().nullable(),
-  reward: z.number().nullable().describe('Sum of message rewards; null without any.'),
+  reward: z.number().nullable().describe('Reported total, else the sum of message rewards; null without either.'),
   max_reward: z.number().nullable(),
   num_messages: z.number(),
   num_tool_calls: z.number(),

@@ -3,7 +3,7 @@ import type pg from 'pg';
 /** The columns of a rollout's narrow row, as `RolloutRecord`. Turns that were not counted yet are counted here. */
 const COLUMNS = `
   r.id, r.run_id, r.rollout_name, r.environment, r.environment_id, r.variant, r.split, COALESCE(r.step_info, r.step_start) AS step,
-  COALESCE(r.task_index_info, r.task_index_start) AS task_index, r.reward, r.max_reward, r.num_messages, r.num_tool_calls, r.max_index,
+  COALESCE(r.task_index_info, r.task_index_start) AS task_index, COALESCE(r.reward_reported, r.reward) AS reward, r.max_reward, r.num_messages, r.num_tool_calls, r.max_index,
   COALESCE(r.turns_reported, r.turns_counted, (${countTurns('r')})) AS turns, r.finished, r.stop, r.nonfinite, r.created_at, r.updated_at,
   extract(epoch FROM now() - r.updated_at)::float8 * 1000 AS age_ms`;
 
@@ -42,7 +42,7 @@ export interface RolloutRecord {
 /** Sortable columns; the expression and whether missing values exist. */
 export const rolloutSorts = {
   created_at: 'r.created_at',
-  reward: 'r.reward',
+  reward: 'COALESCE(r.reward_reported, r.reward)',
   step: 'COALESCE(r.step_info, r.step_start)',
   task: 'COALESCE(r.task_index_info, r.task_index_start)',
   turns: 'COALESCE(r.turns_reported, r.turns_counted)',

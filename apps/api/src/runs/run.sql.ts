@@ -40,8 +40,8 @@ FROM (
     AND ($4::uuid IS NULL OR id = $4)
   ORDER BY updated_at DESC, id LIMIT $5 OFFSET $6
 ) r CROSS JOIN LATERAL (
-  SELECT count(*)::int AS num_rollouts, count(reward)::int AS num_scored, count(*) FILTER (WHERE finished)::int AS num_finished,
-    avg(reward) AS avg_reward, avg(num_messages)::float8 AS avg_length,
+  SELECT count(*)::int AS num_rollouts, count(COALESCE(reward_reported, reward))::int AS num_scored, count(*) FILTER (WHERE finished)::int AS num_finished,
+    avg(COALESCE(reward_reported, reward)) AS avg_reward, avg(num_messages)::float8 AS avg_length,
     (array_agg(DISTINCT environment) FILTER (WHERE environment IS NOT NULL))[1:20] AS environments
   FROM rollouts WHERE run_id = r.id
 ) f ORDER BY r.updated_at DESC, r.id`;
