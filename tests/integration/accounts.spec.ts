@@ -23,7 +23,14 @@ describe('API keys', () => {
     const answer = await server.request('POST', '/v1/keys', { body: { name: '' } });
     expect(answer.status).toBe(422);
     expect(answer.body).toMatchObject({ code: 'invalid_body', detail: [{ loc: ['body', 'name'] }] });
-    expect(await server.request('POST', '/v1/keys', { body: '{"name":' })).toMatchObject({ status: 422, body: { code: 'invalid_json' } });
+    expect(await server.request('POST', '/v1/keys', { body: '{"name":' })).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_json', statusCode: 422, detail: expect.stringContaining('JSON'), message: expect.any(String) },
+    });
+  });
+
+  it('refuses to revoke a key that is not there', async () => {
+    expect(await server.request('DELETE', '/v1/keys/nothing')).toMatchObject({ status: 404, body: { code: 'key_not_found' } });
   });
 
   it('keeps a key within its scopes', async () => {

@@ -1,4 +1,4 @@
-import { PalestraApiError, PalestraClient, SessionTerminatedError, ToolCallError } from '@palestra/client';
+import { PalestraApiError, PalestraClient, type TaskExportRequest, SessionTerminatedError, ToolCallError } from '@palestra/client';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -24,7 +24,13 @@ async function finished(id: string) {
   }
 }
 
-const request = { environments: ['palestra/echo'], split: 'train', max_tasks: 20, format: 'parquet', prompt_format: 'text' } as const;
+const request: TaskExportRequest = {
+  environments: ['palestra/echo'],
+  split: 'train',
+  max_tasks: 20,
+  format: 'parquet',
+  prompt_format: 'text',
+};
 
 describe('POST /v1/exports/tasks', () => {
   test('refuses a body of the wrong shape, a missing key, an unknown environment, an unknown export', async () => {

@@ -58,6 +58,22 @@ describe('POST /v1/rollouts refuses', () => {
   });
 });
 
+describe('POST /v1/rollouts under pressure', () => {
+  it('refuses a body that unpacks beyond the limit', async () => {
+    const bomb = gzipSync(Buffer.alloc(70 * 1024 * 1024, 32));
+    const headers = { 'x-api-key': server.apiKey, 'content-encoding': 'gzip', 'content-type': 'application/json' };
+    const answer = await fetch(`${server.url}/v1/rollouts`, { method: 'POST', body: bomb, headers });
+    expect({ status: answer.status, body: await answer.json() }).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
+  });
+
+  it('answers 422 when nothing of a batch could be kept', async () => {
+    expect(await post([{ eventType: 'message' }])).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_body', detail: [{ loc: ['body', 'events', 0] }] },
+    });
+  });
+});
+
 describe('POST /v1/rollouts keeps', () => {
   it('every event type, read back equal', async () => {
     const id = randomUUID();
@@ -179,6 +195,32 @@ describe('POST /v1/rollouts keeps', () => {
     const { messages } = await get(id);
     expect(messages[0].content).toHaveLength(3_000_000);
     expect(messages[1].content).toBe('ü'.repeat(1_500_000));
+  });
+
+  it('step and task of the newest update, whatever arrives last', async () => {
+    const id = randomUUID();
+    const update = (timestamp: number, rollout_info: object) => ({ eventType: 'rollout_update', eventId: id, timestamp, rollout_info });
+    await post([start(id), update(300, { current_step: 3 })]);
+    await post([update(100, { current_step: 1, task_index: 7, extra: 'old' })]);
+    await post([update(200, { current_step: 2, extra: 'new' })]);
+    const read = await get(id);
+    expect(read).toMatchObject({ step: 3, task_index: 7, rollout_info: { current_step: 3, task_index: 7, extra: 'new' } });
+  });
+
+  it('the flag of a reward that one turn stamped on several results', async () => {
+    const id = randomUUID();
+    const result = (index: number, reward: number) => message(id, index, { type: 'tool_result', callId: `c${index}`, reward });
+    await post([
+      start(id),
+      message(id, 0, { type: 'tool_call', name: 'a', reward: 1 }),
+      message(id, 1, { type: 'tool_call', name: 'b', reward: 1 }),
+      result(2, 1),
+      result(3, 1),
+    ]);
+    expect((await get(id)).flags).toEqual(['double_reward']);
+    const fine = randomUUID();
+    await post([start(fine), message(fine, 0, { type: 'tool_call', name: 'a' }), message(fine, 1, { type: 'tool_result', reward: 1 })]);
+    expect((await get(fine)).flags).toEqual([]);
   });
 
   it('updates in client order when they arrive the other way round', async () => {

@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from './app.module.ts';
 import { prepareBrowserPlane } from './platform/browser-plane.ts';
+import { ErrorFilter } from './platform/error.filter.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/fastify.ts';
 import { buildOpenApi } from './platform/openapi.ts';
 import { OpenApiDocument } from './platform/openapi.controller.ts';
@@ -20,6 +21,9 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   });
   const fastify = app.getHttpAdapter().getInstance();
   prepareFastify(fastify, app.get(RouteTable));
+  // Nest's own handler comes too late for what Fastify refuses before a route runs, such as a bad body.
+  const errors = app.get(ErrorFilter);
+  fastify.setErrorHandler((error, request, reply) => errors.send(error, request, reply));
   await prepareBrowserPlane(fastify);
   await app.init();
   app.get(OpenApiDocument).json = buildOpenApi(app, orsDocumentation);

@@ -12,8 +12,8 @@ import { S3BlobStore } from './s3/s3-blob-store.ts';
 
 const s3Endpoint = process.env.PALESTRA_TEST_S3_ENDPOINT;
 const credentials = {
-  accessKeyId: process.env.PALESTRA_TEST_S3_ACCESS_KEY_ID ?? '',
-  secretAccessKey: process.env.PALESTRA_TEST_S3_SECRET_ACCESS_KEY ?? '',
+  accessKeyId: process.env.PALESTRA_TEST_S3_ACCESS_KEY ?? '',
+  secretAccessKey: process.env.PALESTRA_TEST_S3_SECRET_KEY ?? '',
 };
 
 let folder: string;
@@ -36,8 +36,8 @@ if (s3Endpoint) {
   };
 }
 
-it('runs against a real S3 server wherever the CI script started one', () => {
-  if (process.env.PALESTRA_CI_S3 === '1') expect(s3Endpoint).toBeTruthy();
+it('runs against a real S3 server in CI', () => {
+  expect(process.env.CI && !s3Endpoint ? 'PALESTRA_TEST_S3_ENDPOINT is not set' : 'fine').toBe('fine');
 });
 
 describe.each(Object.keys(stores))('blob store on %s', (kind) => {

@@ -18,9 +18,9 @@ interface Issue {
 const isObject = (value: JsonValue): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && toPlainNumber(value) === null;
 
-function fail(issues: Issue[]): never {
+function fail(issues: Issue[], code: 'invalid_body' | 'invalid_json' = 'invalid_body'): never {
   // Numbers of the echoed input lose their spelling here, which nobody reads.
-  throw new PalestraError('invalid_body', { detail: JSON.parse(stringifyJson(issues)) as object[] });
+  throw new PalestraError(code, { detail: JSON.parse(stringifyJson(issues)) as object[] });
 }
 
 /** The JSON document of a body; throws the reference's `json_invalid`. Empty means no body. */
@@ -31,7 +31,10 @@ export function parseBody(raw: Buffer | null, parse: (text: string) => JsonValue
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? 0);
-    return fail([{ type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: message } }]);
+    return fail(
+      [{ type: 'json_invalid', loc: ['body', position], msg: 'JSON decode error', input: {}, ctx: { error: message } }],
+      'invalid_json',
+    );
   }
 }
 

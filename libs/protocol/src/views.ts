@@ -81,6 +81,8 @@ export interface RolloutView extends RolloutRow {
   task_spec: JsonValue;
   run_info: JsonObject | null;
   rollout_info: JsonObject | null;
+  /** `double_reward`: one turn carries the same reward on several events, so that their sum may count it twice. */
+  flags: string[];
   /** Indexes that never arrived although later ones did. */
   missing_indexes: number[];
   messages: RolloutMessageView[];

@@ -57,10 +57,11 @@ export class BatchShapeError extends Error {}
 
 export const MAX_RUN_NAME_CHARS = 16_384;
 
-const MESSAGE_KEYS = new Set([
-  ...['eventType', 'eventId', 'timestamp', 'rolloutEventId', 'index', 'environment_id', 'type', 'content', 'contentReference'],
-  ...['summary', 'name', 'callId', 'reward', 'isFinished', 'is_finished', 'metadata'],
-]);
+const MESSAGE_KEYS = new Set(
+  'eventType eventId timestamp rolloutEventId index environment_id type content contentReference summary name callId reward isFinished is_finished metadata'.split(
+    ' ',
+  ),
+);
 
 /** Reads a batch. Throws `BatchShapeError` when it is none; a bad event is rejected by itself. */
 export function readBatch({ value, dirty }: TolerantJson): ReadBatch {

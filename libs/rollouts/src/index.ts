@@ -1,3 +1,4 @@
+export * from './double-reward.ts';
 export * from './event-reader.ts';
 export * from './rollout-state.ts';
 export * from './start-facts.ts';

@@ -146,6 +146,8 @@ CREATE TABLE "rollouts" (
     "split" TEXT,
     "step_start" INTEGER,
     "step_info" INTEGER,
+    "step_info_at" BIGINT,
+    "task_index_info_at" BIGINT,
     "task_index_start" INTEGER,
     "task_index_info" INTEGER,
     "reward" DOUBLE PRECISION,
@@ -172,7 +174,7 @@ CREATE TABLE "rollout_meta" (
     "rollout_id" UUID NOT NULL,
     "start" JSONB,
     "rollout_info" JSONB,
-    "rollout_info_at" BIGINT,
+    "rollout_info_at" JSONB,
 
     CONSTRAINT "rollout_meta_pkey" PRIMARY KEY ("org_id","rollout_id")
 );

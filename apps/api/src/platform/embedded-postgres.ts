@@ -25,8 +25,8 @@ export interface RunningPostgres {
  */
 export async function startEmbeddedPostgres(folder: string): Promise<RunningPostgres> {
   const databaseDir = path.join(folder, 'data');
-  await mkdir(folder, { recursive: true });
-  await chmod(folder, 0o755);
+  // Never the mode of a folder that somebody else made: only that of the one made here.
+  if ((await mkdir(folder, { recursive: true })) !== undefined) await chmod(folder, 0o755);
   if (process.getuid?.() === 0) await assertPassable(folder);
   await assertVersionAndOwner(databaseDir);
   await stopOrphan(databaseDir);
@@ -44,8 +44,16 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
     createPostgresUser: true,
     initdbFlags: ['--encoding=UTF8', '--locale=C'],
     postgresFlags: [
-      ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
-      ...['-c', 'max_connections=200', '-c', 'shared_buffers=256MB', '-c', 'max_wal_size=2GB'],
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'unix_socket_directories=',
+      '-c',
+      'max_connections=200',
+      '-c',
+      'shared_buffers=256MB',
+      '-c',
+      'max_wal_size=2GB',
     ],
     onLog: keep,
     onError: keep,

@@ -30,6 +30,8 @@ export function createFastifyAdapter(): FastifyAdapter {
     requestTimeout: 0,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
+    // Nest sets one more error handler; ours (app.ts) is the one that routes get.
+    allowErrorHandlerOverride: true,
   };
   return new OkFastifyAdapter(options);
 }
@@ -41,6 +43,11 @@ export function createFastifyAdapter(): FastifyAdapter {
  */
 export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): void {
   fastify.server.headersTimeout = 95_000;
+  let closing = false;
+  fastify.addHook('preClose', async () => void (closing = true));
+  fastify.addHook('onRequest', async () => {
+    if (closing) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
+  });
   fastify.addHook('onRoute', (route) => {
     for (const method of [route.method].flat()) routes.add(method, route.url);
   });

@@ -1,5 +1,4 @@
 /** Injection tokens of what the PlatformModule provides beside its classes (`Database`, `RouteTable`). */
-export { CONFIG } from './config.ts';
 export const LOGGER = Symbol('Logger');
 export const CLOCK = Symbol('Clock');
 export const BLOB_STORE = Symbol('BlobStore');

@@ -49,6 +49,11 @@ export class IngestService {
   async #store(caller: Caller, batch: ReadBatch): Promise<IngestReceipt> {
     const events = uniqueEvents(batch.events);
     const starts = await Promise.all(events.filter((event) => event.kind === 'start').map((event) => this.#resolve(caller, event)));
+    if (events.length === 0 && batch.rejected.length > 0) {
+      // Nothing was kept: say so in the status, which is all that the SDK looks at.
+      const detail = batch.rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
+      throw new PalestraError('invalid_body', { detail });
+    }
     const messages = events.filter((event) => event.kind === 'message').length;
     const stored = events.length > 0 ? await storeBatch(this.database.pool, caller.orgId, starts, events) : { inserted: 0, runIds: [] };
     this.activity.touch(stored.runIds);

@@ -21,7 +21,8 @@ WITH message AS (
     rollout_id uuid, run_id uuid, rollout_name text, environment text, environment_id uuid, variant text, split text, step int,
     task_index int, stop text, turns int, reward float8, nonfinite boolean, raw jsonb)
 ), info AS (
-  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, task_index int, sent_at bigint, rollout_info jsonb)
+  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, step_at bigint, task_index int,
+    task_index_at bigint, rollout_info jsonb, rollout_info_at jsonb)
 ), inserted AS (
   INSERT INTO rollout_messages (org_id, event_id, rollout_id, index, type, name, call_id, content, content_reference, summary,
     reward, is_finished, metadata, extra, nonfinite, sent_at)
@@ -38,23 +39,23 @@ WITH message AS (
   FROM inserted n GROUP BY n.rollout_id
 ), meta AS (
   INSERT INTO rollout_meta (org_id, rollout_id, start, rollout_info, rollout_info_at)
-  SELECT $1, rollout_id, start.raw, info.rollout_info, info.sent_at FROM start FULL JOIN info USING (rollout_id) ORDER BY rollout_id
+  SELECT $1, rollout_id, start.raw, info.rollout_info, info.rollout_info_at FROM start FULL JOIN info USING (rollout_id) ORDER BY rollout_id
   ON CONFLICT (org_id, rollout_id) DO UPDATE SET
     start = COALESCE(rollout_meta.start, excluded.start),
-    rollout_info = CASE
-      WHEN excluded.rollout_info IS NULL THEN rollout_meta.rollout_info
-      WHEN rollout_meta.rollout_info IS NULL THEN excluded.rollout_info
-      WHEN excluded.rollout_info_at >= COALESCE(rollout_meta.rollout_info_at, 0) THEN rollout_meta.rollout_info || excluded.rollout_info
-      ELSE excluded.rollout_info || rollout_meta.rollout_info END,
-    rollout_info_at = GREATEST(rollout_meta.rollout_info_at, excluded.rollout_info_at)
+    rollout_info = COALESCE(rollout_meta.rollout_info, '{}') || COALESCE((
+      SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info)
+      WHERE (excluded.rollout_info_at->>key)::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}'),
+    rollout_info_at = COALESCE(rollout_meta.rollout_info_at, '{}') || COALESCE((
+      SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info_at)
+      WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
 ), touched AS (
   SELECT rollout_id FROM delta UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info
 ), stored AS (
   INSERT INTO rollouts AS r (org_id, id, run_id, rollout_name, environment, environment_id, variant, split, step_start, step_info,
-    task_index_start, task_index_info, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, reward_reported,
+    step_info_at, task_index_start, task_index_info, task_index_info_at, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, reward_reported,
     finished, stop, nonfinite, bytes)
-  SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step,
-    s.task_index, i.task_index, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
+  SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step, i.step_at,
+    s.task_index, i.task_index, i.task_index_at, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
     s.turns, s.reward, COALESCE(d.finished, false), s.stop, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
   FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN info i USING (rollout_id) LEFT JOIN delta d USING (rollout_id)
   ORDER BY t.rollout_id
@@ -70,8 +71,11 @@ WITH message AS (
     turns_reported = CASE WHEN r.run_id IS NULL THEN excluded.turns_reported ELSE r.turns_reported END,
     reward_reported = CASE WHEN r.run_id IS NULL THEN excluded.reward_reported ELSE r.reward_reported END,
     stop = CASE WHEN r.run_id IS NULL THEN excluded.stop ELSE r.stop END,
-    step_info = COALESCE(excluded.step_info, r.step_info),
-    task_index_info = COALESCE(excluded.task_index_info, r.task_index_info),
+    step_info = CASE WHEN excluded.step_info_at >= COALESCE(r.step_info_at, excluded.step_info_at) THEN excluded.step_info ELSE r.step_info END,
+    step_info_at = GREATEST(r.step_info_at, excluded.step_info_at),
+    task_index_info = CASE WHEN excluded.task_index_info_at >= COALESCE(r.task_index_info_at, excluded.task_index_info_at)
+      THEN excluded.task_index_info ELSE r.task_index_info END,
+    task_index_info_at = GREATEST(r.task_index_info_at, excluded.task_index_info_at),
     reward = CASE WHEN excluded.reward IS NULL THEN r.reward ELSE COALESCE(r.reward, 0) + excluded.reward END,
     max_reward = GREATEST(r.max_reward, excluded.max_reward),
     num_messages = r.num_messages + excluded.num_messages,
@@ -161,21 +165,31 @@ function startRow({ event, runId, environmentId }: ResolvedStart) {
   };
 }
 
-/** One row a rollout: its updates (and the start event's own rollout_info) merged in client time. */
+/** One row a rollout: its updates (and the start event's own rollout_info) merged key by key, the newest client time wins. */
 function infoRows(events: readonly ReadEvent[]) {
-  const merged = new Map<string, { sentAt: number; info: JsonObject }>();
-  const parts = events.flatMap((event) => {
-    if (event.kind === 'update') return [{ rolloutId: event.rolloutId, sentAt: event.sentAt, info: event.rolloutInfo }];
-    const info = event.kind === 'start' ? event.raw.rollout_info : undefined;
-    return event.kind === 'start' && typeof info === 'object' && info !== null
-      ? [{ rolloutId: event.rolloutId, sentAt: event.sentAt, info: info as JsonObject }]
-      : [];
-  });
-  for (const { rolloutId, sentAt, info } of parts.toSorted((a, b) => a.sentAt - b.sentAt)) {
-    merged.set(rolloutId, { sentAt, info: { ...merged.get(rolloutId)?.info, ...info } });
+  const merged = new Map<string, { info: JsonObject; at: Record<string, number> }>();
+  for (const { rolloutId, sentAt, info } of events.flatMap(infoOf).toSorted((a, b) => a.sentAt - b.sentAt)) {
+    const row = merged.get(rolloutId) ?? { info: {}, at: {} };
+    Object.assign(row.info, info);
+    for (const key of Object.keys(info)) row.at[key] = sentAt;
+    merged.set(rolloutId, row);
   }
-  return [...merged].map(([rolloutId, { sentAt, info }]) => {
-    const facts = factsOfInfo(info);
-    return { rollout_id: rolloutId, step: facts.step, task_index: facts.taskIndex, sent_at: sentAt, rollout_info: info };
+  return [...merged].map(([rolloutId, { info, at }]) => {
+    const { step, taskIndex } = factsOfInfo(info);
+    return {
+      rollout_id: rolloutId,
+      step,
+      step_at: step === null ? null : at.current_step,
+      task_index: taskIndex,
+      task_index_at: taskIndex === null ? null : at.task_index,
+      rollout_info: info,
+      rollout_info_at: at,
+    };
   });
+}
+
+function infoOf(event: ReadEvent): { rolloutId: string; sentAt: number; info: JsonObject }[] {
+  const info = event.kind === 'update' ? event.rolloutInfo : event.kind === 'start' ? event.raw.rollout_info : null;
+  if (typeof info !== 'object' || info === null || Array.isArray(info)) return [];
+  return [{ rolloutId: event.rolloutId, sentAt: event.sentAt, info: info as JsonObject }];
 }

@@ -1,5 +1,5 @@
 import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
-import { rolloutState } from '@palestra/rollouts';
+import { hasDoubleReward, rolloutState } from '@palestra/rollouts';
 import type { MessageRecord, RolloutDetail, RolloutRecord } from './rollout.sql.ts';
 
 export function presentRolloutRow(record: RolloutRecord): RolloutRow {
@@ -45,6 +45,7 @@ export function presentMessage(record: MessageRecord): RolloutMessageView {
 
 export function presentRollout(detail: RolloutDetail, orgName: string, messages: MessageRecord[], missing: number[]): RolloutView {
   const start = detail.start ?? {};
+  const views = messages.map(presentMessage);
   return {
     ...presentRolloutRow(detail),
     run: { id: detail.run_id ?? '', name: detail.run_name ?? '', org: orgName },
@@ -52,7 +53,8 @@ export function presentRollout(detail: RolloutDetail, orgName: string, messages:
     task_spec: start.task_spec ?? null,
     run_info: (start.run_info as JsonObject | undefined) ?? null,
     rollout_info: detail.rollout_info,
+    flags: hasDoubleReward(views) ? ['double_reward'] : [],
     missing_indexes: missing,
-    messages: messages.map(presentMessage),
+    messages: views,
   };
 }

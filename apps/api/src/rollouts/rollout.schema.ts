@@ -59,6 +59,7 @@ export const rolloutViewSchema = rolloutRowSchema.extend({
   task_spec: z.unknown(),
   run_info: z.record(z.string(), z.unknown()).nullable(),
   rollout_info: z.record(z.string(), z.unknown()).nullable(),
+  flags: z.array(z.string()),
   missing_indexes: z.array(z.number()),
   messages: z.array(messageViewSchema),
 });
