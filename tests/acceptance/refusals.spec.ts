@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 /**
  * Bad input, black box: the code, the status and the text of the catalogue for each. Aims at `PALESTRA_ACCEPTANCE_URL` (with
@@ -165,17 +166,33 @@ describe('refusals of the session plane', () => {
       'secrets_invalid',
       'The X-Secrets header is not base64 of a JSON object.',
     );
+    const overrides = await ask('POST', '/create_session', { body: { env: { PATH: '/tmp' } } });
+    expectRefusal(overrides, 400, 'override_not_allowed', /overridden/);
     const answer = await ask('POST', '/create', { headers: sid(), body: { split: 'train', index: 0, toolset_name: 'zzz' } });
     expectRefusal(answer, 400, 'unknown_toolset', /toolset/);
   });
 
   test('a dead upstream: nothing ran, try again', async () => {
     const name = `dead-${crypto.randomUUID().slice(0, 8)}`;
-    const source = { kind: 'remote', url: `http://127.0.0.1:${await freePort()}` };
+    // It has to live to be added: nobody can register a server that does not answer.
+    const upstream = await serve(
+      [
+        defineEnvironment({
+          name: 'mortal',
+          splits: ['train'],
+          tasks: () => [{}],
+          prompt: () => '',
+          tools: { noop: tool({ description: '', run: () => '' }) },
+        }),
+      ],
+      { port: 0 },
+    );
+    const source = { kind: 'remote', url: upstream.url };
     const added = await ask('POST', '/v1/environments', {
       body: { name, namespace: target.namespace, description: 'Nobody listens', isPrivate: true, source },
     });
     expect(added.status, added.text).toBeLessThan(300);
+    await upstream.close();
     const answer = await ask('POST', '/create', {
       headers: { ...sid(), 'x-deployment': `${target.namespace}/${name}` },
       body: { split: 'train', index: 0 },

@@ -21,7 +21,6 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   });
   const fastify = app.getHttpAdapter().getInstance();
   prepareFastify(fastify, app.get(RouteTable));
-  // Nest's own handler comes too late for what Fastify refuses before a route runs, such as a bad body.
   const errors = app.get(ErrorFilter);
   fastify.setErrorHandler((error, request, reply) => errors.send(error, request, reply));
   await prepareBrowserPlane(fastify);

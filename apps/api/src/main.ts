@@ -58,7 +58,7 @@ main().then(
     const { message, stack } = error as Error;
     const expected =
       error instanceof ConfigError ||
-      ['PortTakenError', 'EmbeddedPostgresError', 'MigrationError'].includes((error as Error).constructor.name);
+      ['PortTakenError', 'DatabaseUnreachableError', 'EmbeddedPostgresError', 'MigrationError'].includes((error as Error).constructor.name);
     process.stderr.write(`palestra: ${expected || !stack ? message : stack}\n`);
     process.exit(1);
   },

@@ -18,6 +18,9 @@ const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations
 /** The port is taken; the message is one line for the terminal. */
 export class PortTakenError extends Error {}
 
+/** The given database cannot be used; one line for the terminal. */
+export class DatabaseUnreachableError extends Error {}
+
 export interface RunningServer {
   url: string;
   apiKey: string;
@@ -68,7 +71,15 @@ async function startLocalDatabase(config: Config, shutdown: ShutdownList): Promi
 
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 10_000 });
-  await client.connect();
+  try {
+    await client.connect();
+  } catch (error) {
+    const { host, port, database } = client;
+    throw new DatabaseUnreachableError(
+      `the database ${database} at ${host}:${port} (DATABASE_URL) does not let us in: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
   try {
     await applyMigrations(client, MIGRATIONS);
   } finally {

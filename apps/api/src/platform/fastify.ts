@@ -13,6 +13,11 @@ class OkFastifyAdapter extends FastifyAdapter {
     return super.reply(reply, body, statusCode === 201 ? 200 : statusCode);
   }
 
+  /** app.ts sets the one error handler; Nest's own would come too late for what Fastify refuses before a route runs. */
+  override setErrorHandler(): ReturnType<FastifyAdapter['setErrorHandler']> {
+    return this.getInstance();
+  }
+
   override status(reply: FastifyReply, statusCode: number) {
     return super.status(reply, statusCode === 201 ? 200 : statusCode);
   }
@@ -30,8 +35,8 @@ export function createFastifyAdapter(): FastifyAdapter {
     requestTimeout: 0,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
-    // Nest sets one more error handler; ours (app.ts) is the one that routes get.
-    allowErrorHandlerOverride: true,
+    // prepareFastify says it in the catalogue's words instead.
+    return503OnClosing: false,
   };
   return new OkFastifyAdapter(options);
 }

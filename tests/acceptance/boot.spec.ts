@@ -1,0 +1,183 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+
+/** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */
+
+const MAIN = path.resolve(import.meta.dirname, '../../apps/api/dist/main.js');
+
+function dataDir(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-boot-'));
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+/** Runs the service until it ends by itself. */
+async function run(env: Record<string, string>): Promise<{ code: number | null; stderr: string }> {
+  const child: ChildProcess = spawn(process.execPath, [MAIN], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, NODE_OPTIONS: '', PALESTRA_DEMO: '0', PALESTRA_BUNDLED_ENVIRONMENTS: '0', ...env },
+  });
+  let stderr = '';
+  child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return { code, stderr };
+}
+
+const postmaster = (folder: string) => path.join(folder, 'postgres/data/postmaster.pid');
+const isRunning = (pid: number) => existsSync(`/proc/${pid}`);
+
+describe('a start that cannot work ends with one clear line', () => {
+  const folder = dataDir();
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('a bad variable', async () => {
+    const { code, stderr } = await run({ PALESTRA_DATA_DIR: folder, PORT: 'eighty' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^palestra: PORT: [^\n]+\n$/);
+  });
+
+  test('a data directory of another PostgreSQL', async () => {
+    mkdirSync(path.join(folder, 'old/postgres/data'), { recursive: true });
+    writeFileSync(path.join(folder, 'old/postgres/data/PG_VERSION'), '15\n');
+    const { code, stderr } = await run({ PALESTRA_DATA_DIR: path.join(folder, 'old'), PORT: '0' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^palestra: .*made by PostgreSQL 15, this is 18[^\n]+\n$/);
+  });
+
+  test('a data directory that PostgreSQL’s user cannot reach', async () => {
+    if (process.getuid?.() !== 0) return;
+    const closed = path.join(folder, 'closed');
+    mkdirSync(closed, { mode: 0o700 });
+    const { code, stderr } = await run({ PALESTRA_DATA_DIR: path.join(closed, 'data'), PORT: '0' });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^palestra: .*chmod o\+x [^\n]+\n$/);
+  });
+
+  test('a database that does not answer', async () => {
+    const { code, stderr } = await run({
+      PALESTRA_DATA_DIR: path.join(folder, 'x'),
+      DATABASE_URL: `postgresql://a:b@127.0.0.1:${await freePort()}/c`,
+      PORT: '0',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^palestra: [^\n]*DATABASE_URL[^\n]*\n$/);
+  });
+});
+
+describe('a running service', () => {
+  let palestra: Palestra;
+  const folder = dataDir();
+  beforeAll(async () => {
+    palestra = await startPalestra({ ownPostgres: true, dataDir: folder, env: { PALESTRA_API_KEY: '' } });
+  });
+  afterAll(async () => {
+    await palestra.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const key = () => readFileSync(path.join(folder, 'api-key'), 'utf8').trim();
+  const ask = (method: string, route: string, body?: unknown) =>
+    fetch(palestra.url + route, {
+      method,
+      headers: { 'x-api-key': key(), 'content-type': 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+
+  test('prints the three variables, its key and a link that signs in once', async () => {
+    for (const name of ['URL', 'API_URL', 'SESSION_URL'])
+      expect(palestra.output()).toContain(`export OPENREWARD_${name}=${palestra.url}\n`);
+    expect(palestra.output()).toContain(`export OPENREWARD_API_KEY=${key()}\n`);
+    expect(statSync(path.join(folder, 'api-key')).mode & 0o077).toBe(0);
+    const link = /http:\S+\/login\?token=\S+/.exec(palestra.output())![0];
+    expect((await fetch(link, { redirect: 'manual' })).headers.get('set-cookie')).toContain('HttpOnly');
+    expect((await fetch(link, { redirect: 'manual' })).headers.get('set-cookie')).toBeNull();
+  });
+
+  test('a second one on its port, and one on its data, end with one line', async () => {
+    const other = dataDir();
+    const taken = await run({ PALESTRA_DATA_DIR: other, PORT: String(palestra.port) });
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringMatching(/^palestra: port \d+ of 127\.0\.0\.1 is taken[^\n]+\n$/) });
+    expect(existsSync(postmaster(other))).toBe(false);
+    rmSync(other, { recursive: true, force: true });
+    const shared = await run({ PALESTRA_DATA_DIR: folder, PORT: '0' });
+    expect(shared).toMatchObject({ code: 1, stderr: expect.stringMatching(/^palestra: another Palestra [^\n]+\n$/) });
+    expect((await ask('GET', '/v1/me')).status).toBe(200);
+  });
+
+  test('loses nothing acknowledged when everything is killed, and starts again by itself', async () => {
+    const id = randomUUID();
+    const posted = await ask('POST', '/v1/rollouts', {
+      events: [{ eventType: 'rollout', eventId: id, timestamp: 1, runName: 'survivor' }],
+    });
+    expect(posted.status).toBe(200);
+    const before = key();
+    const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
+    await palestra.kill();
+    expect(isRunning(pid)).toBe(true);
+    await palestra.restart();
+    expect(isRunning(pid)).toBe(false);
+    expect(key()).toBe(before);
+    expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
+
+    process.kill(Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]), 'SIGKILL');
+    await palestra.kill();
+    await palestra.restart();
+    expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
+  });
+
+  test('stops its PostgreSQL on SIGTERM', async () => {
+    const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
+    await palestra.stop();
+    expect(isRunning(pid)).toBe(false);
+    expect(existsSync(postmaster(folder))).toBe(false);
+    await palestra.restart();
+  });
+});
+
+describe('without its database', () => {
+  test('says that nothing was stored and goes on when it is back', async () => {
+    const owner = await startPalestra();
+    const target = new URL(owner.databaseUrl!);
+    const upstreamPort = Number(target.port);
+    const sockets = new Set<Socket>();
+    const proxy = createServer((socket) => {
+      const upstream = connect(upstreamPort, '127.0.0.1');
+      for (const end of [socket, upstream]) {
+        sockets.add(end);
+        end.on('error', () => {});
+      }
+      socket.pipe(upstream).pipe(socket);
+    });
+    const port = await freePort();
+    proxy.listen(port, '127.0.0.1');
+    target.port = String(port);
+    const palestra = await startPalestra({ env: { DATABASE_URL: target.href } });
+    const post = () =>
+      fetch(`${palestra.url}/v1/rollouts`, {
+        method: 'POST',
+        headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+        body: JSON.stringify({ events: [{ eventType: 'rollout', eventId: randomUUID(), timestamp: 1, runName: 'r' }] }),
+      });
+    expect((await post()).status).toBe(200);
+    proxy.close();
+    for (const socket of sockets) socket.destroy();
+    const refused = await post();
+    expect({ status: refused.status, body: await refused.json(), retry: refused.headers.get('retry-after') }).toMatchObject({
+      status: 503,
+      body: { code: 'database_unavailable' },
+      retry: '1',
+    });
+    proxy.listen(port, '127.0.0.1');
+    await expect.poll(async () => (await post()).status, { timeout: 20_000 }).toBe(200);
+    await Promise.all([palestra.stop(), owner.stop()]);
+    proxy.close();
+    for (const socket of sockets) socket.destroy();
+  });
+});
