@@ -108,23 +108,27 @@ class Episode {
       this.rollout = await this.#client.rollouts.start({ environment, variant, split, ...record, rolloutInfo, metadata });
     }
     await this.rollout?.log({ type: 'user_message', content: prompt });
-    let reward = 0;
+    let reward: number | null = null;
     let stop: 'finished' | 'max_turns' | 'no_tool_call' = 'max_turns';
     while (this.turns < maxTurns && stop === 'max_turns') {
       const action = await policy({ sample: this.#sample, turn: this.turns, prompt, tools, results: this.#results });
       this.turns += 1;
       if (action.reasoning) await this.rollout?.log({ type: 'reasoning', content: action.reasoning });
-      if (action.message) await this.rollout?.log({ type: 'assistant_message', content: action.message, isFinished: !action.toolCall });
+      if (action.message || !action.toolCall) {
+        // A policy that gives up before any reward has earned nothing: the stored rollout says the 0 that the sample counts as.
+        const earned = action.toolCall || reward !== null ? {} : { reward: 0 };
+        await this.rollout?.log({ type: 'assistant_message', content: action.message ?? '', ...earned });
+      }
       if (!action.toolCall) {
         stop = 'no_tool_call';
         break;
       }
       const result = await this.#call(action.toolCall);
-      reward += result?.reward ?? 0;
+      if (result !== null && result.reward !== null) reward = (reward ?? 0) + result.reward;
       if (result?.finished) stop = 'finished';
     }
     await this.rollout?.update({ task_index: index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });
-    return { scored: true, reward, turns: this.turns, stop, rolloutId: this.rollout?.id ?? null };
+    return { scored: true, reward: reward ?? 0, turns: this.turns, stop, rolloutId: this.rollout?.id ?? null };
   }
 
   /** null when the environment refused the call; the refusal is the result that the policy reads. */

@@ -19,6 +19,7 @@ export interface StartFacts {
 export interface InfoFacts {
   step: number | null;
   taskIndex: number | null;
+  stop: string | null;
 }
 
 export function factsOfStart(raw: JsonObject): StartFacts {
@@ -40,7 +41,7 @@ export function factsOfStart(raw: JsonObject): StartFacts {
 }
 
 export function factsOfInfo(info: JsonObject): InfoFacts {
-  return { step: firstInt(info.current_step), taskIndex: firstInt(info.task_index) };
+  return { step: firstInt(info.current_step), taskIndex: firstInt(info.task_index), stop: canonicalStop(asText(info.stop_reason)) };
 }
 
 /** Names of SkyRL (`{env, / as -}-{split}-{index}`) and tinker (the same with `-step{S}-r{K}`); the prefix must be the event's own. */

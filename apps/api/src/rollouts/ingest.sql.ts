@@ -22,7 +22,7 @@ WITH message AS (
     task_index int, stop text, turns int, reward float8, nonfinite boolean, raw jsonb)
 ), info AS (
   SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, step_at bigint, task_index int,
-    task_index_at bigint, rollout_info jsonb, rollout_info_at jsonb)
+    task_index_at bigint, stop text, rollout_info jsonb, rollout_info_at jsonb)
 ), inserted AS (
   INSERT INTO rollout_messages (org_id, event_id, rollout_id, index, type, name, call_id, content, content_reference, summary,
     reward, is_finished, metadata, extra, nonfinite, sent_at)
@@ -56,7 +56,7 @@ WITH message AS (
     finished, stop, nonfinite, bytes)
   SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step, i.step_at,
     s.task_index, i.task_index, i.task_index_at, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
-    s.turns, s.reward, COALESCE(d.finished, false), s.stop, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
+    s.turns, s.reward, COALESCE(d.finished, false), COALESCE(s.stop, i.stop), COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
   FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN info i USING (rollout_id) LEFT JOIN delta d USING (rollout_id)
   ORDER BY t.rollout_id
   ON CONFLICT (org_id, id) DO UPDATE SET
@@ -70,7 +70,7 @@ WITH message AS (
     task_index_start = CASE WHEN r.run_id IS NULL THEN excluded.task_index_start ELSE r.task_index_start END,
     turns_reported = CASE WHEN r.run_id IS NULL THEN excluded.turns_reported ELSE r.turns_reported END,
     reward_reported = CASE WHEN r.run_id IS NULL THEN excluded.reward_reported ELSE r.reward_reported END,
-    stop = CASE WHEN r.run_id IS NULL THEN excluded.stop ELSE r.stop END,
+    stop = COALESCE(excluded.stop, r.stop),
     step_info = CASE WHEN excluded.step_info_at >= COALESCE(r.step_info_at, excluded.step_info_at) THEN excluded.step_info ELSE r.step_info END,
     step_info_at = GREATEST(r.step_info_at, excluded.step_info_at),
     task_index_info = CASE WHEN excluded.task_index_info_at >= COALESCE(r.task_index_info_at, excluded.task_index_info_at)
@@ -175,13 +175,14 @@ function infoRows(events: readonly ReadEvent[]) {
     merged.set(rolloutId, row);
   }
   return [...merged].map(([rolloutId, { info, at }]) => {
-    const { step, taskIndex } = factsOfInfo(info);
+    const { step, taskIndex, stop } = factsOfInfo(info);
     return {
       rollout_id: rolloutId,
       step,
       step_at: step === null ? null : at.current_step,
       task_index: taskIndex,
       task_index_at: taskIndex === null ? null : at.task_index,
+      stop,
       rollout_info: info,
       rollout_info_at: at,
     };
