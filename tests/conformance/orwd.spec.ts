@@ -67,12 +67,20 @@ describe.each(['v167', 'v112'] as const)('orwd (%s)', (interpreter: PythonName) 
     writeFileSync(path.join(source, 'with ü space.txt'), 'world');
     writeFileSync(path.join(source, 'inner/data.json'), '{}');
     await text('upload', ours('store'), source);
-    const all = JSON.stringify(await json('files', ours('store')));
-    expect(all).toContain('plain.txt');
-    expect(all).toContain('with ü space.txt');
-    await text('upload', ours('store'), path.join(source, 'plain.txt'));
-    await text('delete-file', ours('store'), 'plain.txt');
-    expect(JSON.stringify(await json('files', ours('store'), '--prefix', 'plain'))).not.toContain('plain.txt');
+    expect(await json('files', ours('store'))).toMatchObject({ files: [], folders: ['source'] });
+    const inside = await json<{ files: { path: string; size: number }[]; folders: string[] }>(
+      'files',
+      ours('store'),
+      '--prefix',
+      'source/',
+    );
+    expect(inside.files.map((file) => `${file.path} ${file.size}`)).toEqual(['source/plain.txt 5', 'source/with ü space.txt 5']);
+    expect(inside.folders).toEqual(['source/inner']);
+    await text('upload', ours('store'), path.join(source, 'plain.txt'), '--dest', 'data/');
+    await text('delete-file', ours('store'), 'data/plain.txt');
+    expect(await json('files', ours('store'), '--prefix', 'data/')).toMatchObject({ files: [], folders: [] });
+    await text('delete-file', ours('store'), 'source', '--folder');
+    expect(await json('files', ours('store'))).toMatchObject({ files: [], folders: [] });
   });
 
   test('runs, run, rollouts', async () => {
