@@ -74,7 +74,8 @@ function outcomeColumns(outcome: CallOutcome) {
   return { result: withoutNul(text), ok, reason: reason === null ? null : withoutNul(reason), reward, finished };
 }
 
-const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 2 };
+/** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
+const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;

@@ -92,7 +92,8 @@ function toRecord(row: Row): SessionRecord {
   };
 }
 
-const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000 };
+/** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
+const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 
 export class SqlSessionStore implements SessionStore {
   readonly #pool: pg.Pool;
@@ -101,8 +102,8 @@ export class SqlSessionStore implements SessionStore {
 
   constructor(pool: pg.Pool) {
     this.#pool = pool;
-    this.#inserts = new MicroBatcher({ ...BATCH, concurrency: 1, flush: (records) => this.#insertAll(records) });
-    this.#updates = new MicroBatcher({ ...BATCH, concurrency: 2, flush: (records) => this.#updateAll(records) });
+    this.#inserts = new MicroBatcher({ ...BATCH, flush: (records) => this.#insertAll(records) });
+    this.#updates = new MicroBatcher({ ...BATCH, flush: (records) => this.#updateAll(records) });
   }
 
   async find(sid: string): Promise<SessionRecord | null> {
