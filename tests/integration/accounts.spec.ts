@@ -88,6 +88,24 @@ describe('browser sign-in', () => {
   });
 });
 
+describe('pages', () => {
+  const page = (path: string) => fetch(server.url + path, { headers: { accept: 'text/html' }, redirect: 'manual' });
+
+  it('send what no script of another origin can use, and never shadow the session plane', async () => {
+    const answer = await page('/local/runs/some%2Frun');
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(answer.headers.get('content-type')).toContain('text/html');
+    expect((await page('/doesnotexist/tools')).headers.get('content-type')).toContain('application/json');
+  });
+
+  it('lead from the addresses that clients print to their pages', async () => {
+    expect((await page('/acme/math')).headers.get('location')).toBe('/environments/acme/math');
+    expect((await page('/settings/api-keys')).headers.get('location')).toBe('/keys');
+    expect(await server.request('GET', '/acme/math')).toMatchObject({ status: 404, body: { code: 'route_not_found' } });
+    expect(await server.request('POST', '/acme/math')).toMatchObject({ status: 404, body: { code: 'route_not_found' } });
+  });
+});
+
 describe('routing', () => {
   it('tells 404 from 405 and collapses leading slashes only', async () => {
     expect(await server.request('GET', '/v1/nope')).toMatchObject({ status: 404, body: { code: 'route_not_found', detail: 'Not Found' } });

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { PalestraError } from '@palestra/protocol';
 
 /** Built by `npm run build`; from `apps/api/{src,dist}/platform` it is the same relative path. */
 const DASHBOARD = path.resolve(import.meta.dirname, '../../../dashboard/dist');
@@ -29,7 +30,7 @@ const PAGE_HEADERS = {
 };
 
 /** Paths that the dashboard's router knows; all else of the origin belongs to the session plane and the API. */
-const PAGES = ['/', '/:org/runs', '/:org/runs/*', '/rollout/:id', '/environments', '/environments/*', '/keys', '/settings', '/settings/*'];
+const PAGES = ['/', '/:org/runs', '/:org/runs/*', '/rollout/:id', '/environments', '/environments/*', '/keys', '/runs'];
 
 /** Serves the dashboard's files and its one page. */
 export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<void> {
@@ -49,5 +50,12 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
     return reply.sendFile('index.html', DASHBOARD, { cacheControl: false });
   };
   for (const url of PAGES) fastify.get(url, page);
+  // Addresses that the official clients print (openreward-wire.md section 1).
+  fastify.get('/settings/api-keys', async (_request, reply) => reply.redirect('/keys', 302));
+  fastify.get('/:owner/:name', { config: { unlisted: true } }, async (request, reply) => {
+    if (!request.headers.accept?.includes('text/html')) throw new PalestraError('route_not_found');
+    const { owner, name } = request.params as { owner: string; name: string };
+    return reply.redirect(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, 302);
+  });
   fastify.get('/favicon.svg', async (_request, reply) => (built ? reply.sendFile('favicon.svg', DASHBOARD) : reply.status(404).send()));
 }

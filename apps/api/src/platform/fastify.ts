@@ -54,6 +54,8 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
     if (closing) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
   });
   fastify.addHook('onRoute', (route) => {
+    // An unlisted route is for browsers only: for others its path is not there, whatever the method.
+    if ((route.config as { unlisted?: boolean } | undefined)?.unlisted) return;
     for (const method of [route.method].flat()) routes.add(method, route.url);
   });
   fastify.addHook('preParsing', (request, _reply, payload, done) => {
