@@ -96,8 +96,11 @@ describe('palestra prepare-tasks', () => {
   test('the rows equal those of a sequential script over the official client', async () => {
     const ours = path.join(folder, 'ours.parquet');
     const theirs = path.join(folder, 'theirs.parquet');
-    const finished = await prepare('--env', 'palestra/ctf', '--split', 'train', '--max-tasks', '20', '--output', ours);
-    expect(finished.code, finished.output).toBe(0);
+    const bySessions = path.join(folder, 'by-sessions.parquet');
+    const ctf = ['--env', 'palestra/ctf', '--split', 'train', '--max-tasks', '20', '--output'];
+    for (const finished of [await prepare(...ctf, ours), await prepare(...ctf, bySessions, '--concurrency', '8')]) {
+      expect(finished.code, finished.output).toBe(0);
+    }
     const script = path.resolve(import.meta.dirname, 'python/sequential_prepare_tasks.py');
     const sequential = await run(process.env['PALESTRA_PYTHON_V167']!, [script, 'palestra/ctf', 'train', theirs, '20'], {
       env: clientEnv(palestra),
@@ -106,6 +109,7 @@ describe('palestra prepare-tasks', () => {
     const [left, right] = [await report(ours), await report(theirs)];
     expect(left.rows).toHaveLength(20);
     expect(left.rows).toEqual(right.rows);
+    expect((await report(bySessions)).rows).toEqual(right.rows);
   });
 
   test('a task that fails is reported, counted, and makes the exit status non-zero', async () => {
@@ -116,11 +120,14 @@ describe('palestra prepare-tasks', () => {
     });
     try {
       const name = await addRemote(palestra, 'broken', broken.url);
-      const finished = await prepare('--env', name, '--env', math, '--split', 'train', '--output', path.join(folder, 'broken.parquet'));
-      expect(finished.code).not.toBe(0);
-      expect(finished.output).toContain('setup exploded');
-      expect(finished.output).toMatch(/2 .*failed|failed.* 2/);
-      expect((await report(path.join(folder, 'broken.parquet'))).rows).toHaveLength(2);
+      for (const ways of [[], ['--concurrency', '4']]) {
+        const output = path.join(folder, 'broken.parquet');
+        const finished = await prepare('--env', name, '--env', math, '--split', 'train', '--output', output, ...ways);
+        expect(finished.code).not.toBe(0);
+        expect(finished.output).toContain('setup exploded');
+        expect(finished.output).toMatch(/2 .*failed|failed.* 2/);
+        expect((await report(output)).rows).toHaveLength(2);
+      }
     } finally {
       await broken.stop();
     }

@@ -29,7 +29,7 @@ function buildProgram(): Command {
     .option('--split <name>', 'split', 'train')
     .option('--output <file>', '.parquet, else JSON lines', 'tasks.parquet')
     .option('--max-tasks <count>', 'per environment', positive)
-    .option('--concurrency <count>', 'sessions open at the same time', positive, 32)
+    .option('--concurrency <count>', 'read by so many sessions from here (without: on the server, else by 32)', positive)
     .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
     .action((options: PrepareOptions) => prepareTasks(options));
   for (const command of [environmentCommands(), keyCommands(), ...runCommands()]) program.addCommand(command);

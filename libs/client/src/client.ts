@@ -34,6 +34,11 @@ export class PalestraClient {
     return this.#connection.url;
   }
 
+  /** Whether sessions run where the rest of the API is; false when another server runs them. */
+  get isOneOrigin(): boolean {
+    return this.#connection.isOneOrigin;
+  }
+
   /** Opens an episode on a task. Close it. */
   session(options: SessionOptions): Promise<Session> {
     return Session.open(this.#connection, options);

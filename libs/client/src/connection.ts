@@ -51,6 +51,10 @@ export class Connection {
     this.#signal = options.signal;
   }
 
+  get isOneOrigin(): boolean {
+    return this.url === this.#sessionUrl;
+  }
+
   /** The JSON of a 2xx answer. */
   json(call: Call): Promise<JsonValue> {
     return withRetry(() => this.jsonOnce(call), call.retry ?? requestRetry, this.#combine(call.signal));

@@ -2,8 +2,11 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type PromptFormat, taskFile, taskRows, type TaskFailure, type TaskRow } from '@palestra/exports';
+import type { PalestraClient } from '@palestra/client';
+import { type PromptFormat, taskFile, type TaskFailure, type TaskFileFormat, taskRows } from '@palestra/exports';
+import type { TaskExportView } from '@palestra/protocol';
 import { printable, type Progress, startProgress } from '../output.ts';
+import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';
 import { withClient } from '../settings.ts';
 
@@ -12,54 +15,94 @@ export interface PrepareOptions {
   split: string;
   output: string;
   maxTasks?: number;
-  concurrency: number;
+  /** Set: read by so many sessions from here, also where the server could write the file by itself. */
+  concurrency?: number;
   promptFormat: PromptFormat;
 }
 
 /** Failing tasks are told one by one up to here, and all are counted. */
 const MAX_TOLD = 20;
+const DEFAULT_CONCURRENCY = 32;
 
-/** Writes the file beside its place and moves it there when whole; a failed task makes the exit status 1. */
+interface Outcome {
+  written: number;
+  failed: number;
+}
+
+/**
+ * Writes the file beside its place and moves it there when whole; a failed task makes the exit status 1. A Palestra server reads
+ * the tasks itself and sends the file; any other ORS server is asked by sessions from here. The rows are the same.
+ */
 export async function prepareTasks(options: PrepareOptions): Promise<void> {
   const progress = startProgress('tasks');
-  const failures: TaskFailure[] = [];
-  let written = 0;
+  let outcome: Outcome;
   try {
-    await withClient(async (client, signal) => {
-      const rows = taskRows({
-        source: sessionTaskSource(client),
-        environments: options.env,
-        split: options.split,
-        maxTasks: options.maxTasks,
-        concurrency: options.concurrency,
-        signal,
-        onTotal: (total) => progress.total(total),
-        onFailure: (failure) => {
-          failures.push(failure);
-          if (failure.task_index !== null) progress.step();
-          tell(progress, failure, failures.length);
-        },
-      });
-      const counted = each(rows, () => {
-        written += 1;
-        progress.step();
-      });
-      await writeFile(options, counted, signal);
+    outcome = await withClient(async (client, signal) => {
+      const onServer =
+        options.concurrency === undefined && client.isOneOrigin ? await takeFromServer(options, client, signal, progress) : null;
+      return onServer ?? readBySessions(options, client, signal, progress);
     });
   } finally {
     progress.stop();
   }
-  process.stdout.write(`${written} tasks written to ${options.output}\n`);
-  if (failures.length === 0) return;
-  process.stderr.write(`palestra: ${failures.length} failed and are not in the file\n`);
+  process.stdout.write(`${outcome.written} tasks written to ${options.output}\n`);
+  if (outcome.failed === 0) return;
+  process.stderr.write(`palestra: ${outcome.failed} failed and are not in the file\n`);
   process.exitCode = 1;
 }
 
-async function writeFile({ output, promptFormat }: PrepareOptions, rows: AsyncIterable<TaskRow>, signal: AbortSignal): Promise<void> {
+async function takeFromServer(
+  options: PrepareOptions,
+  client: PalestraClient,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Outcome | null> {
+  let told = 0;
+  const tell = ({ total, written, failed }: TaskExportView) => {
+    if (total === null) return;
+    progress.total(total);
+    for (; told < Math.min(total, written + failed); told += 1) progress.step();
+  };
+  const { env, split, maxTasks, output, promptFormat } = options;
+  const request = { environments: env, split, max_tasks: maxTasks, format: formatOf(output), prompt_format: promptFormat };
+  const view = await exportOnServer(client, request, signal, tell);
+  if (view === null) return null;
+  view.failures.forEach((failure, index) => tellFailure(progress, failure, index + 1));
+  await writeFile(output, await client.exports.download(view.id), signal);
+  return view;
+}
+
+async function readBySessions(options: PrepareOptions, client: PalestraClient, signal: AbortSignal, progress: Progress): Promise<Outcome> {
+  const outcome: Outcome = { written: 0, failed: 0 };
+  const rows = taskRows({
+    source: sessionTaskSource(client),
+    environments: options.env,
+    split: options.split,
+    maxTasks: options.maxTasks,
+    concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+    signal,
+    onTotal: (total) => progress.total(total),
+    onFailure: (failure) => {
+      outcome.failed += 1;
+      if (failure.task_index !== null) progress.step();
+      tellFailure(progress, failure, outcome.failed);
+    },
+  });
+  const counted = each(rows, () => {
+    outcome.written += 1;
+    progress.step();
+  });
+  await writeFile(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
+  return outcome;
+}
+
+const formatOf = (output: string): TaskFileFormat => (output.endsWith('.parquet') ? 'parquet' : 'jsonl');
+
+async function writeFile(output: string, bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
   await mkdir(path.dirname(path.resolve(output)), { recursive: true });
   const partial = `${output}.${process.pid}.partial`;
   try {
-    await pipeline(taskFile(rows, output.endsWith('.parquet') ? 'parquet' : 'jsonl', promptFormat), createWriteStream(partial), { signal });
+    await pipeline(bytes, createWriteStream(partial), { signal });
     await rename(partial, output);
   } catch (error) {
     await rm(partial, { force: true });
@@ -74,7 +117,7 @@ async function* each<T>(items: AsyncIterable<T>, tell: () => void): AsyncGenerat
   }
 }
 
-function tell(progress: Progress, { environment, task_index, reason }: TaskFailure, count: number): void {
+function tellFailure(progress: Progress, { environment, task_index, reason }: TaskFailure, count: number): void {
   const task = task_index === null ? environment : `${environment} task ${task_index}`;
   if (count <= MAX_TOLD) progress.line(`failed: ${printable(`${task}: ${reason}`)}`);
   else if (count === MAX_TOLD + 1) progress.line('further failures are only counted');
