@@ -1,8 +1,8 @@
 // The load generator of the session bench, a process of its own: raw sockets, so that it costs the servers little of the
-// machine. Plays episodes (create, five calls, delete) on SESSIONS sockets for SECONDS and prints one JSON line.
+// machine. Plays episodes as the official client does (create_session, create, five calls, delete, delete_session) on SESSIONS
+// sockets for SECONDS and prints one JSON line.
 // The path names the environment: on a bare path the reference answers with a redirect, which would cost it a round trip a call.
 // usage: load.mjs '{"port", "sessions", "seconds", "headers": {...}}'
-import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 
 const { port, sessions, seconds, headers } = JSON.parse(process.argv[2]);
@@ -43,7 +43,7 @@ function openConnection() {
       new Promise((resolve, reject) => {
         settle = { resolve, reject };
         socket.write(
-          `POST ${path} HTTP/1.1\r\n${shared}X-Session-ID: ${sid}\r\nAccept: ${accept}\r\n` +
+          `POST ${path} HTTP/1.1\r\n${shared}${sid && `X-Session-ID: ${sid}\r\n`}Accept: ${accept}\r\n` +
             `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
         );
       }),
@@ -60,7 +60,9 @@ function check(answer, expected) {
 async function playEpisodes(worker) {
   const connection = openConnection();
   for (let number = 0; performance.now() < deadline; number += 1) {
-    const sid = randomUUID();
+    const reserved = await connection.send('/create_session', '', '{}', 'text/event-stream');
+    const sid = /^data: (\S+)/m.exec(reserved)?.[1] ?? '';
+    check(reserved, 'event: task_id');
     const index = (worker * 7 + number) % 1000;
     check(await connection.send('/create', sid, JSON.stringify({ split: 'train', index }), 'application/json'), sid);
     for (let call = 0; call < 5; call += 1) {
@@ -70,7 +72,7 @@ async function playEpisodes(worker) {
       latenciesMs.push(performance.now() - started);
       check(answer, text);
     }
-    check(await connection.send('/delete', sid, '', 'application/json'), sid);
+    for (const path of ['/delete', '/delete_session']) check(await connection.send(path, sid, '', 'application/json'), sid);
     episodes += 1;
   }
   connection.close();
