@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionError, PalestraApiError, type PalestraClient, type TaskExportRequest } from '@palestra/client';
-import type { TaskExportView } from '@palestra/protocol';
+import { ConnectionError, PalestraApiError, type PalestraClient, type TaskExportRequest, type TaskExportView } from '@palestra/client';
 
 /** Waits between two looks at the export grow with its age, within these bounds. */
 const MIN_POLL_MS = 40;

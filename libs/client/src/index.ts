@@ -12,4 +12,4 @@ export {
 export type { UploadReport } from './rollout-uploader.ts';
 export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
 export type { Session, SessionOptions } from './session.ts';
-export type { TaskExportRequest } from './task-exports.ts';
+export type { TaskExportRequest, TaskExportView } from './task-exports.ts';

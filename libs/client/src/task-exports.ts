@@ -2,6 +2,8 @@ import type { TaskExportView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { noRetry } from './retry.ts';
 
+export type { TaskExportView };
+
 export interface TaskExportRequest {
   environments: string[];
   split: string;
