@@ -1,14 +1,11 @@
-import { type RefObject, useCallback } from 'react';
+import type { RefObject } from 'react';
 
 /** Moves the focus between the `[data-row]` elements of a list; Enter then opens the row, as it is a link. */
 export function useRowFocus(list: RefObject<HTMLElement | null>): (step: number) => void {
-  return useCallback(
-    (step) => {
-      const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
-      const at = rows.indexOf(document.activeElement as HTMLElement);
-      const next = rows[at === -1 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
-      next?.focus();
-    },
-    [list],
-  );
+  return (step) => {
+    const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
+    const at = rows.indexOf(document.activeElement as HTMLElement);
+    const next = rows[at === -1 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
+    next?.focus();
+  };
 }

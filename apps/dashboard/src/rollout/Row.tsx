@@ -45,11 +45,7 @@ function Shell({ who, rule, item, children }: { who: ReactNode; rule: string; it
     <div className="grid grid-cols-[76px_minmax(0,1fr)_44px] gap-x-[14px] py-2 pl-2 pr-4">
       <div className={`label border-r-2 pr-[10px] text-right leading-[18px] ${rule}`}>
         {who}
-        <a
-          href={`#m-${item.anchor}`}
-          className="block text-ink-3 opacity-70 hover:text-accent hover:opacity-100"
-          aria-label={`Link to message ${item.anchor}`}
-        >
+        <a href={`#m-${item.anchor}`} className="block text-ink-3 hover:text-accent" aria-label={`Link to message ${item.anchor}`}>
           #{item.anchor}
         </a>
       </div>

@@ -2,16 +2,19 @@ import { useQuery } from '@tanstack/react-query';
 import { apiKeysQuery } from '../data/queries.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 
-const episode = `from openreward import OpenReward
+const episode = `from openreward import OpenReward, ToolCall, ToolResult, UserMessage
 
 client = OpenReward()
-environment = client.environments.get(name="palestra/whodunit")
-task = environment.list_tasks(split="train")[0]
+environment = client.environments.get("palestra/echo")
+rollout = client.rollout.create(run_name="first-run", rollout_name="echo-0",
+                                environment="palestra/echo", split="train")
 
-with environment.session(task=task) as session:
-    rollout = client.rollout.create(run_name="first-run", rollout_name="hello",
-                                    environment="palestra/whodunit", split="train")
-    rollout.log_openai_response({"role": "assistant", "content": session.get_prompt()[0].text})
+with environment.session(split="train", index=0) as session:
+    rollout.log(UserMessage(session.get_prompt()[0].text))
+    rollout.log(ToolCall(name="echo", content='{"text": "hello"}', call_id="1"))
+    output = session.call_tool("echo", {"text": "hello"})
+    rollout.log(ToolResult(output.blocks[0].text, call_id="1"), reward=output.reward, is_finished=True)
+
 client.rollout.close()`;
 
 function Snippet({ title, text }: { title: string; text: string }) {
@@ -32,9 +35,12 @@ export function EmptyRuns() {
   const prefix = apiKeys.data?.keys.find((key) => key.revoked_at === null)?.prefix;
   const origin = location.origin;
   const key = prefix ? `${prefix}…` : '…';
-  const lines = [`export OPENREWARD_API_URL=${origin}`, `export OPENREWARD_SESSION_URL=${origin}`, `export OPENREWARD_API_KEY=${key}`].join(
-    '\n',
-  );
+  const lines = [
+    `export OPENREWARD_URL=${origin}`,
+    `export OPENREWARD_API_URL=${origin}`,
+    `export OPENREWARD_SESSION_URL=${origin}`,
+    `export OPENREWARD_API_KEY=${key}`,
+  ].join('\n');
   return (
     <div className="mx-auto flex max-w-[760px] flex-col gap-5 px-4 py-10">
       <div>
