@@ -55,10 +55,7 @@ test('a rollout that arrives while the run is open shows up by itself', async ()
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
     body: JSON.stringify({ events: [event] }),
   });
-  await page
-    .getByText(new RegExp(`${count + 1} rollouts`))
-    .first()
-    .waitFor({ timeout: 10_000 });
+  await expect.poll(() => page.locator('main').innerText(), { timeout: 10_000 }).toMatch(new RegExp(`${count + 1} rollouts`));
   await close();
 });
 
