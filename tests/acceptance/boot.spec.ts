@@ -122,7 +122,7 @@ describe('a running service', () => {
     await palestra.kill();
     expect(isRunning(pid)).toBe(true);
     await palestra.restart();
-    expect(isRunning(pid)).toBe(false);
+    await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
     expect(key()).toBe(before);
     expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
 
@@ -132,10 +132,20 @@ describe('a running service', () => {
     expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
   });
 
+  test('replaces a first key that was revoked', async () => {
+    const { keys } = (await (await ask('GET', '/v1/keys')).json()) as { keys: { id: string; name: string }[] };
+    const before = key();
+    await ask('DELETE', `/v1/keys/${keys.find(({ name }) => name === 'first key')!.id}`);
+    await palestra.stop();
+    await palestra.restart();
+    expect(key()).not.toBe(before);
+    expect((await ask('GET', '/v1/me')).status).toBe(200);
+  });
+
   test('stops its PostgreSQL on SIGTERM', async () => {
     const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
     await palestra.stop();
-    expect(isRunning(pid)).toBe(false);
+    await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
     expect(existsSync(postmaster(folder))).toBe(false);
     await palestra.restart();
   });

@@ -77,6 +77,18 @@ describe.each(stores)('with objects in %s', (store) => {
       });
     });
 
+    it('takes a file that is larger than any other body may be', async () => {
+      const large = new Uint8Array(70 * 1024 * 1024).fill(65);
+      const answer = await fetch(await urlFor('large.bin', 'application/octet-stream'), {
+        method: 'PUT',
+        body: large,
+        headers: { 'content-type': 'application/octet-stream' },
+      });
+      expect(answer.status).toBe(200);
+      expect((await server.request('GET', `/v1/files/${id}?prefix=large`)).body.files).toEqual([{ path: 'large.bin', size: large.length }]);
+      await server.request('DELETE', `/v1/files/${id}/large.bin`);
+    });
+
     it('deletes by one encoded path segment and counts exactly', async () => {
       expect((await server.request('DELETE', `/v1/files/${id}/${encodeURIComponent('data/deep/b.txt')}`)).body).toEqual({
         deletedCount: 1,

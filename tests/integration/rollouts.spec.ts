@@ -66,6 +66,11 @@ describe('POST /v1/rollouts under pressure', () => {
     expect({ status: answer.status, body: await answer.json() }).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
   });
 
+  it('refuses a plain body beyond the limit before it has come', async () => {
+    const answer = await postText('x'.repeat(65 * 1024 * 1024));
+    expect(answer).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
+  });
+
   it('answers 422 when nothing of a batch could be kept', async () => {
     expect(await post([{ eventType: 'message' }])).toMatchObject({
       status: 422,

@@ -58,7 +58,9 @@ main().then(
     const { message, stack } = error as Error;
     const expected =
       error instanceof ConfigError ||
-      ['PortTakenError', 'DatabaseUnreachableError', 'EmbeddedPostgresError', 'MigrationError'].includes((error as Error).constructor.name);
+      ['PortTakenError', 'DatabaseUnreachableError', 'RevokedKeyError', 'EmbeddedPostgresError', 'MigrationError'].includes(
+        (error as Error).constructor.name,
+      );
     process.stderr.write(`palestra: ${expected || !stack ? message : stack}\n`);
     process.exit(1);
   },

@@ -6,7 +6,7 @@ import { newApiKey } from './accounts/secret-token.ts';
 import type { Config } from './platform/config.ts';
 import { Database } from './platform/database.ts';
 import { startEmbeddedPostgres } from './platform/embedded-postgres.ts';
-import { randomSecret, readOrCreateSecret } from './platform/local-secrets.ts';
+import { randomSecret, readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/logger.ts';
 import { applyMigrations } from './platform/migrations.ts';
 import { ShutdownList } from './platform/shutdown.ts';
@@ -18,6 +18,9 @@ const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations
 /** The port is taken; the message is one line for the terminal. */
 export class PortTakenError extends Error {}
 
+/** The configured key cannot be the first one; one line for the terminal. */
+export class RevokedKeyError extends Error {}
+
 /** The given database cannot be used; one line for the terminal. */
 export class DatabaseUnreachableError extends Error {}
 
@@ -27,7 +30,7 @@ export interface RunningServer {
   orgName: string;
   /** Signs one browser in. */
   signInUrl: string;
-  /** The data directory was empty. */
+  /** There is no run yet. */
   fresh: boolean;
   database: Database;
   close(): Promise<void>;
@@ -50,17 +53,33 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const app = await createApp({ config, database, blobs, urlSigner, logger, origin });
     shutdown.push('server', 20_000, () => app.close());
 
-    const apiKey = config.apiKey ?? (await readOrCreateSecret(config.dataDir, 'api-key', newApiKey)).value;
     const accounts = app.get(AccountService);
-    const owner = await accounts.ensureFirstOwner(apiKey);
+    const { owner, apiKey } = await ensureFirstKey(accounts, config);
     const url = await listen(app, config);
     origin.url ||= url;
     const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken(owner)}`;
-    return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: secret.created, database, close };
+    return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** The first owner with a key that works: a revoked one is replaced, unless the configuration insists on it. */
+async function ensureFirstKey(accounts: AccountService, config: Config) {
+  const given = config.apiKey ?? (await readOrCreateSecret(config.dataDir, 'api-key', newApiKey)).value;
+  const { owner, revoked } = await accounts.ensureFirstOwner(given);
+  if (!revoked) return { owner, apiKey: given };
+  if (config.apiKey) throw new RevokedKeyError('PALESTRA_API_KEY names a key that was revoked: set another one, or none');
+  const apiKey = await replaceSecret(config.dataDir, 'api-key', newApiKey());
+  await accounts.ensureFirstOwner(apiKey);
+  return { owner, apiKey };
+}
+
+/** Nobody uploaded anything yet: the demo is welcome. */
+async function hasNoRuns(database: Database): Promise<boolean> {
+  const { rows } = await database.pool.query<{ empty: boolean }>('SELECT NOT EXISTS (SELECT 1 FROM runs) AS empty');
+  return rows[0]!.empty;
 }
 
 async function startLocalDatabase(config: Config, shutdown: ShutdownList): Promise<string> {

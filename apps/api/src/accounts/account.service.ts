@@ -45,11 +45,11 @@ export class AccountService {
     return id;
   }
 
-  /** The first owner, with this key working. */
-  async ensureFirstOwner(key: string): Promise<{ orgId: string; userId: string }> {
+  /** The first owner, with this key; `revoked` when somebody has revoked it since. */
+  async ensureFirstOwner(key: string): Promise<{ owner: { orgId: string; userId: string }; revoked: boolean }> {
     const owner = await this.ensureOwner(FIRST_ORG, FIRST_USER);
-    await this.keys.store({ ...owner, name: 'first key', scopes: ['sessions', 'environments', 'rollouts', 'keys'] }, key);
-    return owner;
+    const stored = await this.keys.store({ ...owner, name: 'first key', scopes: ['sessions', 'environments', 'rollouts', 'keys'] }, key);
+    return { owner, revoked: stored.revokedAt !== null };
   }
 
   /** A token for `/login?token=`, good for one use within a day. */

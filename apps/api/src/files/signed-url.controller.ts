@@ -16,13 +16,13 @@ export class SignedUrlController {
   ) {}
 
   @Put('*')
-  @RouteConfig({ rawBody: true })
+  @RouteConfig({ streamBody: true })
   async put(@Req() request: FastifyRequest) {
     const { key, contentType } = this.#verify(request);
     if (contentType !== undefined && request.headers['content-type'] !== contentType) {
       throw new PalestraError('invalid_request', { detail: `This URL takes the content type ${contentType} only.` });
     }
-    const { size } = await this.blobs.put(key, (request.body as Buffer | undefined) ?? Buffer.alloc(0), {
+    const { size } = await this.blobs.put(key, (request.body as AsyncIterable<Uint8Array> | undefined) ?? Buffer.alloc(0), {
       contentType: contentType ?? 'application/octet-stream',
     });
     return { size };

@@ -117,23 +117,32 @@ async function assertVersionAndOwner(databaseDir: string): Promise<void> {
 async function stopOrphan(databaseDir: string): Promise<void> {
   const pidFile = await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8').catch(() => null);
   const pid = Number(pidFile?.split('\n')[0]);
-  if (!Number.isInteger(pid) || pid <= 1 || !(await isPostgres(pid))) return;
-  if (await hasLiveParent(pid)) throw new EmbeddedPostgresError(`another Palestra (pid ${await parentOf(pid)}) uses this data directory`);
+  // The pid may belong to anybody by now, another PostgreSQL included: only one that names our folder is ours.
+  const isOurs = async () => (await commandLine(pid)).includes(databaseDir);
+  if (!Number.isInteger(pid) || pid <= 1 || !(await isOurs())) return;
+  const parent = await parentOf(pid);
+  if (/apps\/api\/|node/.test(await commandLine(parent)))
+    throw new EmbeddedPostgresError(`another Palestra (pid ${parent}) uses this data directory`);
   process.kill(pid, 'SIGINT'); // "fast shutdown": rolls back what is open and stops
   for (let waited = 0; waited < 20_000; waited += 50) {
-    if (!(await isPostgres(pid))) return;
+    if (!(await isOurs())) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new EmbeddedPostgresError(`the PostgreSQL that an earlier run left behind (pid ${pid}) does not stop`);
 }
 
-const commandOf = async (pid: number): Promise<string> =>
-  (await run('ps', ['-o', 'comm=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout.trim();
-const isPostgres = async (pid: number): Promise<boolean> => (await commandOf(pid)).endsWith('postgres');
-const parentOf = async (pid: number): Promise<number> =>
-  Number((await run('ps', ['-o', 'ppid=', '-p', String(pid)]).catch(() => ({ stdout: '1' }))).stdout.trim());
-/** The postmaster is our direct child; an orphan was handed to init or a subreaper, which is no Node process. */
-const hasLiveParent = async (pid: number): Promise<boolean> => /node|MainThread/.test(await commandOf(await parentOf(pid)));
+/** Arguments of a process, joined; empty when there is none. `/proc` where there is one: slim images have no `ps`. */
+async function commandLine(pid: number): Promise<string> {
+  const fromProc = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => null);
+  if (fromProc !== null) return fromProc.replaceAll('\0', ' ');
+  return (await run('ps', ['-o', 'args=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout.trim();
+}
+
+async function parentOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => null);
+  if (status !== null) return Number(/^PPid:\s*(\d+)/m.exec(status)?.[1] ?? 1);
+  return Number((await run('ps', ['-o', 'ppid=', '-p', String(pid)]).catch(() => ({ stdout: '1' }))).stdout.trim());
+}
 
 async function readOrCreatePassword(file: string): Promise<string> {
   const known = await readFile(file, 'utf8').catch(() => null);

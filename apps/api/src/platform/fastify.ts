@@ -1,6 +1,7 @@
+import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyReply, FastifyServerOptions } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { RouteTable } from './route-table.ts';
 
@@ -44,7 +45,7 @@ export function createFastifyAdapter(): FastifyAdapter {
 /**
  * Bodies. JSON is parsed, an empty body is `undefined` whatever its type, any other type stays a Buffer. A route with
  * `config: { rawBody: true }` gets the bytes as they came (a Buffer, or undefined when empty): the session plane and the
- * ingest parse by their own rules. `Content-Encoding: gzip` is undone for all.
+ * ingest parse by their own rules. One with `streamBody: true` gets the stream, without a limit. `Content-Encoding: gzip` is undone for all.
  */
 export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): void {
   fastify.server.headersTimeout = 95_000;
@@ -68,17 +69,30 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
     done(null, payload.pipe(gunzip));
   });
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT }, (request, body: Buffer, done) => {
-    const config = request.routeOptions.config as { rawBody?: boolean };
-    if (body.length === 0) return done(null, undefined);
-    if (config.rawBody || !/json/i.test(request.headers['content-type'] ?? 'application/json')) return done(null, body);
+  fastify.addContentTypeParser('*', async (request: FastifyRequest, payload: Readable) => {
+    const config = request.routeOptions.config as { rawBody?: boolean; streamBody?: boolean };
+    if (config.streamBody) return payload;
+    if (Number(request.headers['content-length'] ?? 0) > BODY_LIMIT) throw new PalestraError('body_too_large');
+    const body = await collect(payload);
+    if (body.length === 0) return undefined;
+    if (config.rawBody || !/json/i.test(request.headers['content-type'] ?? 'application/json')) return body;
     try {
-      done(null, JSON.parse(body.toString('utf8')));
+      return JSON.parse(body.toString('utf8')) as unknown;
     } catch (error) {
-      done(
-        new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${(error as Error).message}`, cause: error }),
-        undefined,
-      );
+      throw new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${(error as Error).message}`, cause: error });
     }
   });
+}
+
+/** The whole body. Throws `body_too_large` beyond the limit, whatever its length header or its compression said. */
+async function collect(payload: Readable): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  // Not destroyed on the way out: the refusal has to reach the client on this very connection.
+  for await (const piece of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > BODY_LIMIT) throw new PalestraError('body_too_large');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
 }

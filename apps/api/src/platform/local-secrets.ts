@@ -8,15 +8,19 @@ export async function readOrCreateSecret(folder: string, name: string, make: () 
   const file = path.join(folder, name);
   const known = await readFile(file, 'utf8').catch(() => null);
   if (known !== null && known.trim() !== '') return { value: known.trim(), created: false };
-  const value = make();
-  const handle = await open(file, 'w', 0o600);
+  return { value: await replaceSecret(folder, name, make()), created: true };
+}
+
+/** Writes a secret over the one that is there, durably. */
+export async function replaceSecret(folder: string, name: string, value: string): Promise<string> {
+  const handle = await open(path.join(folder, name), 'w', 0o600);
   try {
     await handle.writeFile(`${value}\n`);
     await handle.sync();
   } finally {
     await handle.close();
   }
-  return { value, created: true };
+  return value;
 }
 
 export const randomSecret = (): string => randomBytes(32).toString('base64url');
