@@ -33,10 +33,7 @@ test('the snippet of an empty organisation runs as it is shown, and its run appe
     const address = { OPENREWARD_URL: palestra.url, OPENREWARD_API_URL: palestra.url, OPENREWARD_SESSION_URL: palestra.url };
     const env = { ...process.env, ...address, OPENREWARD_API_KEY: palestra.apiKey, OPENREWARD_DISABLE_UPDATE_CHECK: '1' };
     await promisify(execFile)(python, ['-c', snippet], { env, timeout: 60_000 });
-    await page
-      .getByRole('link', { name: /first-run/ })
-      .first()
-      .waitFor({ timeout: 10_000 });
+    await page.locator('[data-row]', { hasText: 'first-run' }).waitFor({ timeout: 10_000 });
     expect(await page.locator('main').innerText()).toContain('.100');
   }
   expect(complaints).toEqual([]);

@@ -15,11 +15,12 @@ import { ToolCard } from './ToolCard.tsx';
 
 type Variant = EnvironmentDiscoveryView['variants'][number];
 
-function Section({ title, note, children }: { title: string; note?: ReactNode; children: ReactNode }) {
+function Section({ title, note, action, children }: { title: string; note?: ReactNode; action?: ReactNode; children: ReactNode }) {
   return (
     <section className="px-4 pb-4 pt-3">
       <h2 className="flex items-baseline gap-2 border-b border-line pb-[6px] strong">
         {title} <span className="label">{note}</span>
+        {action && <span className="ml-auto">{action}</span>}
       </h2>
       {children}
     </section>
@@ -124,7 +125,7 @@ function Facts({ environment }: { environment: EnvironmentView }) {
         ['Use it', snippet],
         ['Export its tasks', prepare],
       ].map(([title, text]) => (
-        <Section key={title} title={title!} note={<CopyButton text={text!} />}>
+        <Section key={title} title={title!} action={<CopyButton text={text!} />}>
           <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
         </Section>
       ))}

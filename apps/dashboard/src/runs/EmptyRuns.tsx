@@ -13,7 +13,8 @@ with environment.session(split="train", index=0) as session:
     rollout.log(UserMessage(session.get_prompt()[0].text))
     rollout.log(ToolCall(name="echo", content='{"text": "hello"}', call_id="1"))
     output = session.call_tool("echo", {"text": "hello"})
-    rollout.log(ToolResult(output.blocks[0].text, call_id="1"), reward=output.reward, is_finished=True)
+    rollout.log(ToolResult(output.blocks[0].text, call_id="1"),
+                reward=output.reward, is_finished=True)
 
 client.rollout.close()`;
 
