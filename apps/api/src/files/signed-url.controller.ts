@@ -1,9 +1,11 @@
+import type { Readable } from 'node:stream';
 import { Controller, Get, Inject, Put, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { Public } from '../accounts/caller.decorator.ts';
+import { discardRest } from '../platform/fastify.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 
 /** The signed URLs of the file store; with S3 its own server answers them. No key: the signature is the permission. */
@@ -22,9 +24,12 @@ export class SignedUrlController {
     if (contentType !== undefined && request.headers['content-type'] !== contentType) {
       throw new PalestraError('invalid_request', { detail: `This URL takes the content type ${contentType} only.` });
     }
-    const { size } = await this.blobs.put(key, (request.body as AsyncIterable<Uint8Array> | undefined) ?? Buffer.alloc(0), {
-      contentType: contentType ?? 'application/octet-stream',
-    });
+    const body = request.body as Readable | undefined;
+    // Not destroyed when the store refuses half-way: the refusal has to reach the client.
+    const bytes = body ? (body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) : Buffer.alloc(0);
+    const { size } = await this.blobs
+      .put(key, bytes, { contentType: contentType ?? 'application/octet-stream' })
+      .catch((error: unknown) => discardRest(request.raw, error));
     return { size };
   }
 

@@ -73,7 +73,7 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
     const config = request.routeOptions.config as { rawBody?: boolean; streamBody?: boolean };
     if (config.streamBody) return payload;
     if (Number(request.headers['content-length'] ?? 0) > BODY_LIMIT) throw new PalestraError('body_too_large');
-    const body = await collect(payload);
+    const body = await collect(payload).catch((error: unknown) => discardRest(request.raw, error));
     if (body.length === 0) return undefined;
     if (config.rawBody || !/json/i.test(request.headers['content-type'] ?? 'application/json')) return body;
     try {
@@ -82,6 +82,13 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
       throw new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${(error as Error).message}`, cause: error });
     }
   });
+}
+
+/** Reads what is left of a refused body, so that the connection serves the client's next request; rethrows `error`. */
+export function discardRest(body: Readable, error: unknown): never {
+  body.unpipe();
+  body.resume();
+  throw error;
 }
 
 /** The whole body. Throws `body_too_large` beyond the limit, whatever its length header or its compression said. */
