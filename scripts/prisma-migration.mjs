@@ -57,9 +57,11 @@ const adapter = bindMigrationAwareSqlAdapterFactory(
   new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres` }),
 );
 const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
+// The engine cuts statements at every semicolon, those in comments included.
+const sqlOf = (entry) => readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8').replaceAll(/^\s*--.*$/gm, '');
 const migrationDirectories = existing.map((entry) => ({
   path: entry,
-  migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8') } },
+  migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: sqlOf(entry) } },
 }));
 const { stdout } = await engine.diff({
   from: init
@@ -70,6 +72,7 @@ const { stdout } = await engine.diff({
         lockfile: { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' },
         shadowDatabaseUrl: null,
         migrationDirectories,
+        shadowDbInitScript: '',
       },
   to: { tag: 'schemaDatamodel', files: datamodels.map(([file, content]) => ({ path: file, content })), configDir: root },
   script: true,

@@ -22,13 +22,29 @@ export async function createCaller(server: TestServer, orgName: string): Promise
   const row = await prisma.apiKey.create({
     data: { orgId: org.id, userId: user.id, name: 'test', prefix: key.slice(0, 9), hash: hashToken(key), scopes: SCOPES },
   });
-  const caller = { userId: user.id, orgId: org.id, orgName, keyId: row.id, scopes: SCOPES, anonymous: false };
+  const caller = {
+    userId: user.id,
+    orgId: org.id,
+    orgName,
+    keyId: row.id,
+    scopes: SCOPES,
+    anonymous: false,
+    maxSessions: { key: null, org: null },
+  };
   return { caller, headers: { 'x-api-key': key } };
 }
 
 export async function ownerOf(server: TestServer): Promise<Caller> {
   const { body } = await server.request('GET', '/v1/me');
-  return { userId: body.user.id, orgId: body.org.id, orgName: body.org.name, keyId: null, scopes: SCOPES, anonymous: false };
+  return {
+    userId: body.user.id,
+    orgId: body.org.id,
+    orgName: body.org.name,
+    keyId: null,
+    scopes: SCOPES,
+    anonymous: false,
+    maxSessions: { key: null, org: null },
+  };
 }
 
 /** The directory of a second API process on the same database. */

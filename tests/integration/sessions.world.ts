@@ -7,7 +7,7 @@ import { ErrorFilter } from '../../apps/api/src/platform/error.filter.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { RouteTable } from '../../apps/api/src/platform/route-table.ts';
 import { SessionPlane } from '../../apps/api/src/sessions/session-plane.ts';
-import { type Backend, type EnvironmentDirectory } from '@palestra/session';
+import type { Backend, EnvironmentDirectory, SessionPolicy } from '@palestra/session';
 import { OneEnvironmentDirectory, testCaller } from '../../libs/session/src/in-process.fixture.ts';
 
 /** One API process of the session plane on a real socket and a real PostgreSQL; keys are names of organisations. */
@@ -22,7 +22,7 @@ export interface Replica {
 export async function startReplica(
   databaseUrl: string,
   backend: Backend,
-  options: { idleTimeoutMs?: number; fallback?: boolean; directory?: EnvironmentDirectory } = {},
+  options: { policy?: Partial<SessionPolicy>; owned?: boolean; fallback?: boolean; directory?: EnvironmentDirectory } = {},
 ): Promise<Replica> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
   pool.on('error', () => {});
@@ -39,7 +39,9 @@ export async function startReplica(
       return testCaller(String(key));
     },
     sendError: (error, request, reply) => filter.send(error, request, reply),
-    idleTimeoutMs: options.idleTimeoutMs ?? 900_000,
+    secret: 'the same on every replica of the tests',
+    observer: {},
+    drainMs: 1_000,
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });
@@ -51,6 +53,7 @@ export async function startReplica(
   await plane.start();
   await server.listen({ host: '127.0.0.1', port: 0 });
   const { port } = server.server.address() as AddressInfo;
+  await plane.announce(`http://127.0.0.1:${port}`);
   return {
     url: `http://127.0.0.1:${port}`,
     plane,

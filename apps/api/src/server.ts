@@ -11,6 +11,7 @@ import { createLogger } from './platform/logger.ts';
 import { applyMigrations } from './platform/migrations.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
+import { SessionPlane } from './sessions/session-plane.ts';
 import type { PublicOrigin } from './platform/tokens.ts';
 
 const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations');
@@ -42,21 +43,22 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const logger = createLogger(config.logLevel);
   const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
   try {
-    const secret = await readOrCreateSecret(config.dataDir, 'server-secret', randomSecret);
+    const secret = config.secretKey ?? (await readOrCreateSecret(config.dataDir, 'server-secret', randomSecret)).value;
     const databaseUrl = config.databaseUrl ?? (await startLocalDatabase(config, shutdown));
     await migrate(databaseUrl);
     const database = new Database(databaseUrl, config.databasePoolSize);
     shutdown.push('database', 5_000, () => database.close());
 
     const origin: PublicOrigin = { url: config.publicUrl ?? '' };
-    const { blobs, urlSigner } = await openBlobStore(config, origin, secret.value);
-    const app = await createApp({ config, database, blobs, urlSigner, logger, origin });
-    shutdown.push('server', 20_000, () => app.close());
+    const { blobs, urlSigner } = await openBlobStore(config, origin, secret);
+    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, secret });
+    shutdown.push('server', config.drainMs + 30_000, () => app.close());
 
     const accounts = app.get(AccountService);
     const { owner, apiKey } = await ensureFirstKey(accounts, config);
     const url = await listen(app, config);
     origin.url ||= url;
+    await app.get(SessionPlane).announce(config.replicaUrl ?? url);
     const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken(owner)}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
   } catch (error) {

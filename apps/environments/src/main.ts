@@ -30,7 +30,10 @@ function readArguments() {
 
 const { values, positionals } = readArguments();
 if (values.manifest) {
-  const manifest = bundledEnvironments.map(({ name, description = '', readme = '' }) => ({ name, description, readme }));
+  const manifest = bundledEnvironments.map(({ name, description = '', readme = '', deterministic = false, tools = {} }) => {
+    const idempotent = Object.entries(tools).filter(([, tool]) => tool.idempotent);
+    return { name, description, readme, deterministic, idempotent_tools: idempotent.map(([tool]) => tool) };
+  });
   process.stdout.write(`${JSON.stringify({ environments: manifest })}\n`);
 } else {
   const environment = bundledEnvironments.find(({ name }) => name === positionals[0]);

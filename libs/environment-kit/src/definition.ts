@@ -39,6 +39,8 @@ export interface Tool<Task, State> {
    * `concurrent` freely, for tools that never give reward; `exclusive` waits for every running call and holds back new ones.
    */
   mode?: 'serial' | 'concurrent' | 'exclusive';
+  /** May run again when nobody can know whether it ran: it only looks, or a second run changes nothing. */
+  idempotent?: boolean;
   /** Callable, but not listed. */
   unlisted?: boolean;
   /**

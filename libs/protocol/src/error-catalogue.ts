@@ -40,6 +40,27 @@ export const errorCatalogue = {
     retryable: false,
     text: 'Session lost: the process that ran it died. Its last call may or may not have run.',
   },
+  session_diverged: {
+    status: 410,
+    retryable: false,
+    text: 'Session diverged: replayed in a fresh process, a call gave another result than before.',
+  },
+  session_moved: {
+    status: 503,
+    retryable: true,
+    text: 'The session is moving to another process of this service; the request was not run. Send it again.',
+  },
+  not_deterministic: {
+    status: 409,
+    retryable: false,
+    text: 'Only sessions of an environment that declares itself deterministic can be forked: its calls are replayed.',
+  },
+  setup_timeout: { status: 504, retryable: false, text: 'The setup of the session took longer than its environment allows.' },
+  call_timeout: {
+    status: 504,
+    retryable: false,
+    text: 'The call took longer than its environment allows and was given up; whether it will end is unknown.',
+  },
   call_abandoned: {
     status: 410,
     retryable: false,

@@ -13,12 +13,23 @@ export interface CallIntent {
   sid: string;
   kind: 'call' | 'score_group';
   tool: string;
-  /** JSON text as the client sent it. */
+  /** JSON text as the client sent it, secrets hidden. */
   input: string;
   /** The API process that runs it. */
   replicaId: string;
   startedAt: number;
 }
+
+/**
+ * What became of an intent. `begun`: it is stored, run it. `join`: an equal call of this session broke before its end was delivered, and
+ * this is its client again: that call's outcome is wanted. `doubt`: an equal call began on another process a moment ago; whether
+ * its stream broke depends on whether that process lives. `moved`: the session has ended or belongs to another process.
+ */
+export type IntentAnswer =
+  | { verdict: 'begun' }
+  | { verdict: 'join'; taskId: string }
+  | { verdict: 'doubt'; taskId: string; replicaId: string }
+  | { verdict: 'moved' };
 
 /** How a call ended, as every reader of its stream gets it. */
 export type CallOutcome =
@@ -47,17 +58,28 @@ export interface CallRecord extends CallIntent {
 }
 
 export interface CallLedger {
-  /** Resolves when the intent would survive a crash of this process. */
-  intent(call: CallIntent): Promise<void>;
+  /** Resolves when the intent would survive a crash of this process. `sure`: a doubt has been cleared. */
+  intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
+  /** The first outcome of a call stays. */
   result(result: CallResult): Promise<void>;
+  /** The stream of a call broke before its end was delivered: the next equal call of its session is its client again. */
+  broken(taskId: string): Promise<void>;
   find(taskId: string): Promise<CallRecord | null>;
-  /** Makes a dead replica's unfinished call ours; false when another one was faster or it has ended. */
+  /** The calls of a session whose tool ran to an end, in order, at most the first `limit`. */
+  journal(sid: string, limit?: number): Promise<CallRecord[]>;
+  /** Stores copies of ended calls for another session, under new ids and in the given order. */
+  copy(calls: CallRecord[], sid: string): Promise<void>;
+  /** Makes a dead replica's call ours; false when another one was faster. */
   takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean>;
   drain(): Promise<void>;
 }
 
-/** Which API processes are alive: each renews its lease while it runs. */
+/** Which API processes are alive, and where: each renews its lease while it runs. */
 export interface ReplicaLeases {
   isAlive(replicaId: string): Promise<boolean>;
+  /** Address of a living process; null when it is dead. */
+  locate(replicaId: string): Promise<string | null>;
+  /** Asks the process itself: all that it noticed before this question is in the store by the answer. Waits for the lease of a silent one. */
+  confirm(replicaId: string): Promise<{ alive: true } | { alive: false; lastSeenAt: number | null }>;
 }

@@ -2,11 +2,15 @@ import { type Clock, newTaskId } from '@palestra/kit';
 import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
 import { abortable } from './abortable.ts';
 import type { BackendCall, BackendSession } from './backend.port.ts';
-import type { CallLedger, CallOutcome, CallRecord, ReplicaLeases } from './call-ledger.port.ts';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, ReplicaLeases } from './call-ledger.port.ts';
+import { withDeadline } from './deadline.ts';
 import { classifyOutcome, outcomeOfError } from './failure.ts';
-import type { LiveSession } from './live-session.ts';
+import { deathError, type LiveSession } from './live-session.ts';
+import type { SessionObserver } from './observer.port.ts';
+import type { Restorer } from './restorer.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import type { SetupGate } from './setup-gate.ts';
+import { isDead } from './state.ts';
 
 type Work = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'onUpstreamTaskId'>;
 interface Result {
@@ -35,6 +39,16 @@ export interface OpenCall {
   outcome(): Promise<CallOutcome>;
   /** The client vanished before it could learn the task id: a call of its own that has not begun does not run. */
   abandon(): void;
+  /** A client's stream of this call opens; to be told how it ended. */
+  stream(): CallStream;
+}
+
+/** One client's view of a call. Exactly one of its methods is to be called, once. */
+export interface CallStream {
+  /** As far as can be known, the client has read the end. */
+  delivered(): void;
+  /** The stream broke before that: the client will come back, perhaps without the task id. */
+  broke(): void;
 }
 
 export interface CallRunnerOptions {
@@ -42,6 +56,7 @@ export interface CallRunnerOptions {
   leases: ReplicaLeases;
   clock: Clock;
   replicaId: string;
+  observer: SessionObserver;
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
@@ -49,6 +64,13 @@ export interface CallRunnerOptions {
 const SETUP_HOLD_MS = 20_000;
 const POLL_MS = 250;
 const UNSTORED_KEEP_MS = 600_000;
+/** A process that ended a call this shortly before its last sign of life may have died before the client read the end. */
+const LAST_WORDS_MS = 1_500;
+const MAX_DOUBTS = 5;
+/** A session that is restored again and again during one call has a call that kills its process. */
+const MAX_RESTORES = 2;
+/** Before an idempotent tool whose outcome is unknown runs again. */
+const REPEAT_PAUSE_MS = 500;
 
 /**
  * Runs each call once. Its intent is in the ledger before the tool runs; whoever comes with its task id, here or on another
@@ -56,28 +78,67 @@ const UNSTORED_KEEP_MS = 600_000;
  */
 export class CallRunner {
   readonly #running = new Map<string, { sid: string; call: OpenCall }>();
+  readonly #streams = new Map<string, { open: number; delivered: boolean }>();
 
   constructor(
     readonly registry: SessionRegistry,
     readonly setup: SetupGate,
+    readonly restorer: Restorer,
     readonly options: CallRunnerOptions,
   ) {}
 
-  /** Answers once the intent is stored (and setup is done, or has taken long); the tool runs when `outcome` is asked. */
+  /**
+   * Answers once the intent is stored (and setup is done, or has taken long); the tool runs when `outcome` is asked. A request
+   * without a task id that equals a call whose stream broke is that call (docs/adr/0007).
+   */
   async open(live: LiveSession, request: CallRequest): Promise<OpenCall> {
     if (request.taskId !== null) return this.#resume(live, request, request.taskId);
     if (!this.setup.isOpen(live)) await this.#holdForSetup(live);
-    const taskId = newTaskId();
-    await this.options.ledger.intent({
-      taskId,
+    const intent: CallIntent = {
+      taskId: newTaskId(),
       sid: live.record.sid,
       kind: request.kind,
       tool: request.tool,
-      input: request.input,
+      input: this.registry.mask(live).hide(request.input),
       replicaId: this.options.replicaId,
       startedAt: this.options.clock.now(),
-    });
-    return this.#track(live, taskId, () => this.#run(live, request, { taskId, upstreamTaskId: null }));
+    };
+    let sure = false;
+    for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
+      const answer = await this.options.ledger.intent(intent, sure);
+      switch (answer.verdict) {
+        case 'begun':
+          return this.#track(live, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
+        case 'join':
+          return this.#resume(live, request, answer.taskId);
+        case 'moved':
+          throw await this.#moved(live);
+        case 'doubt':
+          if (await this.#brokeWithItsProcess(answer)) return this.#resume(live, request, answer.taskId);
+          sure = true;
+      }
+    }
+    throw new PalestraError('session_moved');
+  }
+
+  /** Why the ledger takes no more calls of this session from us. */
+  async #moved(live: LiveSession): Promise<PalestraError> {
+    await this.registry.refresh(live);
+    if (isDead(live.record.state)) return deathError(live.record, this.options.clock.now());
+    return new PalestraError('session_moved');
+  }
+
+  /** Whether the client of an equal call that another process served lost its stream when that process died. */
+  async #brokeWithItsProcess({ taskId, replicaId }: { taskId: string; replicaId: string }): Promise<boolean> {
+    const { leases, ledger } = this.options;
+    const owner = await leases.confirm(replicaId);
+    // A living process has noted by now whatever stream broke on it.
+    if (owner.alive) return false;
+    const call = await ledger.find(taskId);
+    if (call === null) return false;
+    if (call.outcome === null) return true;
+    const lastWords = owner.lastSeenAt !== null && call.endedAt !== null && call.endedAt > owner.lastSeenAt - LAST_WORDS_MS;
+    return lastWords && ledger.takeOver(taskId, replicaId, this.options.replicaId);
   }
 
   /** Waits until no call runs, `graceMs` at most, then until the ledger holds everything. */
@@ -106,46 +167,108 @@ export class CallRunner {
       outcome: () => (running ??= run()),
       abandon: () => {
         if (running !== null) return;
-        running = Promise.resolve(this.#finish(live, taskId, outcomeOfError(new PalestraError('call_abandoned'))));
+        running = this.#finish(live, taskId, outcomeOfError(new PalestraError('call_abandoned')));
       },
+      stream: () => this.#stream(live, taskId),
     };
     this.#running.set(taskId, { sid, call });
     return call;
   }
 
-  async #run(live: LiveSession, request: CallRequest, work: Work): Promise<CallOutcome> {
+  /** One call has as many streams as clients that came for it; when the last one broke and none was read to its end, it is broken. */
+  #stream(live: LiveSession, taskId: string): CallStream {
+    const streams = this.#streams.get(taskId) ?? { open: 0, delivered: false };
+    this.#streams.set(taskId, streams);
+    streams.open += 1;
+    const end = () => {
+      streams.open -= 1;
+      if (streams.open === 0) this.#streams.delete(taskId);
+    };
+    return {
+      delivered: () => {
+        streams.delivered = true;
+        end();
+      },
+      broke: () => {
+        end();
+        if (streams.open > 0 || streams.delivered) return;
+        this.options.ledger.broken(taskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
+      },
+    };
+  }
+
+  async #run(live: LiveSession, request: CallRequest, intent: CallIntent, work: Work): Promise<CallOutcome> {
+    const { clock, observer } = this.options;
+    const startedAt = clock.now();
+    observer.callStarted?.(intent, live.record);
     live.runningCalls += 1;
     let outcome: CallOutcome;
     try {
-      if (!this.setup.isOpen(live)) await this.setup.wait(live);
-      const backend = live.backend ?? (await this.registry.backend(live));
-      const onUpstreamTaskId = (id: string) => this.#noteUpstream(live, work.taskId, id);
-      outcome = { type: 'result', ...pick(await abortable(request.run(backend, { ...work, onUpstreamTaskId }), live.signal)) };
+      outcome = await this.#runOnce(live, request, work);
     } catch (error) {
       if (!(error instanceof PalestraError)) this.#reportUnexpected(error, live);
-      outcome = outcomeOfError(error);
+      outcome = this.#masked(live, outcomeOfError(error));
       await this.setup.note(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
     } finally {
       live.runningCalls -= 1;
-      live.lastSeenAt = live.upstreamSeenAt = this.options.clock.now();
+      live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = clock.now();
     }
+    const failureClass = classifyOutcome(outcome);
+    observer.callEnded?.(intent, live.record, { outcome, failureClass, ranMs: clock.now() - startedAt });
     return this.#finish(live, work.taskId, outcome);
   }
 
-  /** The client gets its outcome at once; that it reached the ledger is waited for by `drain`. */
-  #finish(live: LiveSession, taskId: string, outcome: CallOutcome): CallOutcome {
+  /** The tool runs once; again only in a session that was restored to the moment before, or when its author allows it. */
+  async #runOnce(live: LiveSession, request: CallRequest, work: Work): Promise<CallOutcome> {
+    for (let restores = 0; ; restores += 1) {
+      if (!this.setup.isOpen(live)) await this.setup.wait(live);
+      const { policy } = await this.registry.hosted(live);
+      const backend = live.backend ?? (await this.registry.backend(live));
+      const onUpstreamTaskId = (id: string) => this.#noteUpstream(live, work.taskId, id);
+      const tooLong = () =>
+        new PalestraError('call_timeout', {
+          detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
+        });
+      try {
+        const run = abortable(request.run(backend, { ...work, onUpstreamTaskId }), live.signal);
+        return this.#masked(live, { type: 'result', ...pick(await withDeadline(this.options.clock, run, policy.callTimeoutMs, tooLong)) });
+      } catch (error) {
+        if (restores >= MAX_RESTORES) throw error;
+        if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);
+        else if (mayRepeat(error, policy.idempotentTools.includes(request.tool)))
+          await this.options.clock.sleep(REPEAT_PAUSE_MS, live.signal);
+        else throw error;
+      }
+    }
+  }
+
+  #masked(live: LiveSession, outcome: CallOutcome): CallOutcome {
+    const mask = this.registry.mask(live);
+    if (outcome.type === 'result') return { ...outcome, text: mask.hide(outcome.text) };
+    if (outcome.type === 'tool_failed') return { ...outcome, message: mask.hide(outcome.message) };
+    return { ...outcome, detail: mask.hide(outcome.detail) };
+  }
+
+  /**
+   * The client gets its outcome at once; that it reached the ledger is waited for by `drain`. Not so in a session that may be
+   * replayed: there no client may know a result that the journal could lose.
+   */
+  async #finish(live: LiveSession, taskId: string, outcome: CallOutcome): Promise<CallOutcome> {
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
-    this.options.ledger.result({ taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() }).then(
-      () => this.#running.delete(taskId),
-      (error: unknown) => {
-        background(error);
-        // Not in the ledger: whoever resumes soon must still find it here.
-        this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
-      },
-    );
+    const stored = this.options.ledger
+      .result({ taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() })
+      .then(
+        () => void this.#running.delete(taskId),
+        (error: unknown) => {
+          background(error);
+          // Not in the ledger: whoever resumes soon must still find it here.
+          this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
+        },
+      );
     if (outcome.type === 'result' && outcome.finished && live.record.state !== 'finished') {
       this.registry.advance(live, 'finished').catch(background);
     }
+    if (live.hosted?.policy.deterministic) await stored;
     return outcome;
   }
 
@@ -163,7 +286,7 @@ export class CallRunner {
     if (here !== undefined) return here.sid === live.record.sid ? here.call : unknownCall();
     const record = await this.options.ledger.find(taskId);
     if (record === null || record.sid !== live.record.sid || record.kind !== request.kind) return unknownCall();
-    if (record.outcome !== null) return settledCall(taskId, record.outcome);
+    if (record.outcome !== null) return { ...settledCall(taskId, record.outcome), stream: () => this.#stream(live, taskId) };
     const follow = () => this.#follow(live, request, record).finally(() => this.#running.delete(taskId));
     return this.#running.get(taskId)?.call ?? this.#track(live, taskId, follow);
   }
@@ -176,7 +299,8 @@ export class CallRunner {
         if (record.outcome !== null) return record.outcome;
         const ownerAlive = record.replicaId !== replicaId && (await leases.isAlive(record.replicaId));
         if (!ownerAlive && (await ledger.takeOver(record.taskId, record.replicaId, replicaId))) {
-          return await this.#takeOver(live, request, record);
+          const ours = await ledger.find(record.taskId);
+          return ours?.outcome ?? (await this.#takeOver(live, request, record));
         }
         await clock.sleep(POLL_MS, live.signal);
       }
@@ -186,17 +310,27 @@ export class CallRunner {
     }
   }
 
-  /** Resumes with the environment's server; without an id to resume by nobody can know what became of the call. */
+  /**
+   * Resumes with the environment's server. Without an id to resume by nobody can know what became of the call: it is run again
+   * only in a session that was restored without it, or when the tool's author declared that harmless.
+   */
   async #takeOver(live: LiveSession, request: CallRequest, record: CallRecord): Promise<CallOutcome> {
-    if (record.upstreamTaskId !== null) {
-      return this.#run(live, request, { taskId: record.taskId, upstreamTaskId: record.upstreamTaskId });
+    const { policy } = await this.registry.hosted(live);
+    const again = policy.deterministic || policy.idempotentTools.includes(record.tool);
+    if (record.upstreamTaskId !== null || again) {
+      // Its server may still be running it: only an episode without that call may get it again.
+      if (record.upstreamTaskId === null && policy.deterministic && this.setup.isOpen(live)) await this.restorer.restore(live);
+      return this.#run(live, request, record, { taskId: record.taskId, upstreamTaskId: record.upstreamTaskId });
     }
     const lost = new PalestraError('session_lost');
-    const outcome = this.#finish(live, record.taskId, outcomeOfError(lost));
+    const outcome = await this.#finish(live, record.taskId, outcomeOfError(lost));
     await this.setup.note(live, lost);
     return outcome;
   }
 }
+
+const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
+  idempotent && error instanceof PalestraError && error.code === 'session_lost';
 
 const pick = ({ text, ok, reason, reward, finished }: Result): Result => ({ text, ok, reason, reward, finished });
 
@@ -206,5 +340,5 @@ const unknownCall = (): OpenCall => settledCall(null, unknownOutcome);
 
 function settledCall(taskId: string | null, outcome: CallOutcome): OpenCall {
   const settled = Promise.resolve(outcome);
-  return { taskId, outcome: () => settled, abandon: () => {} };
+  return { taskId, outcome: () => settled, abandon: () => {}, stream: () => ({ delivered: () => {}, broke: () => {} }) };
 }

@@ -1,4 +1,5 @@
 import type { Backend } from './backend.port.ts';
+import type { SessionPolicy } from './session-policy.ts';
 
 /** Who asks. `anonymous` callers exist only when the server allows them (PALESTRA_ANONYMOUS=1). */
 export interface Caller {
@@ -9,6 +10,8 @@ export interface Caller {
   keyId: string | null;
   scopes: string[];
   anonymous: boolean;
+  /** Sessions that the key, and that the organisation may have open at the same time; null = no limit. */
+  maxSessions: { key: number | null; org: number | null };
 }
 
 /** An environment version that sessions can be opened on. */
@@ -18,8 +21,9 @@ export interface HostedEnvironment {
   owner: string;
   name: string;
   backend: Backend;
-  /** An idle session (no ping, no request) of this environment expires after this. */
-  idleTimeoutMs: number;
+  policy: SessionPolicy;
+  /** Its sessions live in a process beside this one: each is served by the API process that opened it. */
+  owned: boolean;
 }
 
 export interface EnvironmentDirectory {

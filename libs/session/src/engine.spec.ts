@@ -4,18 +4,20 @@ import { PalestraError } from '@palestra/protocol';
 import type { CallOutcome } from './call-ledger.port.ts';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
-import { MemoryCallLedger, MemorySessionStore } from './memory-ports.fixture.ts';
+import { MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
+import type { SessionPolicy } from './session-policy.ts';
 
 const alice = testCaller('alice');
 const bob = testCaller('bob');
 
 /** A world of one store, one ledger and one environment, with as many engines (API processes) as a test wants. */
-function world(options: { idleTimeoutMs?: number } = {}) {
+function world(options: { policy?: Partial<SessionPolicy>; owned?: boolean } = {}) {
   const backend = new InProcessBackend();
   const directory = new OneEnvironmentDirectory(backend, options);
-  const store = new MemorySessionStore();
-  const ledger = new MemoryCallLedger();
   const dead = new Set<string>();
+  const store = new MemorySessionStore(dead);
+  const ledger = new MemoryCallLedger(store);
+  const leases = new MemoryLeases(dead);
   const problems: unknown[] = [];
   const engine = (replicaId: string) =>
     new SessionEngine({
@@ -24,17 +26,18 @@ function world(options: { idleTimeoutMs?: number } = {}) {
       directory,
       replicaId,
       clock: systemClock,
-      leases: { isAlive: async (id) => !dead.has(id) },
-      idleTimeoutMs: options.idleTimeoutMs ?? 900_000,
+      leases,
+      box: openBox,
+      observer: {},
       onBackgroundError: (error) => problems.push(error),
     });
-  return { backend, directory, store, ledger, dead, problems, engine, first: engine('first') };
+  return { backend, directory, store, ledger, leases, dead, problems, engine, first: engine('first') };
 }
 
 type World = ReturnType<typeof world>;
 
 async function reserve({ first, directory }: World, sid: string | null = null): Promise<string> {
-  return first.reserve(alice, { sid, hosted: directory.hosted, secrets: null });
+  return first.reserve(alice, { sid, hosted: directory.hosted, secrets: null, recording: null });
 }
 
 function create(engine: SessionEngine, { directory }: World, sid: string, variant: string | null = null, spec: object = { q: '1+1' }) {
@@ -45,6 +48,7 @@ function create(engine: SessionEngine, { directory }: World, sid: string, varian
     task: { kind: 'spec', spec },
     toolsetName: null,
     secrets: null,
+    recording: null,
   });
 }
 
@@ -67,7 +71,9 @@ describe('reserve and create', () => {
     const sid = await reserve(here);
     expect(await reserve(here, sid)).toBe(sid);
     expect(here.store.records.size).toBe(1);
-    expect(await codeOf(here.first.reserve(bob, { sid, hosted: here.directory.hosted, secrets: null }))).toBe('session_not_found');
+    expect(await codeOf(here.first.reserve(bob, { sid, hosted: here.directory.hosted, secrets: null, recording: null }))).toBe(
+      'session_not_found',
+    );
   });
 
   test('of two concurrent creates exactly one wins, on one process and on two', async () => {
@@ -158,11 +164,11 @@ describe('calls', () => {
     const sid = await opened(here);
     const intent = { sid, kind: 'call' as const, tool: 'echo', input: '{}', replicaId: 'dead', startedAt: 1 };
     here.dead.add('dead');
-    await here.ledger.intent({ ...intent, taskId: 'a'.repeat(32) });
+    await here.ledger.intent({ ...intent, taskId: 'a'.repeat(32) }, true);
     await here.ledger.upstream('a'.repeat(32), 'upstream-1');
     const resumed = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'a'.repeat(32)));
     expect(await resumed.outcome()).toMatchObject({ type: 'result', ok: true });
-    await here.ledger.intent({ ...intent, taskId: 'b'.repeat(32) });
+    await here.ledger.intent({ ...intent, taskId: 'b'.repeat(32) }, true);
     const lost = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'b'.repeat(32)));
     expect(await lost.outcome()).toMatchObject({ type: 'refused', code: 'session_lost' });
     expect(here.store.records.get(sid)).toMatchObject({ state: 'lost', failureClass: 'infrastructure' });
@@ -242,7 +248,7 @@ describe('calls', () => {
 
 describe('expiry', () => {
   test('idle sessions and orphan SIDs expire, pinged ones live', async () => {
-    const here = world({ idleTimeoutMs: 2_000 });
+    const here = world({ policy: { heartbeatTimeoutMs: 2_000 } });
     const [idle, pinged, orphan] = [await opened(here), await opened(here), await reserve(here)];
     here.first.start();
     onTestFinished(() => here.first.stop(0));

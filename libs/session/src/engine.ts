@@ -5,6 +5,7 @@ import {
   type Message,
   type MessageBlock,
   PalestraError,
+  parseJson,
   stringifyJson,
   type ToolsAnswer,
 } from '@palestra/protocol';
@@ -12,11 +13,17 @@ import { abortable } from './abortable.ts';
 import type { BackendCreate, SecretMap } from './backend.port.ts';
 import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
+import { withDeadline } from './deadline.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import { deathError, type LiveSession } from './live-session.ts';
+import type { SessionObserver } from './observer.port.ts';
+import { type Place, Placement } from './placement.ts';
 import { SessionReaper } from './reaper.ts';
+import { Restorer } from './restorer.ts';
+import { type SecretBox, SecretMask } from './secrets.ts';
+import { defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
 import { SessionRegistry } from './session-registry.ts';
-import type { SessionRecord, SessionStore } from './session-store.port.ts';
+import type { Recording, SessionRecord, SessionStore } from './session-store.port.ts';
 import { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
@@ -28,8 +35,8 @@ export interface SessionEngineOptions {
   clock: Clock;
   /** Id of this API process, under which its lease is renewed. */
   replicaId: string;
-  /** Idle timeout of reservations that name no environment. */
-  idleTimeoutMs: number;
+  box: SecretBox;
+  observer: SessionObserver;
   /** Told of failures that no client waits for (teardown, a late write). */
   onBackgroundError: (error: unknown, sid: string) => void;
 }
@@ -40,6 +47,7 @@ export interface Reservation {
   /** null: the request named no deployment; `/create` decides. */
   hosted: HostedEnvironment | null;
   secrets: SecretMap | null;
+  recording: Recording | null;
 }
 
 export interface CreateRequest {
@@ -51,9 +59,20 @@ export interface CreateRequest {
   task: BackendCreate['task'];
   toolsetName: string | null;
   secrets: SecretMap | null;
+  recording: Recording | null;
+}
+
+/** Opens a session that begins with the first calls of another one. */
+export interface ForkRequest {
+  sid: string;
+  /** How many calls to begin with; null = all that have ended. */
+  atCall: number | null;
+  recording: Recording | null;
 }
 
 const TEARDOWN_DEADLINE_MS = 60_000;
+const REPEAT_WAIT_MS = 120_000;
+const REPEAT_POLL_MS = 250;
 
 /**
  * Sessions and their tool calls, whatever dialect the client speaks and whatever kind of backend runs the environment. Knows
@@ -62,18 +81,24 @@ const TEARDOWN_DEADLINE_MS = 60_000;
 export class SessionEngine {
   readonly #registry: SessionRegistry;
   readonly #setup: SetupGate;
+  readonly #restorer: Restorer;
+  readonly #placement: Placement;
   readonly #calls: CallRunner;
   readonly #reaper: SessionReaper;
   readonly #options: SessionEngineOptions;
   /** SIDs that are being claimed right now, so that of two concurrent claims one wins without asking the store. */
   readonly #claiming = new Set<string>();
+  #refusesNew = false;
 
   constructor(options: SessionEngineOptions) {
     this.#options = options;
-    this.#registry = new SessionRegistry(options.store, options.directory, options.clock);
-    this.#setup = new SetupGate(this.#registry, options.onBackgroundError);
-    this.#calls = new CallRunner(this.#registry, this.#setup, options);
+    const { store, directory, clock, replicaId, box, observer } = options;
+    this.#registry = new SessionRegistry(store, directory, clock, replicaId, box, observer);
+    this.#restorer = new Restorer(this.#registry, options);
+    this.#setup = new SetupGate(this.#registry, this.#restorer, options);
+    this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
     this.#reaper = new SessionReaper(this.#registry, options, (live) => this.#teardown(live));
+    this.#placement = new Placement(this.#registry, this.#reaper, options);
   }
 
   /** Starts the timers: heartbeats to the store, expiry. */
@@ -81,15 +106,47 @@ export class SessionEngine {
     this.#reaper.start();
   }
 
-  /** Waits for running calls and late writes; `graceMs` at most for the calls. */
+  /**
+   * Where the session's requests are to be served: here, or by the process at an address. Takes a session over whose owner died,
+   * when it can be restored.
+   */
+  place(caller: Caller, sid: string): Promise<Place> {
+    return this.#placement.of(caller, sid);
+  }
+
+  /** The session is not where `place` said: reads it again. */
+  relocate(caller: Caller, sid: string): Promise<void> {
+    return this.#placement.refresh(caller, sid);
+  }
+
+  /** The stream of a call that was passed on to another process broke before its end was delivered. */
+  async noteCallBroken(taskId: string): Promise<void> {
+    await this.#options.ledger.broken(taskId);
+  }
+
+  /** Waits for running calls, `graceMs` at most, then hands over what can live elsewhere, and waits for late writes. */
   async stop(graceMs: number): Promise<void> {
-    await this.#reaper.stop();
     await this.#calls.drain(graceMs);
+    await this.#placement.handOver();
+    await this.#reaper.stop();
+    await this.#options.ledger.drain();
     await Promise.all([...this.#registry.all()].map((live) => live.writes));
+  }
+
+  /** Sessions of this process that end with it: nobody else can serve or restore them. */
+  bound(): number {
+    return this.#placement.bound();
+  }
+
+  /** This process is about to end: others open new sessions. */
+  refuseNew(): void {
+    this.#refusesNew = true;
+    this.#placement.refuseNew();
   }
 
   /** Gives out a SID. Idempotent: the SID of an earlier answer comes back as it is. */
   async reserve(caller: Caller, reservation: Reservation): Promise<string> {
+    this.#assertOpen();
     if (reservation.sid !== null) {
       const known = await this.#registry.find(reservation.sid, caller);
       if (known !== null) {
@@ -98,19 +155,28 @@ export class SessionEngine {
       }
     }
     const sid = reservation.sid ?? newUuid();
-    const live = await this.#registry.insert(this.#newRecord(sid, caller, reservation.hosted));
+    const { hosted, secrets, recording } = reservation;
+    const live = await this.#registry.insert({ ...this.#newRecord(sid, caller, hosted), secrets: this.#sealed(secrets), recording });
     if (live === null) {
       // Taken in the meantime: by the same client's other attempt, or it is somebody else's.
       if ((await this.#registry.find(sid, caller)) === null) throw new PalestraError('session_not_found');
       return sid;
     }
-    live.hosted = reservation.hosted;
-    live.secrets = reservation.secrets;
+    live.hosted = hosted;
     return sid;
+  }
+
+  #assertOpen(): void {
+    if (this.#refusesNew) throw new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true });
+  }
+
+  #sealed(secrets: SecretMap | null): Uint8Array | null {
+    return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets);
   }
 
   /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
   async create(caller: Caller, request: CreateRequest): Promise<void> {
+    this.#assertOpen();
     if (this.#claiming.has(request.sid)) throw new PalestraError('session_exists');
     this.#claiming.add(request.sid);
     try {
@@ -124,14 +190,18 @@ export class SessionEngine {
     const { sid } = request;
     const known = await this.#registry.find(sid, caller);
     if (known !== null && isDead(known.record.state)) throw deathError(known.record, this.#options.clock.now());
-    if (known !== null && known.record.state !== 'reserved') throw new PalestraError('session_exists');
     const hosted = await this.#environmentOf(known, request);
     const env = await request.variant(hosted);
+    const mask = new SecretMask(request.secrets ?? {});
+    const asked = { ...request.task, toolset_name: request.toolsetName };
+    const task = parseJson(mask.hide(stringifyJson(asked))) as JsonObject;
+    if (known !== null && known.record.state !== 'reserved') {
+      if (await this.#isRepeat(known, env, task)) return;
+      throw new PalestraError('session_exists');
+    }
     const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
     if (live === null) throw new PalestraError('session_exists');
-    const task = { ...request.task, toolset_name: request.toolsetName };
-    const claim = { versionId: hosted.versionId, idleTimeoutMs: hosted.idleTimeoutMs, env, task };
-    const claimed = await this.#registry.advance(live, 'starting', claim, 'reserved');
+    const claimed = await this.#registry.advance(live, 'starting', this.#claim(live, hosted, env, task, request), 'reserved');
     if (!claimed) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_exists');
     live.hosted = hosted;
     await this.#open(live, hosted, {
@@ -139,24 +209,115 @@ export class SessionEngine {
       env,
       task: request.task,
       toolsetName: request.toolsetName,
-      secrets: request.secrets ?? live.secrets ?? {},
+      secrets: this.#registry.secrets(live),
     });
   }
 
+  #claim(
+    live: LiveSession,
+    hosted: HostedEnvironment,
+    env: string | null,
+    task: JsonObject,
+    request: CreateRequest,
+  ): Partial<SessionRecord> {
+    const { policy } = hosted;
+    return {
+      versionId: hosted.versionId,
+      environment: `${hosted.owner}/${hosted.name}`,
+      ownerReplicaId: hosted.owned ? this.#options.replicaId : null,
+      heartbeatTimeoutMs: policy.heartbeatTimeoutMs,
+      idleTimeoutMs: policy.idleTimeoutMs,
+      env,
+      task,
+      secrets: this.#sealed(request.secrets) ?? live.record.secrets,
+      recording: live.record.recording ?? request.recording,
+    };
+  }
+
+  /**
+   * Whether a `/create` for a session that exists comes from the client that opened it and never read the answer: it asks for
+   * the same, and the connection, or the process, broke that would have told it.
+   */
+  async #isRepeat(known: LiveSession, env: string | null, task: JsonObject): Promise<boolean> {
+    const { store, leases, replicaId } = this.#options;
+    const { record } = known;
+    if (record.env !== env || stringifyJson(record.task) !== stringifyJson(task)) return false;
+    if (await store.healCreate(record.sid)) return this.#reopened(known);
+    const fresh = record.state === 'starting' || record.state === 'ready' || record.state === 'restoring';
+    if (!fresh || record.writtenBy === replicaId) return false;
+    return !(await leases.confirm(record.writtenBy)).alive && this.#reopened(known);
+  }
+
+  /** The constructor may still be running for the first attempt. */
+  async #reopened(known: LiveSession): Promise<boolean> {
+    for (let waited = 0; known.record.ref === null && waited < REPEAT_WAIT_MS; waited += REPEAT_POLL_MS) {
+      await this.#options.clock.sleep(REPEAT_POLL_MS, known.signal);
+      await this.#registry.refresh(known);
+      if (known.record.state === 'reserved') throw new PalestraError('session_moved');
+    }
+    return known.record.ref !== null;
+  }
+
+  /** The answer of a `/create` broke before its client had read it. */
+  async noteCreateBroken(sid: string): Promise<void> {
+    await this.#options.store.noteCreateBroken(sid).catch((error: unknown) => this.#options.onBackgroundError(error, sid));
+  }
+
   async #open(live: LiveSession, hosted: HostedEnvironment, create: BackendCreate): Promise<void> {
+    const { setupTimeoutMs } = hosted.policy;
+    const tooLong = () =>
+      new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
     try {
-      const ref = await hosted.backend.create(create, live.signal);
-      live.backend = hosted.backend.session(ref);
+      const ref = await withDeadline(this.#options.clock, hosted.backend.create(create, live.signal), setupTimeoutMs, tooLong);
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
-        await this.#teardown(live);
-        throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_deleted');
+        await hosted.backend
+          .session(ref)
+          .delete(AbortSignal.timeout(TEARDOWN_DEADLINE_MS))
+          .catch(() => {});
+        throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
       }
-      live.secrets = null;
+      live.backend = hosted.backend.session(ref);
       live.upstreamSeenAt = this.#options.clock.now();
     } catch (error) {
-      await this.#registry.advance(live, 'reserved', { env: null, task: null });
+      await this.#registry.advance(live, 'reserved', { env: null, task: null, ownerReplicaId: null }, 'starting');
       throw error;
     }
+  }
+
+  /**
+   * A new session of the same task that begins with the first calls of `request.sid`, replayed and checked. Only for environments
+   * that declare themselves deterministic. Ended sessions can be forked as well, unless they had secrets, which are erased by then.
+   */
+  async fork(caller: Caller, request: ForkRequest): Promise<string> {
+    const source = await this.#registry.find(request.sid, caller);
+    if (source === null) throw new PalestraError('session_not_found');
+    const { record } = source;
+    if (record.versionId === null || record.task === null) throw new PalestraError('session_not_found');
+    const hosted = await this.#registry.hosted(source);
+    if (!hosted.policy.deterministic) throw new PalestraError('not_deterministic');
+    await this.#options.ledger.drain();
+    const journal = await this.#options.ledger.journal(record.sid);
+    const atCall = request.atCall ?? journal.length;
+    if (atCall > journal.length) {
+      throw new PalestraError('invalid_request', { detail: `at_call: the session has ${journal.length} ended calls, not ${atCall}.` });
+    }
+    const sid = newUuid();
+    const fork: SessionRecord = {
+      ...this.#newRecord(sid, caller, hosted),
+      env: record.env,
+      task: record.task,
+      secrets: record.secrets,
+      recording: request.recording,
+      forkedFrom: record.sid,
+      forkedAtCall: atCall,
+    };
+    const live = await this.#registry.insert(fork);
+    if (live === null) throw new PalestraError('session_exists');
+    live.hosted = hosted;
+    await this.#options.ledger.copy(journal.slice(0, atCall), sid);
+    await this.#registry.advance(live, 'starting', { ownerReplicaId: hosted.owned ? this.#options.replicaId : null });
+    await this.#restorer.restore(live);
+    return sid;
   }
 
   async #environmentOf(known: LiveSession | null, request: CreateRequest): Promise<HostedEnvironment> {
@@ -169,7 +330,7 @@ export class SessionEngine {
   async environmentOf(caller: Caller, sid: string): Promise<HostedEnvironment | null> {
     const live = await this.#registry.find(sid, caller);
     if (live === null || live.record.versionId === null) return null;
-    live.lastSeenAt = this.#options.clock.now();
+    live.lastSeenAt = live.lastRequestAt = this.#options.clock.now();
     live.hosted ??= await this.#options.directory.version(live.record.versionId);
     return live.hosted;
   }
@@ -187,9 +348,7 @@ export class SessionEngine {
   /** Does not wait for setup. */
   async taskTools(caller: Caller, sid: string): Promise<ToolsAnswer> {
     const live = await this.#registry.bound(sid, caller);
-    this.#setup.throwIfFailed(live);
-    const backend = await this.#registry.backend(live);
-    return abortable(backend.taskTools(live.signal), live.signal);
+    return this.#setup.taskTools(live);
   }
 
   /** See {@link CallRunner.open}. `taskId` is set by a client that resumes. */
@@ -227,7 +386,7 @@ export class SessionEngine {
 
   /** Keeps the session alive; also a failed one. */
   async ping(caller: Caller, sid: string): Promise<void> {
-    const live = await this.#registry.bound(sid, caller);
+    const live = await this.#registry.bound(sid, caller, 'ping');
     this.#reaper.pingUpstream(live);
   }
 
@@ -263,9 +422,21 @@ export class SessionEngine {
       ref: null,
       failure: null,
       failureClass: null,
-      idleTimeoutMs: hosted?.idleTimeoutMs ?? this.#options.idleTimeoutMs,
+      environment: hosted === null ? null : `${hosted.owner}/${hosted.name}`,
+      ownerReplicaId: null,
+      writtenBy: this.#options.replicaId,
+      secrets: null,
+      recording: null,
+      forkedFrom: null,
+      forkedAtCall: null,
+      queuedAt: null,
+      waitingOn: null,
+      admittedAt: null,
+      heartbeatTimeoutMs: Math.min(RESERVATION_TIMEOUT_MS, (hosted?.policy ?? defaultSessionPolicy).heartbeatTimeoutMs),
+      idleTimeoutMs: (hosted?.policy ?? defaultSessionPolicy).idleTimeoutMs,
       createdAt: now,
       lastSeenAt: now,
+      lastRequestAt: now,
       endedAt: null,
     };
   }

@@ -1,6 +1,7 @@
-import { PalestraError } from '@palestra/protocol';
+import { type ErrorCode, PalestraError } from '@palestra/protocol';
 import { ToolFailedError } from './backend.port.ts';
 import type { CallOutcome, FailureClass } from './call-ledger.port.ts';
+import type { SessionState } from './state.ts';
 
 export function classifyOutcome(outcome: CallOutcome): FailureClass {
   if (outcome.type === 'result') return outcome.ok ? 'ok' : 'policy';
@@ -8,8 +9,29 @@ export function classifyOutcome(outcome: CallOutcome): FailureClass {
   return classifyCode(outcome.code);
 }
 
-export function classifyCode(code: string): FailureClass {
-  return code === 'setup_failed' || code === 'environment_failed' ? 'environment' : 'infrastructure';
+const OF_ENVIRONMENT: ReadonlySet<ErrorCode> = new Set(['setup_failed', 'environment_failed', 'session_diverged']);
+/** The request itself was wrong. */
+const OF_POLICY: ReadonlySet<ErrorCode> = new Set([
+  'invalid_body',
+  'invalid_request',
+  'invalid_json',
+  'invalid_split',
+  'invalid_index',
+  'invalid_index_range',
+  'unknown_toolset',
+  'unknown_variant',
+]);
+
+export function classifyCode(code: ErrorCode): FailureClass {
+  if (OF_ENVIRONMENT.has(code)) return 'environment';
+  return OF_POLICY.has(code) ? 'policy' : 'infrastructure';
+}
+
+/** Of a session that ends: an end that its client asked for is no failure, unless setup had failed before. */
+export function classifyEnd(to: SessionState, before: FailureClass | null): FailureClass {
+  if (before !== null) return before;
+  if (to === 'closed') return 'ok';
+  return to === 'diverged' ? 'environment' : 'infrastructure';
 }
 
 /** The outcome of a call whose backend rejected. */

@@ -9,6 +9,7 @@ import {
   type ToolCallResult,
 } from './backend.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
+import { defaultSessionPolicy, type SessionPolicy } from './session-policy.ts';
 
 /** A small real environment in this process, for the tests of the engine and of the routes. It counts every execution. */
 
@@ -146,6 +147,7 @@ export const testCaller = (org: string): Caller => ({
   keyId: null,
   scopes: ['sessions'],
   anonymous: false,
+  maxSessions: { key: null, org: null },
 });
 
 /** One environment, `acme/math`, which everybody may use. */
@@ -154,10 +156,10 @@ export class OneEnvironmentDirectory implements EnvironmentDirectory {
 
   constructor(
     readonly backend: Backend,
-    readonly options: { idleTimeoutMs?: number; fallback?: boolean } = {},
+    readonly options: { policy?: Partial<SessionPolicy>; owned?: boolean; fallback?: boolean } = {},
   ) {
-    const idleTimeoutMs = options.idleTimeoutMs ?? 900_000;
-    this.hosted = { environmentId: 'e1', versionId: 'v1', owner: 'acme', name: 'math', backend, idleTimeoutMs };
+    const policy = { ...defaultSessionPolicy, ...options.policy };
+    this.hosted = { environmentId: 'e1', versionId: 'v1', owner: 'acme', name: 'math', backend, policy, owned: options.owned ?? false };
   }
 
   async resolve(deployment: string | null): Promise<HostedEnvironment> {

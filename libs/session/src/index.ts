@@ -1,9 +1,13 @@
 export * from './backend.port.ts';
 export * from './call-ledger.port.ts';
-export type { OpenCall } from './call-runner.ts';
+export type { CallStream, OpenCall } from './call-runner.ts';
 export * from './directory.port.ts';
 export * from './engine.ts';
 export * from './every-task.ts';
 export { errorOfOutcome } from './failure.ts';
+export * from './observer.port.ts';
+export type { Place } from './placement.ts';
+export { type SecretBox, SecretMask } from './secrets.ts';
+export * from './session-policy.ts';
 export * from './session-store.port.ts';
 export * from './state.ts';

@@ -1,23 +1,28 @@
 import { PalestraError } from '@palestra/protocol';
-import type { BackendSession, SecretMap } from './backend.port.ts';
+import type { BackendSession } from './backend.port.ts';
 import type { HostedEnvironment } from './directory.port.ts';
-import type { SessionRecord } from './session-store.port.ts';
+import { SecretMask } from './secrets.ts';
+import type { SessionFailure, SessionRecord } from './session-store.port.ts';
 
 /** A session as this process holds it: the stored record plus what only makes sense in memory. */
 export class LiveSession {
   record: SessionRecord;
   /** Aborts, with the error that callers get, when the session dies. */
   readonly #abort = new AbortController();
-  /** Secrets sent with the reservation; kept in memory until `/create` has handed them on. */
-  secrets: SecretMap | null = null;
+  /** Hides the session's secrets in what leaves; null until somebody needed it. */
+  mask: SecretMask | null = null;
   hosted: HostedEnvironment | null = null;
   backend: BackendSession | null = null;
   /** Settles when setup has; shared by everybody who waits. */
   settingUp: Promise<void> | null = null;
+  /** Settles when its calls have been replayed; shared by everybody who waits. */
+  restoring: Promise<void> | null = null;
   /** Setup has succeeded, also when that has not reached the store yet. */
   setUp = false;
   runningCalls = 0;
   lastSeenAt: number;
+  /** As `lastSeenAt`, pings not counted. */
+  lastRequestAt: number;
   /** When the store was last told that the session is alive. */
   touchedAt: number;
   /** When the environment's server last heard of it. */
@@ -28,6 +33,7 @@ export class LiveSession {
   constructor(record: SessionRecord) {
     this.record = record;
     this.lastSeenAt = record.lastSeenAt;
+    this.lastRequestAt = record.lastRequestAt;
     this.touchedAt = record.lastSeenAt;
     this.upstreamSeenAt = record.lastSeenAt;
   }
@@ -37,7 +43,6 @@ export class LiveSession {
   }
 
   die(error: PalestraError): void {
-    this.secrets = null;
     this.#abort.abort(error);
   }
 }
@@ -48,8 +53,14 @@ const DAY_MS = 86_400_000;
 export function deathError(record: SessionRecord, now: number): PalestraError {
   if (record.endedAt !== null && now - record.endedAt > DAY_MS) return new PalestraError('session_not_found');
   if (record.state === 'expired') return new PalestraError('session_expired');
+  if (record.state === 'closed') return new PalestraError('session_deleted');
+  if (record.failure !== null) return failureError(record.failure);
   if (record.state === 'lost') return new PalestraError('session_lost');
   return new PalestraError('session_deleted');
+}
+
+export function failureError({ code, status, detail }: SessionFailure): PalestraError {
+  return new PalestraError(code, { status, detail });
 }
 
 export const TOMBSTONE_MS = DAY_MS;

@@ -1,9 +1,18 @@
-import type { CallIntent, CallLedger, CallRecord, CallResult } from './call-ledger.port.ts';
-import type { SessionRecord, SessionStore } from './session-store.port.ts';
+import { newTaskId } from '@palestra/kit';
+import type { SecretMap } from './backend.port.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, ReplicaLeases } from './call-ledger.port.ts';
+import type { SecretBox } from './secrets.ts';
+import type { SessionActivity, SessionRecord, SessionStore } from './session-store.port.ts';
 
 /** The ports in memory, shared by several engines to play several API processes. */
 export class MemorySessionStore implements SessionStore {
   readonly records = new Map<string, SessionRecord>();
+  readonly dead: ReadonlySet<string>;
+  readonly #brokenCreates = new Set<string>();
+
+  constructor(dead: ReadonlySet<string> = new Set()) {
+    this.dead = dead;
+  }
 
   async find(sid: string): Promise<SessionRecord | null> {
     return this.records.get(sid) ?? null;
@@ -18,30 +27,64 @@ export class MemorySessionStore implements SessionStore {
     this.records.set(record.sid, record);
     return true;
   }
-  async touch(seen: { sid: string; at: number }[]): Promise<{ sid: string; version: number }[]> {
-    return seen.flatMap(({ sid, at }) => {
+  async touch(seen: SessionActivity[]): Promise<{ sid: string; version: number }[]> {
+    return seen.flatMap(({ sid, seenAt, requestAt }) => {
       const record = this.records.get(sid);
       if (record === undefined) return [];
-      this.records.set(sid, { ...record, lastSeenAt: at });
+      this.records.set(sid, { ...record, lastSeenAt: seenAt, lastRequestAt: requestAt });
       return [{ sid, version: record.version }];
     });
   }
   async findIdle(now: number): Promise<SessionRecord[]> {
-    return [...this.records.values()].filter((record) => record.endedAt === null && record.lastSeenAt + record.idleTimeoutMs < now);
+    return this.#living().filter(
+      (record) => record.lastSeenAt + record.heartbeatTimeoutMs < now || record.lastRequestAt + record.idleTimeoutMs < now,
+    );
+  }
+  async findOrphans(): Promise<SessionRecord[]> {
+    return this.#living().filter(({ ownerReplicaId }) => ownerReplicaId !== null && this.dead.has(ownerReplicaId));
+  }
+  async findOwned(replicaId: string): Promise<SessionRecord[]> {
+    return this.#living().filter(({ ownerReplicaId }) => ownerReplicaId === replicaId);
+  }
+  async noteCreateBroken(sid: string): Promise<void> {
+    this.#brokenCreates.add(sid);
+  }
+  async healCreate(sid: string): Promise<boolean> {
+    return this.#brokenCreates.delete(sid);
   }
   async purge(before: number): Promise<void> {
     for (const [sid, record] of this.records) {
       if (record.ref === null && record.endedAt !== null && record.endedAt < before) this.records.delete(sid);
     }
   }
+  #living(): SessionRecord[] {
+    return [...this.records.values()].filter(({ endedAt }) => endedAt === null);
+  }
 }
 
 export class MemoryCallLedger implements CallLedger {
   readonly records = new Map<string, CallRecord>();
+  readonly #broken = new Set<string>();
 
-  async intent(call: CallIntent): Promise<void> {
-    const seq = this.records.size + 1;
-    this.records.set(call.taskId, { ...call, seq, upstreamTaskId: null, outcome: null, failureClass: null, endedAt: null });
+  constructor(readonly store: MemorySessionStore) {}
+
+  async intent(call: CallIntent, sure: boolean): Promise<IntentAnswer> {
+    const session = this.store.records.get(call.sid);
+    const ours = session?.ownerReplicaId === null || session?.ownerReplicaId === call.replicaId;
+    if (session === undefined || session.endedAt !== null || !ours) return { verdict: 'moved' };
+    const equal = (other: CallRecord) => other.kind === call.kind && other.tool === call.tool && other.input === call.input;
+    const calls = [...this.records.values()].filter(({ sid }) => sid === call.sid);
+    const broken = calls.find((other) => this.#broken.has(other.taskId) && equal(other));
+    if (broken !== undefined) {
+      this.#broken.delete(broken.taskId);
+      return { verdict: 'join', taskId: broken.taskId };
+    }
+    const last = calls.at(-1);
+    if (!sure && last !== undefined && last.replicaId !== call.replicaId && equal(last)) {
+      return { verdict: 'doubt', taskId: last.taskId, replicaId: last.replicaId };
+    }
+    this.#add(call);
+    return { verdict: 'begun' };
   }
   async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
     Object.assign(this.records.get(taskId)!, { upstreamTaskId });
@@ -50,15 +93,66 @@ export class MemoryCallLedger implements CallLedger {
     const record = this.records.get(taskId)!;
     if (record.outcome === null) Object.assign(record, result);
   }
+  async broken(taskId: string): Promise<void> {
+    this.#broken.add(taskId);
+  }
   async find(taskId: string): Promise<CallRecord | null> {
     const record = this.records.get(taskId);
     return record === undefined ? null : { ...record };
   }
+  async journal(sid: string, limit?: number): Promise<CallRecord[]> {
+    const ended = [...this.records.values()].filter(
+      (call) => call.sid === sid && call.kind === 'call' && (call.outcome?.type === 'result' || call.outcome?.type === 'tool_failed'),
+    );
+    return ended.slice(0, limit).map((call) => ({ ...call }));
+  }
+  async copy(calls: CallRecord[], sid: string): Promise<void> {
+    for (const call of calls) {
+      const taskId = newTaskId();
+      this.#add({ ...call, sid, taskId });
+      Object.assign(this.records.get(taskId)!, { outcome: call.outcome, failureClass: call.failureClass, endedAt: call.endedAt });
+    }
+  }
   async takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean> {
     const record = this.records.get(taskId);
-    if (record?.replicaId !== fromReplicaId || record.outcome !== null) return false;
+    if (record?.replicaId !== fromReplicaId) return false;
     record.replicaId = toReplicaId;
     return true;
   }
   async drain(): Promise<void> {}
+
+  #add(call: CallIntent): void {
+    const seq = this.records.size + 1;
+    const { taskId, sid, kind, tool, input, replicaId, startedAt } = call;
+    const unknown = { upstreamTaskId: null, outcome: null, failureClass: null, endedAt: null };
+    this.records.set(taskId, { taskId, sid, kind, tool, input, replicaId, startedAt, seq, ...unknown });
+  }
 }
+
+/** Processes are alive until they are added to `dead`. */
+export class MemoryLeases implements ReplicaLeases {
+  readonly lastSeenAt = new Map<string, number>();
+
+  constructor(readonly dead: Set<string>) {}
+
+  kill(replicaId: string, at = Date.now()): void {
+    this.dead.add(replicaId);
+    this.lastSeenAt.set(replicaId, at);
+  }
+  async isAlive(replicaId: string): Promise<boolean> {
+    return !this.dead.has(replicaId);
+  }
+  async locate(replicaId: string): Promise<string | null> {
+    return this.dead.has(replicaId) ? null : `http://${replicaId}`;
+  }
+  async confirm(replicaId: string): Promise<{ alive: true } | { alive: false; lastSeenAt: number | null }> {
+    if (!this.dead.has(replicaId)) return { alive: true };
+    return { alive: false, lastSeenAt: this.lastSeenAt.get(replicaId) ?? null };
+  }
+}
+
+/** Not secret at all; tests only look at where it is kept. */
+export const openBox: SecretBox = {
+  seal: (secrets) => new TextEncoder().encode(JSON.stringify(secrets)),
+  open: (sealed) => JSON.parse(new TextDecoder().decode(sealed)) as SecretMap,
+};

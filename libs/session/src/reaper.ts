@@ -1,6 +1,7 @@
 import type { Clock } from '@palestra/kit';
 import { type LiveSession, TOMBSTONE_MS } from './live-session.ts';
 import type { SessionRegistry } from './session-registry.ts';
+import type { SessionActivity } from './session-store.port.ts';
 
 export interface ReaperOptions {
   clock: Clock;
@@ -8,17 +9,20 @@ export interface ReaperOptions {
 }
 
 const SWEEP_MS = 5_000;
+/** Sessions of a dead process are typed by the others within its lease and this. */
+const ORPHANS_MS = 1_000;
 /** Activity reaches the store at most this late; far below any idle timeout. */
 const TOUCH_MS = 10_000;
 /** The environment's server hears of a session that only pings this often (its own idle limit is 15 minutes). */
 const UPSTREAM_PING_MS = 30_000;
 const PING_DEADLINE_MS = 20_000;
-const IDLE_BATCH = 500;
+const BATCH = 500;
 
 /** Keeps living sessions alive, in the store and upstream, and ends those that nobody asks for any more. */
 export class SessionReaper {
-  #cancel: () => void = () => {};
-  #sweeping: Promise<void> = Promise.resolve();
+  readonly #cancels = new Set<() => void>();
+  #stopped = false;
+  readonly #running = new Set<Promise<void>>();
 
   constructor(
     readonly registry: SessionRegistry,
@@ -27,22 +31,41 @@ export class SessionReaper {
   ) {}
 
   start(): void {
-    this.#cancel = this.options.clock.after(SWEEP_MS, () => {
-      this.#sweeping = this.sweep()
-        .catch((error: unknown) => this.options.onBackgroundError(error, ''))
-        .finally(() => this.start());
-    });
+    this.#every(SWEEP_MS, () => this.sweep());
+    this.#every(ORPHANS_MS, () => this.settleOrphans());
   }
 
   async stop(): Promise<void> {
-    await this.#sweeping;
-    this.#cancel();
+    this.#stopped = true;
+    for (const cancel of this.#cancels) cancel();
+    await Promise.all(this.#running);
   }
 
   async sweep(): Promise<void> {
     await this.#touch();
     await this.#expire();
     await this.registry.store.purge(this.options.clock.now() - TOMBSTONE_MS);
+  }
+
+  /** Sessions whose owner died: `lost`, or waiting to be restored by whoever gets their next request. */
+  async settleOrphans(): Promise<void> {
+    const orphans = await this.registry.store.findOrphans(BATCH);
+    await Promise.all(orphans.map((record) => this.settleOrphan(this.registry.adopt(record), record.ownerReplicaId)));
+  }
+
+  async settleOrphan(live: LiveSession, deadOwner: string | null): Promise<void> {
+    const { state, ownerReplicaId } = live.record;
+    if (ownerReplicaId !== deadOwner) return;
+    if (state === 'reserved') return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }));
+    const policy = await this.registry.hosted(live).then(
+      (hosted) => hosted.policy,
+      () => null,
+    );
+    // Nothing ran yet, and its client will ask again: whoever is asked opens it.
+    if (state === 'starting' && live.record.ref === null)
+      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }));
+    if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null });
+    else await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' });
   }
 
   pingUpstream(live: LiveSession): void {
@@ -54,14 +77,31 @@ export class SessionReaper {
     live.backend.ping(deadline).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
+  #every(pauseMs: number, work: () => Promise<void>): void {
+    if (this.#stopped) return;
+    const cancel = this.options.clock.after(pauseMs, () => {
+      this.#cancels.delete(cancel);
+      const running = work()
+        .catch((error: unknown) => this.options.onBackgroundError(error, ''))
+        .finally(() => {
+          this.#running.delete(running);
+          this.#every(pauseMs, work);
+        });
+      this.#running.add(running);
+    });
+    this.#cancels.add(cancel);
+  }
+
   async #touch(): Promise<void> {
     const now = this.options.clock.now();
-    const seen: { sid: string; at: number }[] = [];
+    const seen: SessionActivity[] = [];
     for (const live of this.registry.all()) {
-      if (live.runningCalls > 0) live.lastSeenAt = now;
+      if (live.runningCalls > 0) live.lastSeenAt = live.lastRequestAt = now;
+      // Ended elsewhere, most likely; the store knows.
+      if (now - live.lastSeenAt > 2 * live.record.heartbeatTimeoutMs) this.registry.forget(live);
       if (live.lastSeenAt <= live.touchedAt || now - live.touchedAt < TOUCH_MS) continue;
       live.touchedAt = now;
-      seen.push({ sid: live.record.sid, at: live.lastSeenAt });
+      seen.push({ sid: live.record.sid, seenAt: live.lastSeenAt, requestAt: live.lastRequestAt });
     }
     if (seen.length === 0) return;
     const stored = await this.registry.store.touch(seen);
@@ -75,11 +115,14 @@ export class SessionReaper {
 
   async #expire(): Promise<void> {
     const now = this.options.clock.now();
-    const idle = await this.registry.store.findIdle(now, IDLE_BATCH);
+    const idle = await this.registry.store.findIdle(now, BATCH);
     await Promise.all(
       idle.map(async (record) => {
         const live = this.registry.adopt(record);
-        if (now - live.lastSeenAt < record.idleTimeoutMs) return;
+        const silent = now - live.lastSeenAt >= record.heartbeatTimeoutMs || now - live.lastRequestAt >= record.idleTimeoutMs;
+        // Its owner ends it, and has the process that must be told.
+        const { ownerReplicaId } = live.record;
+        if (!silent || (ownerReplicaId !== null && ownerReplicaId !== this.registry.replicaId)) return;
         const hadBackend = live.record.ref !== null;
         if ((await this.registry.advance(live, 'expired')) && hadBackend) await this.teardown(live);
       }),

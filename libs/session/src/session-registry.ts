@@ -1,7 +1,10 @@
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { Caller, EnvironmentDirectory } from './directory.port.ts';
-import type { BackendSession } from './backend.port.ts';
+import type { SessionObserver } from './observer.port.ts';
+import { type SecretBox, SecretMask } from './secrets.ts';
+import type { BackendSession, SecretMap } from './backend.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
+import { classifyEnd } from './failure.ts';
 import { deathError, LiveSession } from './live-session.ts';
 import type { SessionRecord, SessionStore } from './session-store.port.ts';
 import { isDead, mayFollow, type SessionState, transition } from './state.ts';
@@ -20,6 +23,9 @@ export class SessionRegistry {
     readonly store: SessionStore,
     readonly directory: EnvironmentDirectory,
     readonly clock: Clock,
+    readonly replicaId: string,
+    readonly box: SecretBox,
+    readonly observer: SessionObserver,
   ) {}
 
   /** A session of the caller's organisation, dead ones included; null for an unknown SID and for another tenant's. */
@@ -29,17 +35,19 @@ export class SessionRegistry {
   }
 
   /** A session that `/create` has bound and that is not dead, or the error that says why not. */
-  async bound(sid: string, caller: Caller): Promise<LiveSession> {
+  async bound(sid: string, caller: Caller, by: 'request' | 'ping' = 'request'): Promise<LiveSession> {
     const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
     if (live === null || live.record.orgId !== caller.orgId) throw new PalestraError('session_not_found');
     if (isDead(live.record.state)) throw deathError(live.record, this.clock.now());
     if (live.record.ref === null) throw new PalestraError('session_not_found');
     live.lastSeenAt = this.clock.now();
+    if (by === 'request') live.lastRequestAt = live.lastSeenAt;
     return live;
   }
 
   async insert(record: SessionRecord): Promise<LiveSession | null> {
     if (!(await this.store.insert(record))) return null;
+    this.observer.sessionChanged?.(record, null);
     const live = new LiveSession(record);
     this.#live.set(record.sid, live);
     return live;
@@ -48,11 +56,35 @@ export class SessionRegistry {
   /** The handle on the backend's session; looked up once per process. */
   async backend(live: LiveSession): Promise<BackendSession> {
     if (live.backend !== null) return live.backend;
-    const { ref, versionId } = live.record;
-    if (ref === null || versionId === null) throw new PalestraError('session_not_found');
-    live.hosted ??= await this.directory.version(versionId);
-    live.backend ??= live.hosted.backend.session(ref);
+    const { ref } = live.record;
+    if (ref === null) throw new PalestraError('session_not_found');
+    const hosted = await this.hosted(live);
+    live.backend ??= hosted.backend.session(ref);
     return live.backend;
+  }
+
+  /** The environment version that the session is pinned to. */
+  async hosted(live: LiveSession): Promise<HostedEnvironment> {
+    const { versionId } = live.record;
+    if (versionId === null) throw new PalestraError('session_not_found');
+    live.hosted ??= await this.directory.version(versionId);
+    return live.hosted;
+  }
+
+  /** The session's secrets as its client sent them; empty when there are none. */
+  secrets(live: LiveSession): SecretMap {
+    return live.record.secrets === null ? {} : this.box.open(live.record.secrets);
+  }
+
+  /** What hides the session's secrets; made once. One whose key we lack hides nothing, because nobody here can give them away. */
+  mask(live: LiveSession): SecretMask {
+    if (live.mask !== null) return live.mask;
+    try {
+      live.mask = new SecretMask(this.secrets(live));
+    } catch {
+      live.mask = new SecretMask({});
+    }
+    return live.mask;
   }
 
   /**
@@ -69,9 +101,14 @@ export class SessionRegistry {
   async #advance(live: LiveSession, to: SessionState, patch: Patch, from?: SessionState): Promise<boolean> {
     for (;;) {
       if (!mayFollow(live.record.state, to) || (from !== undefined && live.record.state !== from)) return false;
-      const next = transition(live.record, to, this.clock.now(), { ...patch, lastSeenAt: live.lastSeenAt });
+      const { lastSeenAt, lastRequestAt } = live;
+      const failureClass = isDead(to) ? classifyEnd(to, patch.failureClass ?? live.record.failureClass) : undefined;
+      const facts = { ...patch, lastSeenAt, lastRequestAt, writtenBy: this.replicaId, ...(failureClass && { failureClass }) };
+      const next = transition(live.record, to, this.clock.now(), facts);
       if (await this.store.update(next)) {
+        const before = live.record;
         this.#adopt(live, next);
+        this.observer.sessionChanged?.(next, before);
         return true;
       }
       const stored = await this.store.find(live.record.sid);
@@ -97,6 +134,11 @@ export class SessionRegistry {
     return live;
   }
 
+  /** Keeps it no longer in memory; the next request reads it again. */
+  forget(live: LiveSession): void {
+    this.#live.delete(live.record.sid);
+  }
+
   get(sid: string): LiveSession | undefined {
     return this.#live.get(sid);
   }
@@ -106,6 +148,10 @@ export class SessionRegistry {
   }
 
   #adopt(live: LiveSession, record: SessionRecord): void {
+    // Another process has opened or restored it elsewhere: what we held leads nowhere.
+    if (record.ref !== live.record.ref && JSON.stringify(record.ref) !== JSON.stringify(live.record.ref)) live.backend = null;
+    // Erased with its end, they must stay hidden in what is still on its way.
+    if (record.secrets !== null && record.secrets !== live.record.secrets) live.mask = null;
     live.record = record;
     if (!isDead(record.state)) return;
     this.#live.delete(record.sid);

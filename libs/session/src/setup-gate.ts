@@ -1,31 +1,40 @@
-import { PalestraError } from '@palestra/protocol';
+import type { Clock } from '@palestra/kit';
+import { PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import { abortable } from './abortable.ts';
 import type { BackendSession } from './backend.port.ts';
+import { withDeadline } from './deadline.ts';
 import { classifyCode } from './failure.ts';
-import type { LiveSession } from './live-session.ts';
+import { failureError, type LiveSession } from './live-session.ts';
+import type { Restorer } from './restorer.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import { isSetUp } from './state.ts';
 
-/** Holds requests until setup is done, and keeps its failure for all that come later. */
+export interface SetupGateOptions {
+  clock: Clock;
+  onBackgroundError: (error: unknown, sid: string) => void;
+}
+
+/** Holds requests until setup (or a replay) is done, and keeps its failure for all that come later. */
 export class SetupGate {
   constructor(
     readonly registry: SessionRegistry,
-    readonly onBackgroundError: (error: unknown, sid: string) => void,
+    readonly restorer: Restorer,
+    readonly options: SetupGateOptions,
   ) {}
 
   throwIfFailed(live: LiveSession): void {
-    const { failure } = live.record;
-    if (failure !== null) throw new PalestraError(failure.code, { status: failure.status, detail: failure.detail });
+    if (live.record.failure !== null) throw failureError(live.record.failure);
   }
 
   isOpen(live: LiveSession): boolean {
-    return live.setUp || isSetUp(live.record.state);
+    return (live.setUp && live.restoring === null && live.record.state !== 'restoring') || isSetUp(live.record.state);
   }
 
   /** Resolves when setup is done; asks the backend once, whoever waits. */
   async wait(live: LiveSession): Promise<void> {
     if (this.isOpen(live)) return;
     this.throwIfFailed(live);
+    if (live.record.state === 'restoring') return this.restorer.finish(live);
     live.settingUp ??= this.#watch(live).finally(() => {
       live.settingUp = null;
     });
@@ -34,10 +43,14 @@ export class SetupGate {
 
   async #watch(live: LiveSession): Promise<void> {
     const backend = await this.registry.backend(live);
+    const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
+    const setup = backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal);
+    const tooLong = () =>
+      new PalestraError('setup_timeout', { detail: `The setup of the session took longer than ${setupTimeoutMs / 1000} s.` });
     try {
-      if (backend.ready) await backend.ready(live.signal);
-      else await backend.prompt(live.signal);
+      await withDeadline<unknown>(this.options.clock, setup, setupTimeoutMs, tooLong);
     } catch (error) {
+      if (await this.restorer.mayRestore(live, error)) return this.restorer.restore(live);
       await this.note(live, error);
       // A prompt that raises says nothing about the tools.
       if (!(error instanceof PalestraError && error.code === 'environment_failed')) throw error;
@@ -45,35 +58,58 @@ export class SetupGate {
     void this.#open(live);
   }
 
+  /** Does not wait for setup; for a replay it does, there is nobody else to ask. */
+  async taskTools(live: LiveSession): Promise<ToolsAnswer> {
+    this.throwIfFailed(live);
+    const ask = async () => abortable((await this.registry.backend(live)).taskTools(live.signal), live.signal);
+    if (live.record.state === 'restoring') await this.restorer.finish(live);
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(await this.restorer.mayRestore(live, error))) throw error;
+      await this.restorer.restore(live);
+      return ask();
+    }
+  }
+
   /** Runs a request that the backend itself holds until setup is done, and learns from its answer. */
   async whileWaiting<T>(live: LiveSession, ask: (backend: BackendSession) => Promise<T>): Promise<T> {
     this.throwIfFailed(live);
-    const backend = await this.registry.backend(live);
-    try {
-      const answer = await abortable(ask(backend), live.signal);
-      if (!this.isOpen(live)) void this.#open(live);
-      return answer;
-    } catch (error) {
-      await this.note(live, error);
-      throw error;
+    for (let attempt = 1; ; attempt += 1) {
+      if (live.record.state === 'restoring') await this.restorer.finish(live);
+      const backend = await this.registry.backend(live);
+      try {
+        const answer = await abortable(ask(backend), live.signal);
+        if (!this.isOpen(live)) void this.#open(live);
+        return answer;
+      } catch (error) {
+        if (attempt === 1 && (await this.restorer.mayRestore(live, error))) {
+          await this.restorer.restore(live);
+          continue;
+        }
+        await this.note(live, error);
+        throw error;
+      }
     }
   }
 
   /** Nobody needs to wait until that is stored: the next process would only ask the backend again. */
   async #open(live: LiveSession): Promise<void> {
     live.setUp = true;
-    await this.registry.advance(live, 'ready', {}, 'starting').catch((error: unknown) => this.onBackgroundError(error, live.record.sid));
+    await this.registry
+      .advance(live, 'ready', {}, 'starting')
+      .catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
   /** Takes the session to `failed` or `lost` when that is what the backend's error means. */
   async note(live: LiveSession, error: unknown): Promise<void> {
     if (!(error instanceof PalestraError) || live.signal.aborted) return;
     const failureClass = classifyCode(error.code);
-    if (error.code === 'setup_failed') {
-      const failure = { code: error.code, status: error.status, detail: error.message };
+    const failure = { code: error.code, status: error.status, detail: this.registry.mask(live).hide(error.message) };
+    if (error.code === 'setup_failed' || error.code === 'setup_timeout') {
       await this.registry.advance(live, 'failed', { failure, failureClass });
-    } else if (error.code === 'session_lost') {
-      await this.registry.advance(live, 'lost', { failureClass });
+    } else if (error.code === 'session_lost' || error.code === 'call_timeout') {
+      await this.registry.advance(live, 'lost', { failure, failureClass });
     }
   }
 }

@@ -7,32 +7,47 @@ describe('session states', () => {
     expect(sessionTransitions).toMatchInlineSnapshot(`
       {
         "closed": [],
+        "diverged": [],
         "expired": [],
         "failed": [
           "closed",
           "expired",
         ],
         "finished": [
+          "restoring",
           "closed",
           "expired",
           "lost",
         ],
         "lost": [],
         "ready": [
+          "restoring",
           "finished",
           "closed",
           "expired",
           "lost",
         ],
         "reserved": [
+          "reserved",
           "starting",
           "closed",
           "expired",
+        ],
+        "restoring": [
+          "restoring",
+          "ready",
+          "finished",
+          "failed",
+          "closed",
+          "expired",
+          "lost",
+          "diverged",
         ],
         "starting": [
           "reserved",
           "starting",
           "ready",
+          "restoring",
           "finished",
           "failed",
           "closed",
@@ -46,9 +61,12 @@ describe('session states', () => {
   test('exactly the transitions of the table are allowed, and each raises the version', () => {
     for (const from of sessionStates) {
       for (const to of sessionStates) {
-        const record = { state: from, version: 7, endedAt: null, note: '' };
+        const record = { state: from, version: 7, endedAt: null, secrets: new Uint8Array(1), waitingOn: 'x', note: '' };
         if (sessionTransitions[from].includes(to)) {
-          expect(transition(record, to, 42, { note: 'x' })).toEqual({ state: to, version: 8, endedAt: isDead(to) ? 42 : null, note: 'x' });
+          const kept = isDead(to)
+            ? { endedAt: 42, secrets: null, waitingOn: null }
+            : { endedAt: null, secrets: record.secrets, waitingOn: 'x' };
+          expect(transition(record, to, 42, { note: 'x' })).toEqual({ state: to, version: 8, note: 'x', ...kept });
         } else {
           expect(() => transition(record, to, 42)).toThrow(InvalidTransitionError);
         }
@@ -59,13 +77,14 @@ describe('session states', () => {
   test('on any walk: death is final, versions rise by one, setup is never undone', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...sessionStates)), (wishes) => {
-        let record = { state: 'reserved' as (typeof sessionStates)[number], version: 1, endedAt: null as number | null };
+        const first = { version: 1, endedAt: null as number | null, secrets: null, waitingOn: null };
+        let record = { ...first, state: 'reserved' as (typeof sessionStates)[number] };
         let steps = 0;
         for (const wish of wishes) {
           if (!mayFollow(record.state, wish)) continue;
           const next = transition(record, wish, 1);
           expect(isDead(record.state)).toBe(false);
-          if (isSetUp(record.state)) expect(isSetUp(next.state) || isDead(next.state)).toBe(true);
+          if (isSetUp(record.state)) expect(isSetUp(next.state) || isDead(next.state) || next.state === 'restoring').toBe(true);
           record = next;
           steps += 1;
         }

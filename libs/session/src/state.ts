@@ -1,25 +1,44 @@
 /**
  * The life of a session:
  * `reserved` (SID given) -> `starting` (constructor, then setup) -> `ready` -> `finished` (an output said so) -> `closed`; or
- * `failed` (setup raised), `expired` (idle), `lost` (what ran it died). A refused create leads back to `reserved`.
+ * `failed` (setup raised), `expired` (silent), `lost` (what ran it died). A refused create leads back to `reserved`. When the
+ * process of a deterministic environment died, `restoring` replays its calls in a fresh one; a replay that does not give the
+ * stored results ends as `diverged`.
  */
-export const sessionStates = ['reserved', 'starting', 'ready', 'finished', 'closed', 'failed', 'expired', 'lost'] as const;
+export const sessionStates = [
+  'reserved',
+  'starting',
+  'ready',
+  'restoring',
+  'finished',
+  'closed',
+  'failed',
+  'expired',
+  'lost',
+  'diverged',
+] as const;
 export type SessionState = (typeof sessionStates)[number];
 
 export const sessionTransitions: Readonly<Record<SessionState, readonly SessionState[]>> = {
-  reserved: ['starting', 'closed', 'expired'],
+  // To itself when it waits for a slot, or gets one.
+  reserved: ['reserved', 'starting', 'closed', 'expired'],
   // To itself when the constructor has succeeded and setup goes on.
-  starting: ['reserved', 'starting', 'ready', 'finished', 'failed', 'closed', 'expired', 'lost'],
-  ready: ['finished', 'closed', 'expired', 'lost'],
-  finished: ['closed', 'expired', 'lost'],
+  starting: ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed', 'closed', 'expired', 'lost'],
+  ready: ['restoring', 'finished', 'closed', 'expired', 'lost'],
+  // To itself when another process takes the work over.
+  restoring: ['restoring', 'ready', 'finished', 'failed', 'closed', 'expired', 'lost', 'diverged'],
+  finished: ['restoring', 'closed', 'expired', 'lost'],
   failed: ['closed', 'expired'],
   closed: [],
   expired: [],
   lost: [],
+  diverged: [],
 };
 
+const DEAD: ReadonlySet<SessionState> = new Set(['closed', 'expired', 'lost', 'diverged']);
+
 /** Dead sessions answer 410 for a day, then 404. */
-export const isDead = (state: SessionState): boolean => state === 'closed' || state === 'expired' || state === 'lost';
+export const isDead = (state: SessionState): boolean => DEAD.has(state);
 /** Setup is known to have succeeded. */
 export const isSetUp = (state: SessionState): boolean => state === 'ready' || state === 'finished';
 export const mayFollow = (from: SessionState, to: SessionState): boolean => sessionTransitions[from].includes(to);
@@ -31,13 +50,23 @@ export class InvalidTransitionError extends Error {
   }
 }
 
+interface Stateful {
+  state: SessionState;
+  version: number;
+  endedAt: number | null;
+  /** What only a living session needs. */
+  secrets: Uint8Array | null;
+  waitingOn: string | null;
+}
+
 /** The next version of a record in another state. The store writes it only over the version it was made from. */
-export function transition<R extends { state: SessionState; version: number; endedAt: number | null }>(
+export function transition<R extends Stateful>(
   record: R,
   to: SessionState,
   now: number,
   patch: Partial<Omit<R, 'state' | 'version' | 'endedAt'>> = {},
 ): R {
   if (!mayFollow(record.state, to)) throw new InvalidTransitionError(record.state, to);
-  return { ...record, ...patch, state: to, version: record.version + 1, endedAt: isDead(to) ? now : record.endedAt };
+  const next = { ...record, ...patch, state: to, version: record.version + 1 };
+  return isDead(to) ? { ...next, endedAt: now, secrets: null, waitingOn: null } : next;
 }

@@ -88,14 +88,19 @@ export class Authenticator {
     if (!row) return { refused: 'unauthorized' };
     if (row.revokedAt) return { refused: 'key_revoked' };
     this.#noteUse(row.id);
-    return { caller: { userId: row.userId, orgId: row.orgId, orgName: row.org.name, keyId: row.id, scopes: row.scopes, anonymous: false } };
+    const { userId, orgId, org, scopes } = row;
+    const maxSessions = { key: row.maxSessions ?? this.config.maxSessions.key, org: org.maxSessions ?? this.config.maxSessions.org };
+    return { caller: { userId, orgId, orgName: org.name, keyId: row.id, scopes, anonymous: false, maxSessions } };
   }
 
   async #loadCookie(token: string): Promise<Verdict> {
     const row = await this.database.prisma.browserSession.findUnique({ where: { hash: hashToken(token) } });
     if (!row || row.expiresAt.getTime() <= this.clock.now()) return { refused: 'unauthorized' };
     const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: row.orgId } });
-    return { caller: { userId: row.userId, orgId: row.orgId, orgName: org.name, keyId: null, scopes: ALL_SCOPES, anonymous: false } };
+    const maxSessions = { key: null, org: org.maxSessions ?? this.config.maxSessions.org };
+    return {
+      caller: { userId: row.userId, orgId: row.orgId, orgName: org.name, keyId: null, scopes: ALL_SCOPES, anonymous: false, maxSessions },
+    };
   }
 
   async #anonymousCaller(): Promise<Caller> {
@@ -108,6 +113,7 @@ export class Authenticator {
       keyId: null,
       scopes: ['sessions', 'environments', 'rollouts'],
       anonymous: true,
+      maxSessions: { key: null, org: row.org.maxSessions ?? this.config.maxSessions.org },
     };
     return this.#anonymous;
   }

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { OrsBackend } from '@palestra/backends';
 import { HealthCheck } from '@palestra/hosting';
-import type { Backend } from '@palestra/session';
+import type { Backend, SessionPolicy } from '@palestra/session';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
 import { type EnvironmentRecord, type EnvironmentSource, sourceOf, type VersionRecord } from './environment.record.ts';
@@ -20,6 +20,12 @@ export class BackendPool implements OnApplicationShutdown {
 
   of(environment: EnvironmentRecord, version: VersionRecord): Backend {
     return this.#get(environment, version).backend;
+  }
+
+  /** What the author of a bundled environment says about its sessions. */
+  declared(version: VersionRecord): Partial<SessionPolicy> {
+    const source = sourceOf(version);
+    return source.kind === 'bundled' ? this.bundled.declared(source.name) : {};
   }
 
   /** A backend for a look at a server that is not registered; the caller closes it. */

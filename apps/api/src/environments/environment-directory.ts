@@ -1,12 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { Caller, EnvironmentDirectory, HostedEnvironment } from '@palestra/session';
+import {
+  type Caller,
+  defaultSessionPolicy,
+  type EnvironmentDirectory,
+  type HostedEnvironment,
+  type SessionPolicy,
+} from '@palestra/session';
 import { CONFIG, type Config } from '../platform/config.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { BackendPool } from './backend.pool.ts';
 import { EnvironmentAccess, maySee } from './environment.access.ts';
-import type { EnvironmentRecord } from './environment.record.ts';
+import type { EnvironmentRecord, VersionRecord } from './environment.record.ts';
+import { readSessionPolicy } from './session-policy.schema.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 
 /** Another replica's change is seen after this; our own at once. */
@@ -109,6 +116,13 @@ export class RegistryDirectory implements EnvironmentDirectory {
     });
   }
 
+  /** The owner's settings over the author's declarations over the server's defaults. */
+  #policy(environment: EnvironmentRecord, version: VersionRecord): SessionPolicy {
+    const declared = version.sourceKind === 'bundled' ? this.backends.declared(version) : {};
+    const defaults = { ...defaultSessionPolicy, heartbeatTimeoutMs: this.config.sessionIdleTimeoutMs };
+    return { ...defaults, ...declared, ...readSessionPolicy(environment.sessionPolicy) };
+  }
+
   #host(environment: EnvironmentRecord): HostedEnvironment {
     const version = environment.versions[0]!;
     const hosted: HostedEnvironment = {
@@ -117,7 +131,8 @@ export class RegistryDirectory implements EnvironmentDirectory {
       owner: environment.owner,
       name: environment.name,
       backend: this.backends.of(environment, version),
-      idleTimeoutMs: this.config.sessionIdleTimeoutMs,
+      policy: this.#policy(environment, version),
+      owned: version.sourceKind === 'bundled',
     };
     this.#versions.set(version.id, { hosted, readAt: this.clock.now() });
     return hosted;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sessionPolicySchema } from './session-policy.schema.ts';
 
 /** Bodies and queries of `/v1/environments`; the keys of the CLI are the CLI's (openreward-wire.md 3.1). */
 
@@ -44,6 +45,8 @@ export const updateEnvironmentSchema = z.object({
   new_arxiv_url: link.optional(),
   new_external_github_url: link.optional(),
   new_external_hf_url: link.optional(),
+  /** null = as the author declared, else the server's defaults. Sessions that are open keep what they began with. */
+  sessions: sessionPolicySchema.nullable().optional(),
 });
 export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
 

@@ -8,7 +8,7 @@ import {
   type TaskPageView,
 } from '@palestra/protocol';
 import type { Backend, Caller } from '@palestra/session';
-import type { Prisma } from '../platform/generated/prisma/client.ts';
+import { Prisma } from '../platform/generated/prisma/client.ts';
 import { BackendPool } from './backend.pool.ts';
 import { discover, DiscoveryService, withDeadline } from './discovery.service.ts';
 import { EnvironmentAccess, mayManage } from './environment.access.ts';
@@ -77,6 +77,7 @@ export class EnvironmentsService {
       arxivUrl: body.new_arxiv_url,
       externalGithubUrl: body.new_external_github_url,
       externalHfUrl: body.new_external_hf_url,
+      ...(body.sessions !== undefined && { sessionPolicy: body.sessions ?? Prisma.DbNull }),
     };
     const updated = await this.repository.update(environment, changes);
     this.directory.invalidate(await this.repository.versionIds(environment.id));

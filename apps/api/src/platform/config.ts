@@ -13,6 +13,13 @@ const configSchema = z.object({
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
+  PALESTRA_REPLICA_URL: z.url().optional(),
+  PALESTRA_SECRET_KEY: z.string().min(32).optional(),
+  PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
+  PALESTRA_MAX_SESSIONS_PER_KEY: z.coerce.number().int().positive().optional(),
+  PALESTRA_MAX_SESSIONS_PER_ORG: z.coerce.number().int().positive().optional(),
+  PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
+  PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
   PALESTRA_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   DATABASE_URL: z.string().optional(),
@@ -35,7 +42,18 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
+  /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
   sessionIdleTimeoutMs: number;
+  /** Where other replicas reach this one; null = the address it listens at. */
+  replicaUrl: string | null;
+  /** Key material shared by all replicas; null = a file in `dataDir`. */
+  secretKey: string | null;
+  /** At SIGTERM, how long sessions that no other replica could go on with are waited for. */
+  drainMs: number;
+  /** Sessions open at the same time, where nothing else is set for a key or an organisation; null = no limit. */
+  maxSessions: { key: number | null; org: number | null };
+  /** Clients that may wait for a slot of one environment at the same time, and how long. */
+  queue: { limit: number; patienceMs: number };
   /** Origin in links and signed URLs; null = `http://host:port` as bound. */
   publicUrl: string | null;
   logLevel: string;
@@ -68,6 +86,11 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
+    replicaUrl: value.PALESTRA_REPLICA_URL ?? null,
+    secretKey: value.PALESTRA_SECRET_KEY ?? null,
+    drainMs: value.PALESTRA_DRAIN_S * 1000,
+    maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
+    queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,
     databaseUrl: value.DATABASE_URL ?? null,

@@ -9,7 +9,7 @@ import { OpenApiController, OpenApiDocument } from './openapi.controller.ts';
 import { ErrorFilter } from './error.filter.ts';
 import { SchemaPipe } from './schema.pipe.ts';
 import { RouteTable } from './route-table.ts';
-import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, URL_SIGNER } from './tokens.ts';
+import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
 
 export interface PlatformDependencies {
   config: Config;
@@ -18,6 +18,8 @@ export interface PlatformDependencies {
   urlSigner: UrlSigner | null;
   logger: Logger;
   origin: PublicOrigin;
+  /** See `SERVER_SECRET`. */
+  secret: string;
 }
 
 /** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
@@ -30,6 +32,7 @@ export class PlatformModule {
       { provide: Database, useValue: dependencies.database },
       { provide: BLOB_STORE, useValue: dependencies.blobs },
       { provide: URL_SIGNER, useValue: dependencies.urlSigner },
+      { provide: SERVER_SECRET, useValue: dependencies.secret },
       { provide: LOGGER, useValue: dependencies.logger },
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },

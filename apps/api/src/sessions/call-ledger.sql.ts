@@ -1,7 +1,8 @@
 import type pg from 'pg';
-import { MicroBatcher } from '@palestra/kit';
-import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult } from '@palestra/session';
-import { asStoreError, withoutNul } from './store-errors.ts';
+import { MicroBatcher, newTaskId } from '@palestra/kit';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
+import { patiently } from './database-retry.ts';
+import { withoutNul } from './store-errors.ts';
 
 /**
  * The call ledger in PostgreSQL. All intents of a moment go in one statement, so do all results. They commit asynchronously:
@@ -11,12 +12,56 @@ import { asStoreError, withoutNul } from './store-errors.ts';
  */
 const ASYNCHRONOUS = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
 
+/** How long a client may take to come back for a call whose stream broke. The official one gives up after six attempts, half a minute each. */
+const JOIN_WINDOW = `interval '120 s'`;
+/** An equal call that another process began, or ended, longer ago than this is not the one that a client asks for again. */
+const DOUBT_WINDOW = `interval '10 s'`;
+
+/**
+ * Decides and stores (docs/adr/0007): a call of a session that has ended, or that another process owns, is `moved`; one that equals a
+ * broken call is that call's client, which uses the mark up; one that equals the session's last call, on another process, just now,
+ * is in `doubt`; every other one begins. Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
+ * session_calls_broken_idx, and with one row of session_calls_sid_seq_idx.
+ */
 const INTENT = `
-  ${ASYNCHRONOUS}
+  ${ASYNCHRONOUS},
+  asked AS MATERIALIZED (
+    SELECT n.*, s.sid IS NULL AS moved
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[])
+      AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure)
+    LEFT JOIN sessions AS s ON s.sid = n.sid AND s.ended_at IS NULL
+      AND (s.owner_replica_id IS NULL OR s.owner_replica_id = n.replica_id)),
+  again AS (
+    UPDATE session_calls AS c SET broken_at = NULL
+    FROM (SELECT DISTINCT ON (a.task_id) a.task_id AS asked, b.task_id
+          FROM asked AS a JOIN session_calls AS b
+            ON b.sid = a.sid AND b.broken_at > now() - ${JOIN_WINDOW} AND b.kind = a.kind AND b.tool = a.tool AND b.input = a.input
+          WHERE NOT a.moved ORDER BY a.task_id, b.seq) AS m
+    WHERE c.task_id = m.task_id AND c.broken_at IS NOT NULL
+    RETURNING m.asked, c.task_id),
+  verdicts AS MATERIALIZED (
+    SELECT a.*, again.task_id AS joined, l.task_id AS doubted, l.replica_id AS doubted_replica_id
+    FROM asked AS a
+    LEFT JOIN again ON again.asked = a.task_id
+    LEFT JOIN LATERAL (
+      SELECT c.* FROM session_calls AS c WHERE c.sid = a.sid ORDER BY c.seq DESC LIMIT 1
+    ) AS l ON NOT a.sure AND l.replica_id <> a.replica_id AND l.kind = a.kind AND l.tool = a.tool AND l.input = a.input
+      AND (l.ended_at IS NULL OR l.ended_at > now() - ${DOUBT_WINDOW})),
+  begun AS (
+    INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
+    SELECT task_id, sid, kind, tool, input, replica_id, to_timestamp(started_at / 1000), 'running'
+    FROM verdicts, commit WHERE NOT moved AND joined IS NULL AND doubted IS NULL
+    ON CONFLICT (task_id) DO NOTHING)
+  SELECT task_id, moved, joined, doubted, doubted_replica_id FROM verdicts
+  WHERE moved OR joined IS NOT NULL OR doubted IS NOT NULL`;
+
+/** Writes again what a crash of PostgreSQL may have swallowed. */
+const REWRITE = `
   INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
   SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), 'running'
-  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
-    AS n(task_id, sid, kind, tool, input, replica_id, started_at)`;
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at)
+  ON CONFLICT (task_id) DO NOTHING`;
 
 const RESULT = `
   ${ASYNCHRONOUS}
@@ -33,12 +78,21 @@ const UPSTREAM = `
   FROM commit, unnest($1::text[], $2::text[]) AS n(task_id, upstream_task_id)
   WHERE c.task_id = n.task_id`;
 
-const FIND = `
-  SELECT task_id, seq, sid, kind, tool, input, replica_id, upstream_task_id, state, result, ok, reason, reward, finished, failure_class,
-    extract(epoch from started_at) * 1000 AS started_at, extract(epoch from ended_at) * 1000 AS ended_at
-  FROM session_calls WHERE task_id = $1`;
+const COLUMNS = `task_id, seq, sid, kind, tool, input, replica_id, upstream_task_id, state, result, ok, reason, reward, finished, failure_class,
+  extract(epoch from started_at) * 1000 AS started_at, extract(epoch from ended_at) * 1000 AS ended_at`;
 
-const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2 AND ended_at IS NULL`;
+const FIND = `SELECT ${COLUMNS} FROM session_calls WHERE task_id = $1`;
+/** Index Scan using session_calls_sid_seq_idx. */
+const JOURNAL = `SELECT ${COLUMNS} FROM session_calls
+  WHERE sid = $1 AND kind = 'call' AND state IN ('result', 'tool_failed') ORDER BY seq LIMIT $2`;
+const COPY = `
+  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, state, result, ok, reason, reward, finished, failure_class, started_at, ended_at)
+  SELECT n.task_id, $1, c.kind, c.tool, c.input, c.replica_id, c.state, c.result, c.ok, c.reason, c.reward, c.finished, c.failure_class, c.started_at, c.ended_at
+  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS n(task_id, original, ord)
+  JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
+const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
+
+const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2`;
 
 interface Row {
   task_id: string;
@@ -74,24 +128,65 @@ function outcomeColumns(outcome: CallOutcome) {
   return { result: withoutNul(text), ok, reason: reason === null ? null : withoutNul(reason), reward, finished };
 }
 
+function toRecord(row: Row): CallRecord {
+  return {
+    taskId: row.task_id,
+    seq: Number(row.seq),
+    sid: row.sid,
+    kind: row.kind,
+    tool: row.tool,
+    input: row.input,
+    replicaId: row.replica_id,
+    upstreamTaskId: row.upstream_task_id,
+    outcome: toOutcome(row),
+    failureClass: row.failure_class,
+    startedAt: Number(row.started_at),
+    endedAt: row.ended_at === null ? null : Number(row.ended_at),
+  };
+}
+
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
 const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
+const MAX_JOURNAL = 100_000;
+/** A result outlives a long absence of PostgreSQL in memory; its client has it already. */
+const RESULT_PATIENCE_MS = 600_000;
+
+interface Verdict {
+  task_id: string;
+  moved: boolean;
+  joined: string | null;
+  doubted: string | null;
+  doubted_replica_id: string | null;
+}
+
+/** What has been written since PostgreSQL last confirmed that everything before is on its disk. */
+interface Unconfirmed {
+  intents: CallIntent[];
+  upstreams: [string, string][];
+  results: CallResult[];
+}
+const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [] });
 
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
-  readonly #intents: MicroBatcher<CallIntent, void>;
+  readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
   readonly #upstreams: MicroBatcher<[string, string], void>;
+  readonly #broken: MicroBatcher<string, void>;
+  #unconfirmed = nothing();
+  #mayHaveCrashed = false;
 
   constructor(pool: pg.Pool) {
     this.#pool = pool;
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
     this.#results = new MicroBatcher({ ...BATCH, flush: (results) => this.#writeResults(results) });
     this.#upstreams = new MicroBatcher({ ...BATCH, flush: (ids) => this.#writeUpstreams(ids) });
+    this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
+    pool.on('error', () => (this.#mayHaveCrashed = true));
   }
 
-  intent(call: CallIntent): Promise<void> {
-    return this.#intents.add(call);
+  intent(call: CallIntent, sure: boolean): Promise<IntentAnswer> {
+    return this.#intents.add({ call, sure });
   }
 
   upstream(taskId: string, upstreamTaskId: string): Promise<void> {
@@ -102,73 +197,135 @@ export class SqlCallLedger implements CallLedger {
     return this.#results.add(result);
   }
 
+  broken(taskId: string): Promise<void> {
+    return this.#broken.add(taskId);
+  }
+
   async find(taskId: string): Promise<CallRecord | null> {
-    const rows = (await this.#query<Row>('call_find', FIND, [withoutNul(taskId)])).rows;
-    const row = rows[0];
-    if (row === undefined) return null;
-    return {
-      taskId: row.task_id,
-      seq: Number(row.seq),
-      sid: row.sid,
-      kind: row.kind,
-      tool: row.tool,
-      input: row.input,
-      replicaId: row.replica_id,
-      upstreamTaskId: row.upstream_task_id,
-      outcome: toOutcome(row),
-      failureClass: row.failure_class,
-      startedAt: Number(row.started_at),
-      endedAt: row.ended_at === null ? null : Number(row.ended_at),
-    };
+    const rows = await this.#query<Row>('call_find', FIND, [withoutNul(taskId)]);
+    return rows[0] === undefined ? null : toRecord(rows[0]);
+  }
+
+  async journal(sid: string, limit = MAX_JOURNAL): Promise<CallRecord[]> {
+    return (await this.#query<Row>('call_journal', JOURNAL, [sid, limit])).map(toRecord);
+  }
+
+  async copy(calls: CallRecord[], sid: string): Promise<void> {
+    await this.#query('call_copy', COPY, [sid, calls.map(() => newTaskId()), calls.map(({ taskId }) => taskId)]);
   }
 
   async takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean> {
-    return (await this.#query('call_take_over', TAKE_OVER, [taskId, fromReplicaId, toReplicaId])).rowCount === 1;
+    const { rowCount } = await patiently(() =>
+      this.#pool.query({ name: 'call_take_over', text: TAKE_OVER, values: [taskId, fromReplicaId, toReplicaId] }),
+    );
+    return rowCount === 1;
   }
 
   async drain(): Promise<void> {
-    await Promise.all([this.#intents.drain(), this.#results.drain(), this.#upstreams.drain()]);
+    await Promise.all([this.#intents.drain(), this.#results.drain(), this.#upstreams.drain(), this.#broken.drain()]);
   }
 
-  async #writeIntents(calls: CallIntent[]): Promise<void[]> {
-    await this.#query('call_intent', INTENT, [
-      calls.map((call) => call.taskId),
-      calls.map((call) => call.sid),
-      calls.map((call) => call.kind),
-      calls.map((call) => withoutNul(call.tool)),
-      calls.map((call) => call.input),
-      calls.map((call) => call.replicaId),
-      calls.map((call) => call.startedAt),
-    ]);
-    return calls.map(() => undefined);
+  /**
+   * Runs `commit`, which waits for the disk: what was written before it is safe afterwards. Writes everything of late once more when
+   * PostgreSQL may have crashed in between.
+   */
+  async confirm(commit: () => Promise<void>): Promise<void> {
+    const before = this.#unconfirmed;
+    this.#unconfirmed = nothing();
+    try {
+      if (this.#mayHaveCrashed) {
+        this.#mayHaveCrashed = false;
+        await this.#rewrite(before);
+      }
+      await commit();
+    } catch (error) {
+      this.#mayHaveCrashed = true;
+      const { intents, upstreams, results } = this.#unconfirmed;
+      this.#unconfirmed = {
+        intents: [...before.intents, ...intents],
+        upstreams: [...before.upstreams, ...upstreams],
+        results: [...before.results, ...results],
+      };
+      throw error;
+    }
+  }
+
+  async #rewrite({ intents, upstreams, results }: Unconfirmed): Promise<void> {
+    if (intents.length > 0) await this.#query('call_rewrite', REWRITE, intentColumns(intents));
+    if (upstreams.length > 0) await this.#query('call_upstream', UPSTREAM, upstreamColumns(upstreams));
+    if (results.length > 0) await this.#query('call_result', RESULT, resultColumns(results));
+  }
+
+  async #writeIntents(asked: { call: CallIntent; sure: boolean }[]): Promise<IntentAnswer[]> {
+    const columns = intentColumns(asked.map(({ call }) => call));
+    const rows = await this.#query<Verdict>('call_intent', INTENT, [...columns, asked.map(({ sure }) => sure)]);
+    const verdicts = new Map(rows.map((row) => [row.task_id, row]));
+    return asked.map(({ call }) => {
+      const verdict = verdicts.get(call.taskId);
+      if (verdict !== undefined) return toAnswer(verdict);
+      this.#unconfirmed.intents.push(call);
+      return { verdict: 'begun' };
+    });
   }
 
   async #writeResults(results: CallResult[]): Promise<void[]> {
-    const columns = results.map(({ outcome }) => outcomeColumns(outcome));
-    await this.#query('call_result', RESULT, [
-      results.map((result) => result.taskId),
-      results.map((result) => result.outcome.type),
-      columns.map((column) => column.result),
-      columns.map((column) => column.ok),
-      columns.map((column) => column.reason),
-      columns.map((column) => column.reward),
-      columns.map((column) => column.finished),
-      results.map((result) => result.failureClass),
-      results.map((result) => result.endedAt),
-    ]);
+    await this.#query('call_result', RESULT, resultColumns(results), RESULT_PATIENCE_MS);
+    this.#unconfirmed.results.push(...results);
     return results.map(() => undefined);
   }
 
   async #writeUpstreams(ids: [string, string][]): Promise<void[]> {
-    await this.#query('call_upstream', UPSTREAM, [ids.map(([taskId]) => taskId), ids.map(([, upstream]) => upstream)]);
+    await this.#query('call_upstream', UPSTREAM, upstreamColumns(ids));
+    this.#unconfirmed.upstreams.push(...ids);
     return ids.map(() => undefined);
   }
 
-  async #query<R extends object>(name: string, sql: string, values: unknown[]): Promise<pg.QueryResult<R & pg.QueryResultRow>> {
-    try {
-      return await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values });
-    } catch (error) {
-      throw asStoreError(error);
-    }
+  async #writeBroken(taskIds: string[]): Promise<void[]> {
+    await this.#query('call_broken', BROKEN, [taskIds]);
+    return taskIds.map(() => undefined);
   }
+
+  #query<R extends object>(name: string, sql: string, values: unknown[], patienceMs?: number): Promise<R[]> {
+    return patiently(async () => {
+      try {
+        return (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows;
+      } catch (error) {
+        this.#mayHaveCrashed = true;
+        throw error;
+      }
+    }, patienceMs);
+  }
+}
+
+const intentColumns = (calls: CallIntent[]): unknown[] => [
+  calls.map((call) => call.taskId),
+  calls.map((call) => call.sid),
+  calls.map((call) => call.kind),
+  calls.map((call) => withoutNul(call.tool)),
+  calls.map((call) => call.input),
+  calls.map((call) => call.replicaId),
+  calls.map((call) => call.startedAt),
+];
+
+const upstreamColumns = (ids: [string, string][]): unknown[] => [ids.map(([taskId]) => taskId), ids.map(([, upstream]) => upstream)];
+
+function resultColumns(results: CallResult[]): unknown[] {
+  const columns = results.map(({ outcome }) => outcomeColumns(outcome));
+  return [
+    results.map((result) => result.taskId),
+    results.map((result) => result.outcome.type),
+    columns.map((column) => column.result),
+    columns.map((column) => column.ok),
+    columns.map((column) => column.reason),
+    columns.map((column) => column.reward),
+    columns.map((column) => column.finished),
+    results.map((result) => result.failureClass),
+    results.map((result) => result.endedAt),
+  ];
+}
+
+function toAnswer({ moved, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {
+  if (moved) return { verdict: 'moved' };
+  if (joined !== null) return { verdict: 'join', taskId: joined };
+  return { verdict: 'doubt', taskId: doubted!, replicaId: replicaId! };
 }

@@ -3,10 +3,14 @@ import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@pal
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import type { Authenticate } from './authenticate.ts';
+import { countRequest, onDelivery } from './delivery.ts';
+import { readRecording } from './recording-headers.ts';
+import type { SessionRouting } from './session-routing.ts';
 import { sendReservation, streamCall } from './sse-reply.ts';
 
 export interface OrsPluginOptions {
   dialect: OrsDialect;
+  routing: SessionRouting;
   authenticate: Authenticate;
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 }
@@ -55,7 +59,9 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
   const { dialect } = options;
   const caller = await options.authenticate(request);
   if (caller === null && !route.public) throw new PalestraError('unauthorized');
+  countRequest(request);
   const ors = readRequest(request, caller as Caller);
+  if (ors.sid !== null && caller !== null && (await options.routing.elsewhere(request, reply, caller, ors.sid))) return;
   switch (route.operation) {
     case 'createSession':
       return sendReservation(reply, await dialect.createSession(ors));
@@ -64,8 +70,14 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
     case 'scoreGroup':
       return streamCall(request, reply, await dialect.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
     default:
+      if (route.operation === 'create') watchCreate(request, reply, ors.sid, options.routing);
       await reply.type('application/json').send(stringifyJson(await dialect[route.operation](ors)));
   }
+}
+
+/** A client that did not read the answer of its `/create` sends it again, and must not hear that the session exists already. */
+function watchCreate(request: FastifyRequest, reply: FastifyReply, sid: string | null, { engine }: SessionRouting): void {
+  if (sid !== null) onDelivery(request, reply, (how) => how === 'broke' && void engine.noteCreateBroken(sid));
 }
 
 const header = (request: FastifyRequest, name: string): string | null => {
@@ -80,6 +92,7 @@ function readRequest(request: FastifyRequest, caller: Caller): OrsRequest {
     sid: header(request, 'x-session-id'),
     deployment: header(request, 'x-deployment'),
     secrets: header(request, 'x-secrets'),
+    recording: readRecording(request.headers),
     owner: params.owner ?? null,
     segment: params.env ?? null,
     body: Buffer.isBuffer(request.body) ? request.body : null,

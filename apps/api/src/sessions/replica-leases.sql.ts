@@ -1,42 +1,125 @@
 import type pg from 'pg';
+import { type Clock, systemClock } from '@palestra/kit';
 import type { ReplicaLeases } from '@palestra/session';
 
 /** How often this process says that it lives, and after how long a silence it counts as dead. */
-const RENEW_MS = 2_000;
-const LEASE_MS = 6_000;
+const RENEW_MS = 1_000;
+export const LEASE_MS = 3_000;
+/** Addresses and verdicts are kept this long: requests that are passed on cost no query. */
+const CACHE_MS = 500;
+const ASK_DEADLINE_MS = 1_000;
+const POLL_MS = 200;
+/** The row of a dead process tells for a while when it was last seen. */
+const FORGET = `interval '1 day'`;
 
-const RENEW = `INSERT INTO session_replicas (id, seen_at) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET seen_at = now()`;
-const IS_ALIVE = `SELECT 1 FROM session_replicas WHERE id = $1 AND seen_at > now() - $2 * interval '1 ms'`;
+const RENEW = `INSERT INTO session_replicas (id, address, seen_at, draining) VALUES ($1, $2, now(), $3)
+  ON CONFLICT (id) DO UPDATE SET address = EXCLUDED.address, seen_at = now(), draining = EXCLUDED.draining`;
+const FIND = `SELECT address, extract(epoch from seen_at) * 1000 AS seen_at, seen_at > now() - $2 * interval '1 ms' AS alive
+  FROM session_replicas WHERE id = $1`;
+
+interface Row {
+  address: string;
+  seen_at: string;
+  alive: boolean;
+}
+
+export interface LeaseOptions {
+  pool: pg.Pool;
+  replicaId: string;
+  /** Runs a commit that waits for the disk; the call ledger wants to know. */
+  confirm: (commit: () => Promise<void>) => Promise<void>;
+  clock?: Clock;
+}
 
 /** Leases by the database's clock, so that the clocks of replicas may differ. */
 export class SqlReplicaLeases implements ReplicaLeases {
-  readonly #pool: pg.Pool;
-  readonly #replicaId: string;
+  readonly #options: LeaseOptions;
+  readonly #clock: Clock;
+  readonly #found = new Map<string, { row: Row | null; at: number }>();
+  #address = '';
+  #draining = false;
   #timer: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> = Promise.resolve();
 
-  constructor(pool: pg.Pool, replicaId: string) {
-    this.#pool = pool;
-    this.#replicaId = replicaId;
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
   }
 
   async start(): Promise<void> {
     await this.#renew();
-    await this.#pool.query(`DELETE FROM session_replicas WHERE seen_at < now() - interval '1 day'`);
-    // A missed renewal is made up by the next one.
-    this.#timer = setInterval(() => void this.#renew().catch(() => {}), RENEW_MS);
+    await this.#options.pool.query(`DELETE FROM session_replicas WHERE seen_at < now() - ${FORGET}`);
+    this.#timer = setInterval(() => {
+      // A missed renewal is made up by the next one.
+      this.#renewing = this.#renew().catch(() => {});
+    }, RENEW_MS);
     this.#timer.unref();
+  }
+
+  /** Tells the others where this process is reached. */
+  async announce(address: string): Promise<void> {
+    this.#address = address;
+    await this.#renew();
+  }
+
+  /** Tells the others that this process will end. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    await this.#renew();
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#pool.query('DELETE FROM session_replicas WHERE id = $1', [this.#replicaId]);
+    await this.#renewing;
+    await this.#options.pool.query('DELETE FROM session_replicas WHERE id = $1', [this.#options.replicaId]);
+  }
+
+  /** Whether another process could take over. */
+  async hasSiblings(): Promise<boolean> {
+    const others = `SELECT 1 FROM session_replicas WHERE id <> $1 AND NOT draining AND seen_at > now() - $2 * interval '1 ms' LIMIT 1`;
+    return (await this.#options.pool.query(others, [this.#options.replicaId, LEASE_MS])).rows.length > 0;
   }
 
   async isAlive(replicaId: string): Promise<boolean> {
-    return (await this.#pool.query(IS_ALIVE, [replicaId, LEASE_MS])).rowCount === 1;
+    return (await this.#find(replicaId))?.alive === true;
   }
 
-  async #renew(): Promise<void> {
-    await this.#pool.query(RENEW, [this.#replicaId]);
+  async locate(replicaId: string): Promise<string | null> {
+    const known = this.#found.get(replicaId);
+    const row = known && this.#clock.now() - known.at < CACHE_MS ? known.row : await this.#find(replicaId);
+    return row?.alive ? row.address : null;
+  }
+
+  async confirm(replicaId: string): Promise<{ alive: true } | { alive: false; lastSeenAt: number | null }> {
+    for (;;) {
+      const row = await this.#find(replicaId);
+      if (row === null) return { alive: false, lastSeenAt: null };
+      if (!row.alive) return { alive: false, lastSeenAt: Number(row.seen_at) };
+      if (replicaId === this.#options.replicaId || (await answers(row.address, replicaId))) return { alive: true };
+      await this.#clock.sleep(POLL_MS);
+    }
+  }
+
+  async #find(replicaId: string): Promise<Row | null> {
+    const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
+    this.#found.set(replicaId, { row: rows[0] ?? null, at: this.#clock.now() });
+    return rows[0] ?? null;
+  }
+
+  #renew(): Promise<void> {
+    const { pool, replicaId, confirm } = this.#options;
+    return confirm(async () => void (await pool.query(RENEW, [replicaId, this.#address, this.#draining])));
+  }
+}
+
+/** Path at which a process says its id to its siblings. */
+export const REPLICA_PATH = '/internal/replica';
+
+async function answers(address: string, replicaId: string): Promise<boolean> {
+  try {
+    const answer = await fetch(address + REPLICA_PATH, { signal: AbortSignal.timeout(ASK_DEADLINE_MS), redirect: 'error' });
+    return answer.ok && ((await answer.json()) as { id?: unknown }).id === replicaId;
+  } catch {
+    return false;
   }
 }

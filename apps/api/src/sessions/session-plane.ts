@@ -1,12 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify';
 import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
-import { type EnvironmentDirectory, SessionEngine } from '@palestra/session';
+import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
 import type { Authenticate } from './authenticate.ts';
 import { SqlCallLedger } from './call-ledger.sql.ts';
+import { Forwarder } from './forwarder.ts';
 import { orsPlugin } from './ors.routes.ts';
-import { SqlReplicaLeases } from './replica-leases.sql.ts';
+import { LEASE_MS, REPLICA_PATH, SqlReplicaLeases } from './replica-leases.sql.ts';
+import { AesSecretBox } from './secret-box.ts';
+import { SessionRouting } from './session-routing.ts';
 import { SqlSessionStore } from './session-store.sql.ts';
 
 export interface SessionPlaneOptions {
@@ -14,50 +17,88 @@ export interface SessionPlaneOptions {
   directory: EnvironmentDirectory;
   authenticate: Authenticate;
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
-  /** Of reservations that name no environment yet. */
-  idleTimeoutMs: number;
+  /** Seals the secrets of sessions; the same on every replica. */
+  secret: string;
+  observer: SessionObserver;
   /** What `/version` answers. */
   version: string;
+  /** How long `drain` waits for sessions that end with this process. */
+  drainMs: number;
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
-/** Running calls get this long at shutdown. */
-const DRAIN_MS = 10_000;
+/** Running calls get this long at shutdown, also where nobody could go on with them. */
+const CALL_GRACE_MS = 10_000;
+const DRAIN_POLL_MS = 200;
 
 /** The session engine with its stores, and the dialects that speak to it. */
 export class SessionPlane {
   readonly engine: SessionEngine;
-  readonly #leases: SqlReplicaLeases;
+  readonly replicaId = newUuid();
+  readonly leases: SqlReplicaLeases;
+  readonly routing: SessionRouting;
+  readonly #ledger: SqlCallLedger;
+  readonly #forwarder: Forwarder;
   readonly #options: SessionPlaneOptions;
 
   constructor(options: SessionPlaneOptions) {
-    const replicaId = newUuid();
+    const { pool, directory, secret, observer, onBackgroundError } = options;
+    const { replicaId } = this;
     this.#options = options;
-    this.#leases = new SqlReplicaLeases(options.pool, replicaId);
+    this.#ledger = new SqlCallLedger(pool);
+    this.leases = new SqlReplicaLeases({ pool, replicaId, confirm: (commit) => this.#ledger.confirm(commit) });
     this.engine = new SessionEngine({
-      store: new SqlSessionStore(options.pool),
-      ledger: new SqlCallLedger(options.pool),
-      leases: this.#leases,
-      directory: options.directory,
+      store: new SqlSessionStore(pool, LEASE_MS),
+      ledger: this.#ledger,
+      leases: this.leases,
+      directory,
       clock: systemClock,
       replicaId,
-      idleTimeoutMs: options.idleTimeoutMs,
-      onBackgroundError: options.onBackgroundError,
+      box: new AesSecretBox(secret),
+      observer,
+      onBackgroundError,
     });
+    this.#forwarder = new Forwarder(replicaId, (taskId) => {
+      this.engine.noteCallBroken(taskId).catch((error: unknown) => onBackgroundError(error, ''));
+    });
+    this.routing = new SessionRouting(this.engine, this.leases, this.#forwarder);
   }
 
   async register(server: FastifyInstance): Promise<void> {
     const { directory, version, authenticate, sendError } = this.#options;
-    await server.register(orsPlugin, { dialect: new OrsDialect(this.engine, directory, version), authenticate, sendError });
+    const dialect = new OrsDialect(this.engine, directory, version);
+    await server.register(orsPlugin, { dialect, routing: this.routing, authenticate, sendError });
+    // For siblings: what this process noticed before the question is stored by the answer.
+    server.get(REPLICA_PATH, { config: { unlisted: true } }, async () => {
+      await this.#ledger.drain();
+      return { id: this.replicaId };
+    });
   }
 
   async start(): Promise<void> {
-    await this.#leases.start();
+    await this.leases.start();
     this.engine.start();
   }
 
+  /** The address at which siblings reach this process. */
+  async announce(address: string): Promise<void> {
+    await this.leases.announce(address);
+  }
+
+  /**
+   * Before the end, while requests are still served: opens no new sessions, lets calls end and, where siblings could not go on with
+   * them, sessions; hands the rest over.
+   */
+  async drain(): Promise<void> {
+    this.engine.refuseNew();
+    await this.leases.drain();
+    const deadline = Date.now() + ((await this.leases.hasSiblings()) ? this.#options.drainMs : 0);
+    while (this.engine.bound() > 0 && Date.now() < deadline) await systemClock.sleep(DRAIN_POLL_MS);
+    await this.engine.stop(Math.max(CALL_GRACE_MS, deadline - Date.now()));
+    await this.leases.stop();
+  }
+
   async stop(): Promise<void> {
-    await this.engine.stop(DRAIN_MS);
-    await this.#leases.stop();
+    await this.#forwarder.close();
   }
 }

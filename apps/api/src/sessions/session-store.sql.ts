@@ -1,94 +1,147 @@
 import type pg from 'pg';
 import { MicroBatcher } from '@palestra/kit';
-import { parseJson, stringifyJson } from '@palestra/protocol';
-import type { SessionFailure, SessionRecord, SessionStore } from '@palestra/session';
-import { asStoreError } from './store-errors.ts';
+import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
+import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore } from '@palestra/session';
+import { patiently } from './database-retry.ts';
 
 /**
  * Sessions in PostgreSQL. Inserts, updates and touches of the same moment go in one statement each; every plan below is a
  * nested loop over the primary key (`Function Scan on unnest -> Index Scan using sessions_pkey`), so its cost does not grow with
- * the number of stored sessions.
+ * the number of stored sessions. Every statement may be repeated after a lost answer: `written_by` and the version tell an
+ * own write from somebody else's.
  */
-const COLUMNS = `sid, org_id, user_id, key_id, version_id, env, task, state, version, ref, failure, failure_class, idle_timeout_ms,
-  extract(epoch from created_at) * 1000 AS created_at, extract(epoch from last_seen_at) * 1000 AS last_seen_at,
-  extract(epoch from ended_at) * 1000 AS ended_at`;
+interface Column {
+  name: string;
+  /** Of the array that `unnest` takes. */
+  type: 'text' | 'int' | 'float8' | 'bytea';
+  /** Milliseconds on our side, a time stamp in the table. */
+  time?: true;
+  of: (record: SessionRecord) => unknown;
+}
 
-/** `expires_at` and `unbound_ended_at` follow from the rest, here and in one place only. */
+const text = (value: object | null): string | null => (value === null ? null : stringifyJson(value));
+
+/** What a change may change. */
+const CHANGING: Column[] = [
+  { name: 'version_id', type: 'text', of: (record) => record.versionId },
+  { name: 'env', type: 'text', of: (record) => record.env },
+  { name: 'task', type: 'text', of: (record) => text(record.task) },
+  { name: 'state', type: 'text', of: (record) => record.state },
+  { name: 'version', type: 'int', of: (record) => record.version },
+  { name: 'ref', type: 'text', of: (record) => text(record.ref) },
+  { name: 'failure', type: 'text', of: (record) => text(record.failure) },
+  { name: 'failure_class', type: 'text', of: (record) => record.failureClass },
+  { name: 'environment', type: 'text', of: (record) => record.environment },
+  { name: 'owner_replica_id', type: 'text', of: (record) => record.ownerReplicaId },
+  { name: 'written_by', type: 'text', of: (record) => record.writtenBy },
+  { name: 'secrets', type: 'bytea', of: (record) => record.secrets && Buffer.from(record.secrets) },
+  { name: 'recording', type: 'text', of: (record) => text(record.recording) },
+  { name: 'forked_from', type: 'text', of: (record) => record.forkedFrom },
+  { name: 'forked_at_call', type: 'int', of: (record) => record.forkedAtCall },
+  { name: 'queued_at', type: 'float8', time: true, of: (record) => record.queuedAt },
+  { name: 'waiting_on', type: 'text', of: (record) => record.waitingOn },
+  { name: 'admitted_at', type: 'float8', time: true, of: (record) => record.admittedAt },
+  { name: 'heartbeat_timeout_ms', type: 'int', of: (record) => record.heartbeatTimeoutMs },
+  { name: 'idle_timeout_ms', type: 'int', of: (record) => record.idleTimeoutMs },
+  { name: 'last_seen_at', type: 'float8', time: true, of: (record) => record.lastSeenAt },
+  { name: 'last_request_at', type: 'float8', time: true, of: (record) => record.lastRequestAt },
+  { name: 'ended_at', type: 'float8', time: true, of: (record) => record.endedAt },
+];
+const ALL: Column[] = [
+  { name: 'sid', type: 'text', of: (record) => record.sid },
+  ...CHANGING,
+  { name: 'org_id', type: 'text', of: (record) => record.orgId },
+  { name: 'user_id', type: 'text', of: (record) => record.userId },
+  { name: 'key_id', type: 'text', of: (record) => record.keyId },
+  { name: 'created_at', type: 'float8', time: true, of: (record) => record.createdAt },
+];
+
+const source = ({ name, time }: Column, from: string): string => (time ? `to_timestamp(${from}.${name} / 1000)` : `${from}.${name}`);
+const arrays = (columns: Column[], first: number) => columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ');
+const names = (columns: Column[]) => columns.map(({ name }) => name).join(', ');
+/** A session dies when either of its clocks runs out; both follow from the rest, here and in one place only. */
+const EXPIRES_AT = (from: string) => `CASE WHEN ${from}.ended_at IS NULL THEN to_timestamp(least(
+  ${from}.last_seen_at + ${from}.heartbeat_timeout_ms, ${from}.last_request_at + ${from}.idle_timeout_ms) / 1000) END`;
+
+const SELECT = `SELECT ${ALL.map((column) => (column.time ? `extract(epoch from ${column.name}) * 1000 AS ${column.name}` : column.name)).join(', ')}
+  FROM sessions`;
+
 const INSERT = `
-  INSERT INTO sessions (sid, org_id, user_id, key_id, version_id, state, version, idle_timeout_ms, created_at, last_seen_at, expires_at)
-  SELECT sid, org_id, user_id, key_id, version_id, state, version, idle_timeout_ms, at, at, at + idle_timeout_ms * interval '1 ms'
-  FROM (SELECT sid, org_id, user_id, key_id, version_id, state, version, idle_timeout_ms, to_timestamp(at / 1000) AS at
-        FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::int[], $9::float8[])
-          AS n(sid, org_id, user_id, key_id, version_id, state, version, idle_timeout_ms, at)) AS n
-  ON CONFLICT DO NOTHING RETURNING sid`;
+  INSERT INTO sessions (${names(ALL)}, expires_at)
+  SELECT ${ALL.map((column) => source(column, 'n')).join(', ')}, ${EXPIRES_AT('n')}
+  FROM unnest(${arrays(ALL, 1)}) AS n(${names(ALL)})
+  ON CONFLICT (sid) DO UPDATE SET written_by = EXCLUDED.written_by
+    WHERE sessions.version = EXCLUDED.version AND sessions.written_by = EXCLUDED.written_by AND sessions.created_at = EXCLUDED.created_at
+  RETURNING sid`;
 
 const UPDATE = `
   UPDATE sessions AS s SET
-    version_id = n.version_id, env = n.env, task = n.task, state = n.state, version = n.version, ref = n.ref, failure = n.failure,
-    failure_class = n.failure_class, idle_timeout_ms = n.idle_timeout_ms, last_seen_at = to_timestamp(n.last_seen_at / 1000),
-    ended_at = to_timestamp(n.ended_at / 1000),
-    expires_at = CASE WHEN n.ended_at IS NULL THEN to_timestamp((n.last_seen_at + n.idle_timeout_ms) / 1000) END,
+    ${CHANGING.map((column) => `${column.name} = ${source(column, 'n')}`).join(', ')},
+    expires_at = ${EXPIRES_AT('n')},
     unbound_ended_at = CASE WHEN n.ref IS NULL THEN to_timestamp(n.ended_at / 1000) END
-  FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::text[], $10::text[],
-              $11::int[], $12::float8[], $13::float8[])
-    AS n(ord, sid, version_id, env, task, state, version, ref, failure, failure_class, idle_timeout_ms, last_seen_at, ended_at)
-  WHERE s.sid = n.sid AND s.version = n.version - 1
+  FROM unnest($1::int[], $2::text[], ${arrays(CHANGING, 3)}) AS n(ord, sid, ${names(CHANGING)})
+  WHERE s.sid = n.sid AND (s.version = n.version - 1 OR (s.version = n.version AND s.written_by = n.written_by))
   RETURNING n.ord`;
 
 const TOUCH = `
   UPDATE sessions AS s SET
-    last_seen_at = greatest(s.last_seen_at, to_timestamp(n.at / 1000)),
-    expires_at = CASE WHEN s.ended_at IS NULL
-      THEN greatest(s.last_seen_at, to_timestamp(n.at / 1000)) + s.idle_timeout_ms * interval '1 ms' END
-  FROM unnest($1::text[], $2::float8[]) AS n(sid, at)
+    last_seen_at = greatest(s.last_seen_at, n.seen_at), last_request_at = greatest(s.last_request_at, n.request_at),
+    expires_at = CASE WHEN s.ended_at IS NULL THEN least(
+      greatest(s.last_seen_at, n.seen_at) + s.heartbeat_timeout_ms * interval '1 ms',
+      greatest(s.last_request_at, n.request_at) + s.idle_timeout_ms * interval '1 ms') END
+  FROM (SELECT sid, to_timestamp(seen_at / 1000) AS seen_at, to_timestamp(request_at / 1000) AS request_at
+        FROM unnest($1::text[], $2::float8[], $3::float8[]) AS t(sid, seen_at, request_at)) AS n
   WHERE s.sid = n.sid
   RETURNING s.sid, s.version`;
 
 /** Index Scan using sessions_expires_at_idx: reads the expired rows only. */
-const FIND_IDLE = `SELECT ${COLUMNS} FROM sessions WHERE expires_at < to_timestamp($1::float8 / 1000) ORDER BY expires_at LIMIT $2`;
+const FIND_IDLE = `${SELECT} WHERE expires_at < to_timestamp($1::float8 / 1000) ORDER BY expires_at LIMIT $2`;
+/** Index Scan using sessions_live_owner_idx, anti-joined with the few rows of session_replicas. */
+const FIND_ORPHANS = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM session_replicas AS r WHERE r.id = owner_replica_id AND r.seen_at > now() - $2 * interval '1 ms') LIMIT $1`;
+/** Index Scan using sessions_live_owner_idx. */
+const FIND_OWNED = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id = $1`;
 /** Index Scan using sessions_unbound_ended_at_idx. */
 const PURGE = `DELETE FROM sessions WHERE unbound_ended_at < to_timestamp($1::float8 / 1000)`;
 
-interface Row {
-  sid: string;
-  org_id: string;
-  user_id: string;
-  key_id: string | null;
-  version_id: string | null;
-  env: string | null;
-  task: string | null;
-  state: SessionRecord['state'];
-  version: number;
-  ref: string | null;
-  failure: string | null;
-  failure_class: SessionRecord['failureClass'];
-  idle_timeout_ms: number;
-  created_at: string;
-  last_seen_at: string;
-  ended_at: string | null;
-}
+type Row = Record<string, string | null> & { secrets: Buffer | null; version: number } & Record<
+    'heartbeat_timeout_ms' | 'idle_timeout_ms' | 'forked_at_call',
+    number
+  >;
 
-const json = <T>(text: string | null): T | null => (text === null ? null : (parseJson(text) as T));
-const text = (value: object | null): string | null => (value === null ? null : stringifyJson(value));
+const json = <T>(value: string | null | undefined): T | null => (value == null ? null : (parseJson(value) as T));
+const time = (value: string | null | undefined): number | null => (value == null ? null : Number(value));
 
-function toRecord(row: Row): SessionRecord {
+export function toSessionRecord(row: Row): SessionRecord {
   return {
-    sid: row.sid,
-    orgId: row.org_id,
-    userId: row.user_id,
-    keyId: row.key_id,
-    versionId: row.version_id,
-    env: row.env,
-    task: json(row.task),
-    state: row.state,
+    sid: row['sid']!,
+    orgId: row['org_id']!,
+    userId: row['user_id']!,
+    keyId: row['key_id'] ?? null,
+    versionId: row['version_id'] ?? null,
+    env: row['env'] ?? null,
+    task: json<JsonObject>(row['task']),
+    state: row['state'] as SessionRecord['state'],
     version: row.version,
-    ref: json(row.ref),
-    failure: json<SessionFailure>(row.failure),
-    failureClass: row.failure_class,
+    ref: json<JsonObject>(row['ref']),
+    failure: json<SessionFailure>(row['failure']),
+    failureClass: row['failure_class'] as SessionRecord['failureClass'],
+    environment: row['environment'] ?? null,
+    ownerReplicaId: row['owner_replica_id'] ?? null,
+    writtenBy: row['written_by'] ?? '',
+    secrets: row.secrets,
+    recording: json<Recording>(row['recording']),
+    forkedFrom: row['forked_from'] ?? null,
+    forkedAtCall: row.forked_at_call,
+    queuedAt: time(row['queued_at']),
+    waitingOn: row['waiting_on'] ?? null,
+    admittedAt: time(row['admitted_at']),
+    heartbeatTimeoutMs: row.heartbeat_timeout_ms,
     idleTimeoutMs: row.idle_timeout_ms,
-    createdAt: Number(row.created_at),
-    lastSeenAt: Number(row.last_seen_at),
-    endedAt: row.ended_at === null ? null : Number(row.ended_at),
+    createdAt: Number(row['created_at']),
+    lastSeenAt: Number(row['last_seen_at']),
+    lastRequestAt: Number(row['last_request_at']),
+    endedAt: time(row['ended_at']),
   };
 }
 
@@ -97,18 +150,20 @@ const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 
 export class SqlSessionStore implements SessionStore {
   readonly #pool: pg.Pool;
+  readonly #leaseMs: number;
   readonly #inserts: MicroBatcher<SessionRecord, boolean>;
   readonly #updates: MicroBatcher<SessionRecord, boolean>;
 
-  constructor(pool: pg.Pool) {
+  constructor(pool: pg.Pool, leaseMs: number) {
     this.#pool = pool;
+    this.#leaseMs = leaseMs;
     this.#inserts = new MicroBatcher({ ...BATCH, flush: (records) => this.#insertAll(records) });
     this.#updates = new MicroBatcher({ ...BATCH, flush: (records) => this.#updateAll(records) });
   }
 
   async find(sid: string): Promise<SessionRecord | null> {
-    const rows = await this.#query<Row>('session_find', `SELECT ${COLUMNS} FROM sessions WHERE sid = $1`, [sid]);
-    return rows[0] === undefined ? null : toRecord(rows[0]);
+    const rows = await this.#query<Row>('session_find', `${SELECT} WHERE sid = $1`, [sid]);
+    return rows[0] === undefined ? null : toSessionRecord(rows[0]);
   }
 
   insert(record: SessionRecord): Promise<boolean> {
@@ -119,60 +174,59 @@ export class SqlSessionStore implements SessionStore {
     return this.#updates.add(record);
   }
 
-  async touch(seen: { sid: string; at: number }[]): Promise<{ sid: string; version: number }[]> {
-    return this.#query('session_touch', TOUCH, [seen.map(({ sid }) => sid), seen.map(({ at }) => at)]);
+  async touch(seen: SessionActivity[]): Promise<{ sid: string; version: number }[]> {
+    return this.#query('session_touch', TOUCH, [
+      seen.map(({ sid }) => sid),
+      seen.map(({ seenAt }) => seenAt),
+      seen.map(({ requestAt }) => requestAt),
+    ]);
   }
 
   async findIdle(now: number, limit: number): Promise<SessionRecord[]> {
-    return (await this.#query<Row>('session_find_idle', FIND_IDLE, [now, limit])).map(toRecord);
+    return (await this.#query<Row>('session_find_idle', FIND_IDLE, [now, limit])).map(toSessionRecord);
+  }
+
+  async findOrphans(limit: number): Promise<SessionRecord[]> {
+    return (await this.#query<Row>('session_find_orphans', FIND_ORPHANS, [limit, this.#leaseMs])).map(toSessionRecord);
+  }
+
+  async findOwned(replicaId: string): Promise<SessionRecord[]> {
+    return (await this.#query<Row>('session_find_owned', FIND_OWNED, [replicaId])).map(toSessionRecord);
+  }
+
+  async noteCreateBroken(sid: string): Promise<void> {
+    await this.#query('session_create_broken', 'UPDATE sessions SET create_broken = true WHERE sid = $1', [sid]);
+  }
+
+  async healCreate(sid: string): Promise<boolean> {
+    const healed = 'UPDATE sessions SET create_broken = false WHERE sid = $1 AND create_broken RETURNING sid';
+    return (await this.#query('session_heal_create', healed, [sid])).length > 0;
   }
 
   async purge(before: number): Promise<void> {
     await this.#query('session_purge', PURGE, [before]);
   }
 
-  /** SIDs of one batch differ: the engine claims each SID once at a time. */
   async #insertAll(records: SessionRecord[]): Promise<boolean[]> {
-    const inserted = await this.#query<{ sid: string }>('session_insert', INSERT, [
-      records.map((record) => record.sid),
-      records.map((record) => record.orgId),
-      records.map((record) => record.userId),
-      records.map((record) => record.keyId),
-      records.map((record) => record.versionId),
-      records.map((record) => record.state),
-      records.map((record) => record.version),
-      records.map((record) => record.idleTimeoutMs),
-      records.map((record) => record.createdAt),
-    ]);
+    // Two clients may bring the same SID at the same moment: the first one gets it.
+    const first = new Map(records.toReversed().map((record) => [record.sid, record]));
+    const columns = ALL.map(({ of }) => [...first.values()].map(of));
+    const inserted = await this.#query<{ sid: string }>('session_insert', INSERT, columns);
     const taken = new Set(inserted.map(({ sid }) => sid));
-    return records.map(({ sid }) => taken.delete(sid));
+    return records.map((record) => first.get(record.sid) === record && taken.has(record.sid));
   }
 
   async #updateAll(records: SessionRecord[]): Promise<boolean[]> {
     const updated = await this.#query<{ ord: number }>('session_update', UPDATE, [
       records.map((_record, index) => index),
-      records.map((record) => record.sid),
-      records.map((record) => record.versionId),
-      records.map((record) => record.env),
-      records.map((record) => text(record.task)),
-      records.map((record) => record.state),
-      records.map((record) => record.version),
-      records.map((record) => text(record.ref)),
-      records.map((record) => text(record.failure)),
-      records.map((record) => record.failureClass),
-      records.map((record) => record.idleTimeoutMs),
-      records.map((record) => record.lastSeenAt),
-      records.map((record) => record.endedAt),
+      records.map(({ sid }) => sid),
+      ...CHANGING.map(({ of }) => records.map(of)),
     ]);
     const done = new Set(updated.map(({ ord }) => ord));
     return records.map((_record, index) => done.has(index));
   }
 
-  async #query<R extends object>(name: string, sql: string, values: unknown[]): Promise<R[]> {
-    try {
-      return (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows;
-    } catch (error) {
-      throw asStoreError(error);
-    }
+  #query<R extends object>(name: string, sql: string, values: unknown[]): Promise<R[]> {
+    return patiently(async () => (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows);
   }
 }

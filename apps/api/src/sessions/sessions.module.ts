@@ -1,4 +1,4 @@
-import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -9,31 +9,33 @@ import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database.ts';
 import { ErrorFilter } from '../platform/error.filter.ts';
-import { LOGGER } from '../platform/tokens.ts';
+import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
+import { ObserverList } from './observer-list.ts';
 import { SessionPlane } from './session-plane.ts';
 
 /** The reference whose behaviour `/version` promises. */
 const ORS_VERSION = '0.1.167';
 
-/** Starts and ends the session plane with the service. */
-@Injectable()
-class SessionPlaneLifecycle implements OnModuleInit, OnApplicationShutdown {
-  readonly #plane: SessionPlane;
-
-  constructor(
+const sessionPlane = {
+  provide: SessionPlane,
+  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList],
+  useFactory: (
     database: Database,
     authenticator: Authenticator,
     errors: ErrorFilter,
-    private readonly adapterHost: HttpAdapterHost,
-    @Inject(ENVIRONMENT_DIRECTORY) directory: EnvironmentDirectory,
-    @Inject(CONFIG) config: Config,
-    @Inject(LOGGER) logger: Logger,
-  ) {
-    this.#plane = new SessionPlane({
+    directory: EnvironmentDirectory,
+    config: Config,
+    logger: Logger,
+    secret: string,
+    observer: ObserverList,
+  ) =>
+    new SessionPlane({
       pool: database.pool,
       directory,
+      secret,
+      observer,
       version: ORS_VERSION,
-      idleTimeoutMs: config.sessionIdleTimeoutMs,
+      drainMs: config.drainMs,
       authenticate: async (request) => {
         const caller = await authenticator.authenticate(request);
         if (caller !== null) authenticator.requireScope(caller, 'sessions');
@@ -41,18 +43,35 @@ class SessionPlaneLifecycle implements OnModuleInit, OnApplicationShutdown {
       },
       sendError: (error, request, reply) => errors.send(error, request, reply),
       onBackgroundError: (error, sid) => logger.warn({ err: error, sid }, 'a session failed in the background'),
-    });
-  }
+    }),
+};
+
+/** Starts and ends the session plane with the service. */
+@Injectable()
+class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
+  constructor(
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    private readonly adapterHost: HttpAdapterHost,
+  ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.#plane.register(this.adapterHost.httpAdapter.getInstance<FastifyInstance>());
-    await this.#plane.start();
+    await this.plane.register(this.adapterHost.httpAdapter.getInstance<FastifyInstance>());
+    await this.plane.start();
+  }
+
+  /** Requests are still served meanwhile. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.plane.drain();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.#plane.stop();
+    await this.plane.stop();
   }
 }
 
-@Module({ imports: [EnvironmentsModule], providers: [SessionPlaneLifecycle] })
+@Module({
+  imports: [EnvironmentsModule],
+  providers: [ObserverList, sessionPlane, SessionPlaneLifecycle],
+  exports: [SessionPlane, ObserverList],
+})
 export class SessionsModule {}

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome, type OpenCall } from '@palestra/session';
+import { onDelivery } from './delivery.ts';
+import { CALL_HEADER, FORWARDED } from './forwarder.ts';
 
 /** The only file that writes to a raw response (openreward-wire.md 2.4). Every stream ends with `end` or `error`. */
 
@@ -30,9 +32,12 @@ export async function streamCall(request: FastifyRequest, reply: FastifyReply, c
   }
   reply.hijack();
   const stream = reply.raw;
+  const view = call.stream();
+  onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
   // A client that vanishes must not become an uncaught error; its call goes on and can be resumed.
   stream.on('error', () => {});
-  stream.writeHead(200, SSE_HEADERS);
+  const forwarded = request.headers[FORWARDED] !== undefined && call.taskId !== null;
+  stream.writeHead(200, forwarded ? { ...SSE_HEADERS, [CALL_HEADER]: call.taskId! } : SSE_HEADERS);
   if (call.taskId !== null) stream.write(encodeSseEvent('task_id', call.taskId));
   const heartbeat = setInterval(() => stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
   const outcome = await call.outcome();

@@ -1,5 +1,12 @@
 import { type JsonValue, PalestraError } from '@palestra/protocol';
-import { type EnvironmentDirectory, everyTask, type HostedEnvironment, type OpenCall, type SessionEngine } from '@palestra/session';
+import {
+  type EnvironmentDirectory,
+  everyTask,
+  type HostedEnvironment,
+  type OpenCall,
+  type Recording,
+  type SessionEngine,
+} from '@palestra/session';
 import { type OrsAddress, type OrsScope, OrsScopes, unknownEnvironment } from './scope.ts';
 import { decodeSecrets } from './secrets.ts';
 import {
@@ -16,6 +23,8 @@ import {
 export interface OrsRequest extends OrsAddress {
   /** `X-Secrets`, still encoded. */
   secrets: string | null;
+  /** Set when the session is to be written as a rollout. */
+  recording: Recording | null;
   body: Buffer | null;
 }
 
@@ -93,7 +102,8 @@ export class OrsDialect {
     const { taskId, env } = readCreateSessionBody(parseBody(request.body));
     if (env !== null && Object.keys(env).length > 0) throw new PalestraError('override_not_allowed');
     const secrets = decodeSecrets(request.secrets);
-    return this.engine.reserve(request.caller, { sid: taskId, hosted: await this.#reservedEnvironment(request), secrets });
+    const hosted = await this.#reservedEnvironment(request);
+    return this.engine.reserve(request.caller, { sid: taskId, hosted, secrets, recording: request.recording });
   }
 
   /** null when the request names none and there is no fallback: `/create` then says which (ORS clients send no header). */
@@ -130,6 +140,7 @@ export class OrsDialect {
         body.task_spec === undefined ? { kind: 'index', split: body.split!, index: body.index! } : { kind: 'spec', spec: body.task_spec },
       toolsetName: body.toolset_name ?? null,
       secrets: decodeSecrets(request.secrets),
+      recording: request.recording,
     });
     return { sid };
   }

@@ -9,7 +9,7 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { LocalBackend } from '@palestra/backends';
 import { SupervisedProcess } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
-import type { Backend } from '@palestra/session';
+import type { Backend, SessionPolicy } from '@palestra/session';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { CONFIG, type Config } from '../../platform/config.ts';
@@ -25,7 +25,15 @@ const START_DEADLINE_MS = 30_000;
 const NOT_HOSTED = 'This server runs without that bundled environment.';
 
 const manifestSchema = z.object({
-  environments: z.array(z.object({ name: z.string(), description: z.string().default(''), readme: z.string().default('') })),
+  environments: z.array(
+    z.object({
+      name: z.string(),
+      description: z.string().default(''),
+      readme: z.string().default(''),
+      deterministic: z.boolean().default(false),
+      idempotent_tools: z.array(z.string()).default([]),
+    }),
+  ),
 });
 type Manifest = z.infer<typeof manifestSchema>;
 
@@ -41,6 +49,7 @@ interface Hosted {
 @Injectable()
 export class BundledEnvironments implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #hosted = new Map<string, Hosted>();
+  readonly #declared = new Map<string, Partial<SessionPolicy>>();
   #socketFolder: string | null = null;
   #sockets = 0;
 
@@ -58,7 +67,10 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     // A folder that only we can enter: whoever opens a link may act as us.
     this.#socketFolder = await mkdtemp(path.join(tmpdir(), 'palestra-env-'));
     const { environments } = await readManifest(main);
-    for (const { name } of environments) this.#start(name, main);
+    for (const { name, deterministic, idempotent_tools: idempotentTools } of environments) {
+      this.#declared.set(name, { deterministic, idempotentTools });
+      this.#start(name, main);
+    }
     for (const environment of environments) await this.#register(environment);
     const deadline = AbortSignal.timeout(START_DEADLINE_MS);
     const late = (error: unknown) => this.logger.error({ err: error }, 'a bundled environment is not ready yet');
@@ -75,6 +87,10 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   /** Answers `environment_starting` while the process does not run, `backend_unreachable` for a name that is bundled no more. */
   backend(name: string): Backend {
     return this.#hosted.get(name)?.backend ?? new SwitchedBackend(() => new PalestraError('backend_unreachable', { detail: NOT_HOSTED }));
+  }
+
+  declared(name: string): Partial<SessionPolicy> {
+    return this.#declared.get(name) ?? {};
   }
 
   pid(name: string): number | null {

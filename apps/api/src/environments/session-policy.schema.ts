@@ -1,0 +1,39 @@
+import type { SessionPolicy } from '@palestra/session';
+import { z } from 'zod';
+
+const seconds = (max: number) => z.number().positive().max(max).optional();
+const DAY_S = 86_400;
+
+/** `sessions` of an environment, as its owner sets them; what is left out is the author's or the server's default. */
+export const sessionPolicySchema = z
+  .strictObject({
+    heartbeat_timeout_s: seconds(DAY_S).describe('A session ends after this long without ping or request'),
+    idle_timeout_s: seconds(30 * DAY_S).describe('A session ends after this long without a request other than ping'),
+    setup_timeout_s: seconds(DAY_S).describe('A setup that takes longer has failed'),
+    call_timeout_s: seconds(7 * DAY_S).describe('A call that takes longer is given up and its session lost'),
+    capacity: z.int().positive().max(1_000_000).nullable().optional().describe('Sessions at the same time per replica of the environment'),
+    deterministic: z.boolean().optional().describe('Same task, same calls, same results: sessions survive their process and can be forked'),
+    idempotent_tools: z.array(z.string()).max(1_000).optional().describe('Tools that may run again when their outcome is unknown'),
+  })
+  .meta({ id: 'SessionPolicy' });
+export type SessionPolicySettings = z.output<typeof sessionPolicySchema>;
+
+const TIMES = {
+  heartbeat_timeout_s: 'heartbeatTimeoutMs',
+  idle_timeout_s: 'idleTimeoutMs',
+  setup_timeout_s: 'setupTimeoutMs',
+  call_timeout_s: 'callTimeoutMs',
+} as const;
+
+/** The stored settings in the engine's terms. */
+export function readSessionPolicy(stored: unknown): Partial<SessionPolicy> {
+  const settings = sessionPolicySchema.safeParse(stored ?? {}).data ?? {};
+  const policy: { -readonly [K in keyof SessionPolicy]?: SessionPolicy[K] } = {};
+  for (const [name, field] of Object.entries(TIMES) as [keyof typeof TIMES, (typeof TIMES)[keyof typeof TIMES]][]) {
+    if (settings[name] !== undefined) policy[field] = Math.round(settings[name] * 1_000);
+  }
+  if (settings.capacity !== undefined) policy.capacity = settings.capacity;
+  if (settings.deterministic !== undefined) policy.deterministic = settings.deterministic;
+  if (settings.idempotent_tools !== undefined) policy.idempotentTools = settings.idempotent_tools;
+  return policy;
+}

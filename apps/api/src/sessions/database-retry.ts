@@ -1,0 +1,25 @@
+import pRetry from 'p-retry';
+import { PalestraError } from '@palestra/protocol';
+import { asStoreError } from './store-errors.ts';
+
+/** A PostgreSQL that restarts is back within this; a client of a held request waits no longer either. */
+const PATIENCE_MS = 20_000;
+
+/**
+ * Runs a statement that may be repeated, through a restart of PostgreSQL. Throws `database_unavailable` when it stays away, and
+ * anything else at once.
+ */
+export function patiently<T>(statement: () => Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
+  const attempt = () =>
+    statement().catch((error: unknown) => {
+      throw asStoreError(error);
+    });
+  return pRetry(attempt, {
+    retries: 100,
+    minTimeout: 50,
+    maxTimeout: 1_000,
+    maxRetryTime: patienceMs,
+    randomize: true,
+    shouldRetry: ({ error }) => error instanceof PalestraError && error.code === 'database_unavailable',
+  });
+}

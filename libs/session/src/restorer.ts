@@ -1,0 +1,198 @@
+import type { Clock } from '@palestra/kit';
+import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
+import { abortable } from './abortable.ts';
+import { type BackendCreate, type BackendSession, ToolFailedError } from './backend.port.ts';
+import type { CallLedger, CallOutcome, CallRecord } from './call-ledger.port.ts';
+import { outcomeOfError } from './failure.ts';
+import { failureError, type LiveSession } from './live-session.ts';
+import type { SessionObserver } from './observer.port.ts';
+import type { SessionRegistry } from './session-registry.ts';
+import type { SessionRecord } from './session-store.port.ts';
+import { isDead } from './state.ts';
+
+export interface RestorerOptions {
+  ledger: CallLedger;
+  clock: Clock;
+  replicaId: string;
+  observer: SessionObserver;
+  onBackgroundError: (error: unknown, sid: string) => void;
+}
+
+/** A fresh process is waited for this long, then the session is lost. */
+const PROCESS_WAIT_MS = 60_000;
+const PROCESS_POLL_MS = 200;
+/** A replay whose process dies, too, is begun again this often. */
+const ATTEMPTS = 3;
+const FORGET_DEADLINE_MS = 10_000;
+
+function divergence(call: CallRecord, position: number, replayed: CallOutcome): string {
+  return (
+    `Session diverged: replayed in a fresh process, call ${position} (${call.tool}, task id ${call.taskId}) gave ` +
+    `${inWords(replayed)} where it had given ${inWords(call.outcome!)}. Its environment declares itself deterministic but is not.`
+  );
+}
+
+const inWords = (outcome: CallOutcome): string => {
+  const text = outcome.type === 'result' ? outcome.text : outcome.type === 'tool_failed' ? `the error ${outcome.message}` : outcome.detail;
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+};
+
+/**
+ * Brings the session of a deterministic environment back after its process died: a fresh process gets the same task and the same
+ * calls, and each result is checked against the ledger. A difference ends the session as `diverged`.
+ */
+export class Restorer {
+  constructor(
+    readonly registry: SessionRegistry,
+    readonly options: RestorerOptions,
+  ) {}
+
+  /** Whether `error` means that the process died under a session that can be replayed. */
+  async mayRestore(live: LiveSession, error: unknown): Promise<boolean> {
+    if (!(error instanceof PalestraError) || error.code !== 'session_lost' || isDead(live.record.state)) return false;
+    return (await this.registry.hosted(live)).policy.deterministic;
+  }
+
+  /** Replays, once for all who wait. Rejects with what the session then is. */
+  async restore(live: LiveSession): Promise<void> {
+    live.restoring ??= this.#restore(live).finally(() => {
+      live.restoring = null;
+    });
+    await abortable(live.restoring, live.signal);
+  }
+
+  /** For a session that is `restoring` in the store: goes on with it here. */
+  async finish(live: LiveSession): Promise<void> {
+    if (live.record.state === 'restoring' || live.restoring !== null) await this.restore(live);
+  }
+
+  /** Opens a fresh episode for `record` and gives it these calls. Throws `session_diverged` when a result differs. */
+  async replay(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
+    const hosted = await this.registry.hosted(live);
+    const ref = await this.#open(live, this.#createRequest(live.record, live));
+    const backend = hosted.backend.session(ref);
+    try {
+      await (backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal));
+      let finished = false;
+      for (const [index, call] of calls.entries()) {
+        const outcome = await this.#again(live, backend, call);
+        if (!sameOutcome(outcome, call.outcome!)) {
+          throw new PalestraError('session_diverged', { detail: divergence(call, index + 1, outcome) });
+        }
+        finished ||= outcome.type === 'result' && outcome.finished;
+      }
+      return { ref, finished };
+    } catch (error) {
+      await this.#forget(live, ref);
+      throw error;
+    }
+  }
+
+  /** An episode that nobody will use; the server may be gone with it. */
+  async #forget(live: LiveSession, ref: JsonObject): Promise<void> {
+    const { backend } = await this.registry.hosted(live);
+    await backend
+      .session(ref)
+      .delete(AbortSignal.timeout(FORGET_DEADLINE_MS))
+      .catch(() => {});
+  }
+
+  async #restore(live: LiveSession): Promise<void> {
+    const { clock, ledger, observer, replicaId, onBackgroundError } = this.options;
+    const startedAt = clock.now();
+    const before = live.record.ref;
+    live.backend = null;
+    live.setUp = false;
+    // Whoever it belongs to later: while it is replayed, it is ours alone.
+    if (!(await this.registry.advance(live, 'restoring', { ownerReplicaId: replicaId }))) throw new PalestraError('session_moved');
+    if (before !== null) await this.#forget(live, before);
+    let calls: CallRecord[] = [];
+    const end = (outcome: 'restored' | 'diverged' | 'failed') =>
+      observer.restored?.(live.record, { calls: calls.length, tookMs: clock.now() - startedAt, outcome });
+    try {
+      // Results that are on their way to the ledger belong to the journal.
+      await ledger.drain();
+      calls = await ledger.journal(live.record.sid);
+      const { ref, finished } = await this.#replayPatiently(live, calls);
+      const { owned } = await this.registry.hosted(live);
+      const facts = { ref, ownerReplicaId: owned ? replicaId : null };
+      if (!(await this.registry.advance(live, finished ? 'finished' : 'ready', facts, 'restoring')))
+        throw new PalestraError('session_moved');
+      end('restored');
+    } catch (error) {
+      if (live.signal.aborted) throw live.signal.reason;
+      if (error instanceof PalestraError && error.code === 'session_moved') throw error;
+      const known = error instanceof PalestraError ? error : new PalestraError('session_lost', { cause: error });
+      if (known !== error) onBackgroundError(error, live.record.sid);
+      const diverged = known.code === 'session_diverged';
+      const detail = this.registry.mask(live).hide(known.message);
+      const failure = diverged ? { code: known.code, status: known.status, detail } : lostBecause(detail);
+      await this.registry.advance(live, diverged ? 'diverged' : 'lost', { failure });
+      end(diverged ? 'diverged' : 'failed');
+      throw failureError(failure);
+    }
+  }
+
+  async #replayPatiently(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.replay(live, calls);
+      } catch (error) {
+        const died = error instanceof PalestraError && error.code === 'session_lost' && !live.signal.aborted;
+        if (!died || attempt === ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  /** The backend's create, waiting for its process to be back. */
+  async #open(live: LiveSession, create: BackendCreate): Promise<JsonObject> {
+    const { clock } = this.options;
+    const { backend } = await this.registry.hosted(live);
+    const deadline = clock.now() + PROCESS_WAIT_MS;
+    for (;;) {
+      try {
+        return await backend.create(create, live.signal);
+      } catch (error) {
+        const away = error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
+        if (!away || clock.now() > deadline) throw error;
+        await clock.sleep(PROCESS_POLL_MS, live.signal);
+      }
+    }
+  }
+
+  #createRequest(record: SessionRecord, live: LiveSession): BackendCreate {
+    if (record.task === null) throw new PalestraError('session_lost');
+    const { toolset_name: toolsetName, ...task } = parseJson(this.registry.mask(live).reveal(stringifyJson(record.task))) as JsonObject;
+    return {
+      sid: record.sid,
+      env: record.env,
+      task: task as BackendCreate['task'],
+      toolsetName: (toolsetName as string | null) ?? null,
+      secrets: this.registry.secrets(live),
+    };
+  }
+
+  async #again(live: LiveSession, backend: BackendSession, call: CallRecord): Promise<CallOutcome> {
+    const mask = this.registry.mask(live);
+    const input = parseJson(mask.reveal(call.input)) as JsonObject;
+    try {
+      const { text, ok, reason, reward, finished } = await backend.call({ tool: call.tool, input, taskId: call.taskId }, live.signal);
+      return { type: 'result', text: mask.hide(text), ok, reason, reward, finished };
+    } catch (error) {
+      // Anything else than the tool's own error says nothing about the result.
+      if (!(error instanceof ToolFailedError)) throw error;
+      const outcome = outcomeOfError(error);
+      return outcome.type === 'tool_failed' ? { ...outcome, message: mask.hide(outcome.message) } : outcome;
+    }
+  }
+}
+
+function sameOutcome(a: CallOutcome, b: CallOutcome): boolean {
+  if (a.type === 'result' && b.type === 'result') return a.text === b.text;
+  return a.type === 'tool_failed' && b.type === 'tool_failed' && a.message === b.message;
+}
+
+function lostBecause(why: string) {
+  const detail = why.startsWith('Session lost') ? why : `Session lost: its process died and it could not be restored. ${why}`;
+  return { code: 'session_lost', status: 410, detail } as const;
+}

@@ -1,0 +1,45 @@
+import type { SecretMap } from './backend.port.ts';
+
+/** Seals secrets for the store. Its key is not in the database. */
+export interface SecretBox {
+  seal(secrets: SecretMap): Uint8Array;
+  /** Throws when it was sealed by another key or altered. */
+  open(sealed: Uint8Array): SecretMap;
+}
+
+/** Shorter values occur by chance: hiding them would garble results. */
+const MIN_LENGTH = 8;
+
+/**
+ * Hides the values of a session's secrets in JSON texts: results, errors and stored inputs show `[secret:NAME]` instead. Looks for
+ * the value as JSON strings write it.
+ */
+export class SecretMask {
+  readonly #values: { name: string; value: string; escaped: string }[];
+
+  constructor(secrets: SecretMap) {
+    this.#values = Object.entries(secrets)
+      .filter(([, { value }]) => value.length >= MIN_LENGTH)
+      .map(([name, { value }]) => ({ name, value, escaped: JSON.stringify(value).slice(1, -1) }))
+      // A value that contains another one goes first.
+      .toSorted((a, b) => b.value.length - a.value.length);
+  }
+
+  hide(text: string): string {
+    let hidden = text;
+    for (const { name, value, escaped } of this.#values) {
+      if (hidden.includes(escaped)) hidden = hidden.replaceAll(escaped, marker(name));
+      if (escaped !== value && hidden.includes(value)) hidden = hidden.replaceAll(value, marker(name));
+    }
+    return hidden;
+  }
+
+  /** Undoes `hide` in a JSON text, for an environment that has to see the same input again. */
+  reveal(text: string): string {
+    let shown = text;
+    for (const { name, escaped } of this.#values) shown = shown.replaceAll(marker(name), () => escaped);
+    return shown;
+  }
+}
+
+const marker = (name: string): string => `[secret:${name.replaceAll(/[^\w.-]/g, '_')}]`;
