@@ -22,7 +22,13 @@ export interface Replica {
 export async function startReplica(
   databaseUrl: string,
   backend: Backend,
-  options: { policy?: Partial<SessionPolicy>; owned?: boolean; fallback?: boolean; directory?: EnvironmentDirectory } = {},
+  options: {
+    policy?: Partial<SessionPolicy>;
+    owned?: boolean;
+    queue?: { limit?: number; patienceMs?: number };
+    fallback?: boolean;
+    directory?: EnvironmentDirectory;
+  } = {},
 ): Promise<Replica> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
   pool.on('error', () => {});
@@ -42,6 +48,7 @@ export async function startReplica(
     secret: 'the same on every replica of the tests',
     observer: {},
     drainMs: 1_000,
+    queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });

@@ -4,7 +4,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { CallOutcome } from './call-ledger.port.ts';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
-import { MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
+import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
 import type { SessionPolicy } from './session-policy.ts';
 
 const alice = testCaller('alice');
@@ -29,6 +29,8 @@ function world(options: { policy?: Partial<SessionPolicy>; owned?: boolean } = {
       leases,
       box: openBox,
       observer: {},
+      admission: new MemoryAdmissionStore(store),
+      queue: { limit: 100, patienceMs: 60_000 },
       onBackgroundError: (error) => problems.push(error),
     });
   return { backend, directory, store, ledger, leases, dead, problems, engine, first: engine('first') };

@@ -10,7 +10,8 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { abortable } from './abortable.ts';
-import type { BackendCreate, SecretMap } from './backend.port.ts';
+import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts';
+import type { BackendCreate, BackendSessionRef, SecretMap } from './backend.port.ts';
 import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
 import { withDeadline } from './deadline.ts';
@@ -21,7 +22,7 @@ import { type Place, Placement } from './placement.ts';
 import { SessionReaper } from './reaper.ts';
 import { Restorer } from './restorer.ts';
 import { type SecretBox, SecretMask } from './secrets.ts';
-import { defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
+import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
 import { SessionRegistry } from './session-registry.ts';
 import type { Recording, SessionRecord, SessionStore } from './session-store.port.ts';
 import { SetupGate } from './setup-gate.ts';
@@ -37,6 +38,9 @@ export interface SessionEngineOptions {
   replicaId: string;
   box: SecretBox;
   observer: SessionObserver;
+  admission: AdmissionStore;
+  /** Clients that may wait for slots of one environment, and how long, milliseconds. */
+  queue: { limit: number; patienceMs: number };
   /** Told of failures that no client waits for (teardown, a late write). */
   onBackgroundError: (error: unknown, sid: string) => void;
 }
@@ -60,6 +64,8 @@ export interface CreateRequest {
   toolsetName: string | null;
   secrets: SecretMap | null;
   recording: Recording | null;
+  /** Aborts when the client has left; only a wait for a slot ends by it. */
+  signal?: AbortSignal;
 }
 
 /** Opens a session that begins with the first calls of another one. */
@@ -83,6 +89,7 @@ export class SessionEngine {
   readonly #setup: SetupGate;
   readonly #restorer: Restorer;
   readonly #placement: Placement;
+  readonly #admission: Admission;
   readonly #calls: CallRunner;
   readonly #reaper: SessionReaper;
   readonly #options: SessionEngineOptions;
@@ -98,6 +105,7 @@ export class SessionEngine {
     this.#setup = new SetupGate(this.#registry, this.#restorer, options);
     this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
     this.#reaper = new SessionReaper(this.#registry, options, (live) => this.#teardown(live));
+    this.#admission = new Admission(this.#registry, options);
     this.#placement = new Placement(this.#registry, this.#reaper, options);
   }
 
@@ -142,6 +150,7 @@ export class SessionEngine {
   refuseNew(): void {
     this.#refusesNew = true;
     this.#placement.refuseNew();
+    this.#admission.drain();
   }
 
   /** Gives out a SID. Idempotent: the SID of an earlier answer comes back as it is. */
@@ -174,6 +183,16 @@ export class SessionEngine {
     return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets);
   }
 
+  /**
+   * Waits until a reserved session has a slot of its environment, or returns at once where nothing is limited. Errors as
+   * {@link Admission.admit}. A session that was not admitted before is by `create`.
+   */
+  async admit(caller: Caller, sid: string, signal: AbortSignal, onPlace: (place: QueuePlace) => void): Promise<void> {
+    const live = await this.#registry.find(sid, caller);
+    if (live === null || live.record.versionId === null) return;
+    await this.#admission.admit(live, await this.#registry.hosted(live), caller, signal, onPlace);
+  }
+
   /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
   async create(caller: Caller, request: CreateRequest): Promise<void> {
     this.#assertOpen();
@@ -201,6 +220,10 @@ export class SessionEngine {
     }
     const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
     if (live === null) throw new PalestraError('session_exists');
+    await this.#admission.admit(live, hosted, caller, request.signal ?? null, () => {});
+    const { ownerReplicaId } = live.record;
+    if (ownerReplicaId !== null && ownerReplicaId !== this.#options.replicaId)
+      throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
     const claimed = await this.#registry.advance(live, 'starting', this.#claim(live, hosted, env, task, request), 'reserved');
     if (!claimed) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_exists');
     live.hosted = hosted;
@@ -225,6 +248,7 @@ export class SessionEngine {
       versionId: hosted.versionId,
       environment: `${hosted.owner}/${hosted.name}`,
       ownerReplicaId: hosted.owned ? this.#options.replicaId : null,
+      admittedAt: live.record.admittedAt ?? this.#options.clock.now(),
       heartbeatTimeoutMs: policy.heartbeatTimeoutMs,
       idleTimeoutMs: policy.idleTimeoutMs,
       env,
@@ -268,7 +292,7 @@ export class SessionEngine {
     const tooLong = () =>
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
     try {
-      const ref = await withDeadline(this.#options.clock, hosted.backend.create(create, live.signal), setupTimeoutMs, tooLong);
+      const ref = await withDeadline(this.#options.clock, this.#createPatiently(live, hosted, create), setupTimeoutMs, tooLong);
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
         await hosted.backend
           .session(ref)
@@ -279,8 +303,26 @@ export class SessionEngine {
       live.backend = hosted.backend.session(ref);
       live.upstreamSeenAt = this.#options.clock.now();
     } catch (error) {
-      await this.#registry.advance(live, 'reserved', { env: null, task: null, ownerReplicaId: null }, 'starting');
+      // Its slot stays its own for a moment: clients try again with other arguments.
+      const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs: ADMITTED_RESERVATION_TIMEOUT_MS };
+      await this.#registry.advance(live, 'reserved', unbound, 'starting');
       throw error;
+    }
+  }
+
+  /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
+  async #createPatiently(live: LiveSession, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
+    const { clock, queue } = this.#options;
+    const deadline = clock.now() + queue.patienceMs;
+    for (;;) {
+      try {
+        return await backend.create(create, live.signal);
+      } catch (error) {
+        const full = error instanceof PalestraError && error.code === 'capacity_exhausted';
+        if (!full || clock.now() >= deadline) throw error;
+        // Jitter, so that all who wait do not come back at the same moment.
+        await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), live.signal);
+      }
     }
   }
 
@@ -395,7 +437,9 @@ export class SessionEngine {
     const live = await this.#registry.find(sid, caller);
     if (live === null || isDead(live.record.state)) return;
     const hadBackend = live.record.ref !== null;
-    if ((await this.#registry.advance(live, 'closed')) && hadBackend) await this.#teardown(live);
+    if (!(await this.#registry.advance(live, 'closed'))) return;
+    this.#admission.kick();
+    if (hadBackend) await this.#teardown(live);
   }
 
   async #teardown(live: LiveSession): Promise<void> {
@@ -431,6 +475,7 @@ export class SessionEngine {
       forkedAtCall: null,
       queuedAt: null,
       waitingOn: null,
+      slotLimits: null,
       admittedAt: null,
       heartbeatTimeoutMs: Math.min(RESERVATION_TIMEOUT_MS, (hosted?.policy ?? defaultSessionPolicy).heartbeatTimeoutMs),
       idleTimeoutMs: (hosted?.policy ?? defaultSessionPolicy).idleTimeoutMs,

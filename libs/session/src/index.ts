@@ -1,3 +1,5 @@
+export type { AdmissionStore, QueuePlace } from './admission.ts';
+export * from './admission-order.ts';
 export * from './backend.port.ts';
 export * from './call-ledger.port.ts';
 export type { CallStream, OpenCall } from './call-runner.ts';

@@ -1,4 +1,6 @@
 import { newTaskId } from '@palestra/kit';
+import type { AdmissionStore } from './admission.ts';
+import type { AdmissionFacts, AdmittedSession } from './admission-order.ts';
 import type { SecretMap } from './backend.port.ts';
 import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, ReplicaLeases } from './call-ledger.port.ts';
 import type { SecretBox } from './secrets.ts';
@@ -148,6 +150,46 @@ export class MemoryLeases implements ReplicaLeases {
   async confirm(replicaId: string): Promise<{ alive: true } | { alive: false; lastSeenAt: number | null }> {
     if (!this.dead.has(replicaId)) return { alive: true };
     return { alive: false, lastSeenAt: this.lastSeenAt.get(replicaId) ?? null };
+  }
+}
+
+export class MemoryAdmissionStore implements AdmissionStore {
+  constructor(
+    readonly store: MemorySessionStore,
+    readonly replicas: string[] = ['first'],
+  ) {}
+
+  async round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
+    const living = [...this.store.records.values()].filter(({ endedAt }) => endedAt === null);
+    const holderOf = ({ keyId, userId }: SessionRecord) => keyId ?? userId;
+    const waiting = living
+      .filter(({ waitingOn }) => waitingOn !== null)
+      .map((record) => ({
+        sid: record.sid,
+        versionId: record.versionId!,
+        holder: holderOf(record),
+        orgId: record.orgId,
+        limits: record.slotLimits!,
+        waitingOn: record.waitingOn!,
+        queuedAt: record.queuedAt!,
+      }));
+    const held = living
+      .filter(({ admittedAt }) => admittedAt !== null)
+      .map((record) => ({
+        versionId: record.versionId!,
+        ownerReplicaId: record.ownerReplicaId,
+        holder: holderOf(record),
+        orgId: record.orgId,
+        count: 1,
+      }));
+    for (const { sid, ownerReplicaId } of decide({ waiting, held, replicas: this.replicas })) {
+      const record = this.store.records.get(sid)!;
+      this.store.records.set(sid, { ...record, version: record.version + 1, waitingOn: null, ownerReplicaId, admittedAt: Date.now() });
+    }
+  }
+
+  async settled(sids: string[]): Promise<string[]> {
+    return sids.filter((sid) => this.store.records.get(sid)?.waitingOn === null);
   }
 }
 

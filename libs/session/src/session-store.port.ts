@@ -1,4 +1,5 @@
 import type { ErrorCode, JsonObject } from '@palestra/protocol';
+import type { SlotLimits } from './admission-order.ts';
 import type { BackendSessionRef } from './backend.port.ts';
 import type { FailureClass } from './call-ledger.port.ts';
 import type { SessionState } from './state.ts';
@@ -47,6 +48,8 @@ export interface SessionRecord {
   queuedAt: number | null;
   /** The API process on which its client waits for a slot right now. */
   waitingOn: string | null;
+  /** What its slot must fit into; null until it asked for one. */
+  slotLimits: SlotLimits | null;
   /** It holds a slot from here until it ends. */
   admittedAt: number | null;
   heartbeatTimeoutMs: number;

@@ -12,6 +12,7 @@ ALTER TABLE "sessions"
   ADD COLUMN "forked_at_call" INTEGER,
   ADD COLUMN "queued_at" TIMESTAMPTZ(3),
   ADD COLUMN "waiting_on" TEXT,
+  ADD COLUMN "slot_limits" TEXT,
   ADD COLUMN "admitted_at" TIMESTAMPTZ(3),
   ADD COLUMN "idle_timeout_ms" INTEGER NOT NULL DEFAULT 86400000,
   ADD COLUMN "last_request_at" TIMESTAMPTZ(3);

@@ -6,7 +6,7 @@ import type { Authenticate } from './authenticate.ts';
 import { countRequest, onDelivery } from './delivery.ts';
 import { readRecording } from './recording-headers.ts';
 import type { SessionRouting } from './session-routing.ts';
-import { sendReservation, streamCall } from './sse-reply.ts';
+import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
 
 export interface OrsPluginOptions {
   dialect: OrsDialect;
@@ -51,6 +51,18 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
   return scoped ? [path, `/:env${path}`, `/:owner/:env${path}`] : [path];
 }
 
+/** Clients send their secrets for an episode and none for discovery, which needs no slot (openreward-wire.md 2.7, rules 1 and 2). */
+async function reserve(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ors: OrsRequest,
+  { dialect, routing }: OrsPluginOptions,
+): Promise<void> {
+  const sid = await dialect.createSession(ors);
+  const admit: Admit = (signal, onPlace) => routing.engine.admit(ors.caller, sid, signal, onPlace);
+  await streamReservation(reply, sid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
+}
+
 async function refuseMethod(): Promise<never> {
   throw new PalestraError('method_not_allowed');
 }
@@ -64,20 +76,41 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
   if (ors.sid !== null && caller !== null && (await options.routing.elsewhere(request, reply, caller, ors.sid))) return;
   switch (route.operation) {
     case 'createSession':
-      return sendReservation(reply, await dialect.createSession(ors));
+      return reserve(request, reply, ors, options);
     case 'call':
       return streamCall(request, reply, await dialect.call(ors), { holdForRefusalMs: 0 });
     case 'scoreGroup':
       return streamCall(request, reply, await dialect.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
+    case 'create':
+      return create(request, reply, ors, options);
     default:
-      if (route.operation === 'create') watchCreate(request, reply, ors.sid, options.routing);
       await reply.type('application/json').send(stringifyJson(await dialect[route.operation](ors)));
   }
 }
 
-/** A client that did not read the answer of its `/create` sends it again, and must not hear that the session exists already. */
-function watchCreate(request: FastifyRequest, reply: FastifyReply, sid: string | null, { engine }: SessionRouting): void {
-  if (sid !== null) onDelivery(request, reply, (how) => how === 'broke' && void engine.noteCreateBroken(sid));
+/**
+ * Opens the session. A client that did not read the answer sends it again and must not hear that the session exists already; a slot
+ * that became free on another process is used there.
+ */
+async function create(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ors: OrsRequest,
+  { dialect, routing }: OrsPluginOptions,
+): Promise<void> {
+  const { sid, caller } = ors;
+  const gone = new AbortController();
+  onDelivery(request, reply, (how) => {
+    if (how !== 'broke') return;
+    gone.abort(new PalestraError('call_abandoned'));
+    if (sid !== null) void routing.engine.noteCreateBroken(sid);
+  });
+  try {
+    await reply.type('application/json').send(stringifyJson(await dialect.create(ors, gone.signal)));
+  } catch (error) {
+    const moved = error instanceof PalestraError && error.code === 'session_moved';
+    if (!moved || sid === null || !(await routing.elsewhere(request, reply, caller, sid))) throw error;
+  }
 }
 
 const header = (request: FastifyRequest, name: string): string | null => {

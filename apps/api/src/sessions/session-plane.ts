@@ -4,6 +4,7 @@ import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
 import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
 import type { Authenticate } from './authenticate.ts';
+import { SqlAdmissionStore } from './admission.sql.ts';
 import { SqlCallLedger } from './call-ledger.sql.ts';
 import { Forwarder } from './forwarder.ts';
 import { orsPlugin } from './ors.routes.ts';
@@ -22,6 +23,8 @@ export interface SessionPlaneOptions {
   observer: SessionObserver;
   /** What `/version` answers. */
   version: string;
+  /** Clients that may wait for slots of one environment, and how long, milliseconds. */
+  queue: { limit: number; patienceMs: number };
   /** How long `drain` waits for sessions that end with this process. */
   drainMs: number;
   onBackgroundError: (error: unknown, sid: string) => void;
@@ -56,6 +59,8 @@ export class SessionPlane {
       replicaId,
       box: new AesSecretBox(secret),
       observer,
+      admission: new SqlAdmissionStore(pool, LEASE_MS),
+      queue: options.queue,
       onBackgroundError,
     });
     this.#forwarder = new Forwarder(replicaId, (taskId) => {

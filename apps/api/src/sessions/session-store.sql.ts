@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { MicroBatcher } from '@palestra/kit';
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
-import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore } from '@palestra/session';
+import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
 import { patiently } from './database-retry.ts';
 
 /**
@@ -40,6 +40,7 @@ const CHANGING: Column[] = [
   { name: 'forked_at_call', type: 'int', of: (record) => record.forkedAtCall },
   { name: 'queued_at', type: 'float8', time: true, of: (record) => record.queuedAt },
   { name: 'waiting_on', type: 'text', of: (record) => record.waitingOn },
+  { name: 'slot_limits', type: 'text', of: (record) => record.slotLimits && JSON.stringify(record.slotLimits) },
   { name: 'admitted_at', type: 'float8', time: true, of: (record) => record.admittedAt },
   { name: 'heartbeat_timeout_ms', type: 'int', of: (record) => record.heartbeatTimeoutMs },
   { name: 'idle_timeout_ms', type: 'int', of: (record) => record.idleTimeoutMs },
@@ -135,6 +136,7 @@ export function toSessionRecord(row: Row): SessionRecord {
     forkedAtCall: row.forked_at_call,
     queuedAt: time(row['queued_at']),
     waitingOn: row['waiting_on'] ?? null,
+    slotLimits: row['slot_limits'] == null ? null : (JSON.parse(row['slot_limits']) as SlotLimits),
     admittedAt: time(row['admitted_at']),
     heartbeatTimeoutMs: row.heartbeat_timeout_ms,
     idleTimeoutMs: row.idle_timeout_ms,

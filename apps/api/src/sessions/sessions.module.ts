@@ -36,6 +36,7 @@ const sessionPlane = {
       observer,
       version: ORS_VERSION,
       drainMs: config.drainMs,
+      queue: config.queue,
       authenticate: async (request) => {
         const caller = await authenticator.authenticate(request);
         if (caller !== null) authenticator.requireScope(caller, 'sessions');

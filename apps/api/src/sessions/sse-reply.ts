@@ -1,17 +1,68 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
-import { type CallOutcome, errorOfOutcome, type OpenCall } from '@palestra/session';
+import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, PalestraError, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
+import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePlace } from '@palestra/session';
 import { onDelivery } from './delivery.ts';
 import { CALL_HEADER, FORWARDED } from './forwarder.ts';
 
 /** The only file that writes to a raw response (openreward-wire.md 2.4). Every stream ends with `end` or `error`. */
 
-/** A finished stream: the SID as `task_id`, then an empty `end`. */
-export function sendReservation(reply: FastifyReply, sid: string): void {
+/** So long a client without a slot is held before its stream opens: what is refused until then is an HTTP status. */
+const QUEUE_HOLD_MS = 10_000;
+
+/** Waits for a slot of the session; tells the client's place whenever it changes. */
+export type Admit = (signal: AbortSignal, onPlace: (place: QueuePlace) => void) => Promise<void>;
+
+/**
+ * The SID as `task_id`, then, when it has a slot, an empty `end`. A client that waits hears heartbeats, and with `showPlace` events
+ * `queue` with its place. One that leaves loses its turn until it comes back with its SID.
+ */
+export async function streamReservation(reply: FastifyReply, sid: string, admit: Admit | null, showPlace: boolean): Promise<void> {
+  const stream = reply.raw;
+  const head = encodeSseEvent('task_id', sid);
+  let opened = false;
+  const open = () => {
+    if (opened) return;
+    opened = true;
+    reply.hijack();
+    stream.on('error', () => {});
+    stream.writeHead(200, SSE_HEADERS);
+    stream.write(head);
+  };
+  if (admit !== null) {
+    const gone = new AbortController();
+    stream.once('close', () => gone.abort(new PalestraError('call_abandoned')));
+    const opening = setTimeout(open, showPlace ? 0 : QUEUE_HOLD_MS);
+    const heartbeat = setInterval(() => opened && stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
+    let shown = '';
+    try {
+      await admit(gone.signal, (place) => {
+        const text = encodeSseEvent('queue', placeText(place));
+        if (!showPlace || text === shown || stream.destroyed) return;
+        shown = text;
+        open();
+        stream.write(text);
+      });
+    } catch (error) {
+      if (!opened && !gone.signal.aborted) throw error;
+      open();
+      // Broken off, so that the client comes back with its SID, to another process.
+      if (error instanceof PalestraError && error.code === 'shutting_down') stream.destroy();
+      // An error that came too late for a status: what the client's retries look for is in its words.
+      if (!stream.destroyed) stream.end(encodeSseEvent('error', error instanceof PalestraError ? error.message : 'Internal Server Error'));
+      return;
+    } finally {
+      clearTimeout(opening);
+      clearInterval(heartbeat);
+    }
+  }
+  if (opened) return void stream.end(encodeSseEvent('end', ''));
   reply.hijack();
-  reply.raw.writeHead(200, SSE_HEADERS);
-  reply.raw.end(encodeSseEvent('task_id', sid) + encodeSseEvent('end', ''));
+  stream.writeHead(200, SSE_HEADERS);
+  stream.end(head + encodeSseEvent('end', ''));
 }
+
+const placeText = ({ position, waiting, estimatedWaitMs }: QueuePlace): string =>
+  JSON.stringify({ position, waiting, estimated_wait_s: estimatedWaitMs === null ? null : Math.ceil(estimatedWaitMs / 1_000) });
 
 export interface StreamOptions {
   /** So long the stream stays unopened for a refusal that must be an HTTP status; 0 = not at all. */

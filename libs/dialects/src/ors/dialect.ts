@@ -116,7 +116,8 @@ export class OrsDialect {
     }
   }
 
-  async create(request: OrsRequest): Promise<JsonValue> {
+  /** `signal` aborts when the client has left; only a wait for a slot ends by it. */
+  async create(request: OrsRequest, signal: AbortSignal): Promise<JsonValue> {
     const body = readCreateBody(parseBody(request.body));
     const sid = requireSid(request);
     const name = body.env_name ?? null;
@@ -141,6 +142,7 @@ export class OrsDialect {
       toolsetName: body.toolset_name ?? null,
       secrets: decodeSecrets(request.secrets),
       recording: request.recording,
+      signal,
     });
     return { sid };
   }

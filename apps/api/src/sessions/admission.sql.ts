@@ -1,0 +1,101 @@
+import type pg from 'pg';
+import type { AdmissionFacts, AdmissionStore, AdmittedSession, SlotLimits } from '@palestra/session';
+import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
+import { patiently } from './database-retry.ts';
+
+/** All processes decide one after another; a round takes a millisecond or two. */
+const LOCK = `SELECT pg_advisory_xact_lock(hashtext('palestra admission'))`;
+/** More than this are never looked at in one round; the rest is behind them in any order. */
+const MAX_WAITING = 2_000;
+
+/** Index Scan using sessions_waiting_idx, semi-joined with the few rows of session_replicas. */
+const WAITING = `
+  SELECT sid, version_id, coalesce(key_id, user_id) AS holder, org_id, slot_limits, waiting_on, extract(epoch from queued_at) * 1000 AS queued_at
+  FROM sessions WHERE waiting_on IN (SELECT id FROM session_replicas WHERE seen_at > now() - $1 * interval '1 ms')
+  ORDER BY queued_at LIMIT ${MAX_WAITING}`;
+/** HashAggregate over an Index Only Scan using sessions_slots_idx: what lives, not what is stored. */
+const HELD = `
+  SELECT version_id, owner_replica_id, coalesce(key_id, user_id) AS holder, org_id, count(*)::int AS count
+  FROM sessions WHERE ended_at IS NULL AND admitted_at IS NOT NULL GROUP BY 1, 2, 3, 4`;
+const REPLICAS = `SELECT id FROM session_replicas WHERE NOT draining AND seen_at > now() - $1 * interval '1 ms'`;
+const ADMIT = `
+  UPDATE sessions AS s SET admitted_at = now(), waiting_on = NULL, owner_replica_id = n.owner, version = version + 1,
+    heartbeat_timeout_ms = least(heartbeat_timeout_ms, ${ADMITTED_RESERVATION_TIMEOUT_MS}), last_seen_at = now(), last_request_at = now(),
+    expires_at = now() + least(heartbeat_timeout_ms, ${ADMITTED_RESERVATION_TIMEOUT_MS}) * interval '1 ms'
+  FROM unnest($1::text[], $2::text[]) AS n(sid, owner) WHERE s.sid = n.sid AND s.waiting_on IS NOT NULL AND s.ended_at IS NULL`;
+const SETTLED = `SELECT sid FROM sessions WHERE sid = ANY($1::text[]) AND waiting_on IS NULL`;
+
+interface WaitingRow {
+  sid: string;
+  version_id: string;
+  holder: string;
+  org_id: string;
+  slot_limits: string;
+  waiting_on: string;
+  queued_at: string;
+}
+interface HeldRow {
+  version_id: string;
+  owner_replica_id: string | null;
+  holder: string;
+  org_id: string;
+  count: number;
+}
+
+/** The queue and the slots in PostgreSQL: rows of `sessions`, so that nothing can leak that a session's end does not give back. */
+export class SqlAdmissionStore implements AdmissionStore {
+  constructor(
+    readonly pool: pg.Pool,
+    readonly leaseMs: number,
+  ) {}
+
+  round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
+    return patiently(async () => {
+      const client = await this.pool.connect();
+      try {
+        await client.query('BEGIN');
+        await client.query(LOCK);
+        const admitted = decide(await this.#facts(client));
+        if (admitted.length > 0) {
+          await client.query(ADMIT, [admitted.map(({ sid }) => sid), admitted.map(({ ownerReplicaId }) => ownerReplicaId)]);
+        }
+        await client.query('COMMIT');
+        client.release();
+      } catch (error) {
+        // The connection may be in any state: it is not used again.
+        client.release(true);
+        throw error;
+      }
+    });
+  }
+
+  async settled(sids: string[]): Promise<string[]> {
+    if (sids.length === 0) return [];
+    return patiently(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
+  }
+
+  async #facts(client: pg.PoolClient): Promise<AdmissionFacts> {
+    const waiting = await client.query<WaitingRow>(WAITING, [this.leaseMs]);
+    const held = await client.query<HeldRow>(HELD);
+    const replicas = await client.query<{ id: string }>(REPLICAS, [this.leaseMs]);
+    return {
+      waiting: waiting.rows.map((row) => ({
+        sid: row.sid,
+        versionId: row.version_id,
+        holder: row.holder,
+        orgId: row.org_id,
+        limits: JSON.parse(row.slot_limits) as SlotLimits,
+        waitingOn: row.waiting_on,
+        queuedAt: Number(row.queued_at),
+      })),
+      held: held.rows.map(({ version_id: versionId, owner_replica_id: ownerReplicaId, holder, org_id: orgId, count }) => ({
+        versionId,
+        ownerReplicaId,
+        holder,
+        orgId,
+        count,
+      })),
+      replicas: replicas.rows.map(({ id }) => id),
+    };
+  }
+}

@@ -1,0 +1,100 @@
+/** Limits that a session must fit into; null = none. */
+export interface SlotLimits {
+  /** Of one replica of the environment. */
+  capacity: number | null;
+  /** Each API process runs a replica of the environment; else there is one, wherever it is. */
+  owned: boolean;
+  key: number | null;
+  org: number | null;
+}
+
+export interface WaitingSession {
+  sid: string;
+  versionId: string;
+  /** Who is to be treated fairly: the API key, or the user of a browser. */
+  holder: string;
+  orgId: string;
+  limits: SlotLimits;
+  /** The API process that its client is connected to. */
+  waitingOn: string;
+  queuedAt: number;
+}
+
+/** How many sessions of a kind hold slots. */
+export interface HeldSlots {
+  versionId: string;
+  ownerReplicaId: string | null;
+  holder: string;
+  orgId: string;
+  count: number;
+}
+
+export interface AdmissionFacts {
+  waiting: WaitingSession[];
+  held: HeldSlots[];
+  /** API processes that take new sessions. */
+  replicas: string[];
+}
+
+/** `ownerReplicaId`: the process whose slot it is; null where any can serve it. */
+export interface AdmittedSession {
+  sid: string;
+  ownerReplicaId: string | null;
+}
+
+class Counts {
+  readonly #counts = new Map<string, number>();
+  of(...key: (string | null)[]): number {
+    return this.#counts.get(JSON.stringify(key)) ?? 0;
+  }
+  add(count: number, ...key: (string | null)[]): void {
+    const name = JSON.stringify(key);
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
+  }
+}
+
+/**
+ * The order in which waiting sessions are due: whoever holds the fewest slots of an environment is next, and of equals whoever
+ * came first. A holder's second waiting session counts as if his first one had been served.
+ */
+export function fairOrder({ waiting, held }: Pick<AdmissionFacts, 'waiting' | 'held'>): WaitingSession[] {
+  const holds = new Counts();
+  for (const { versionId, holder, count } of held) holds.add(count, versionId, holder);
+  const ranked = waiting
+    .toSorted((a, b) => a.queuedAt - b.queuedAt)
+    .map((session) => {
+      const rank = holds.of(session.versionId, session.holder);
+      holds.add(1, session.versionId, session.holder);
+      return { session, rank };
+    });
+  return ranked.toSorted((a, b) => a.rank - b.rank || a.session.queuedAt - b.session.queuedAt).map(({ session }) => session);
+}
+
+/** Which waiting sessions get a slot now. A session that no limit of its own holds back is never held back by others. */
+export function chooseAdmitted(facts: AdmissionFacts): AdmittedSession[] {
+  const [pool, byKey, byOrg] = [new Counts(), new Counts(), new Counts()];
+  const note = (versionId: string, owner: string | null, holder: string, orgId: string, count: number) => {
+    pool.add(count, versionId, owner);
+    pool.add(count, versionId);
+    byKey.add(count, holder);
+    byOrg.add(count, orgId);
+  };
+  for (const { versionId, ownerReplicaId, holder, orgId, count } of facts.held) note(versionId, ownerReplicaId, holder, orgId, count);
+  const admitted: AdmittedSession[] = [];
+  for (const { sid, versionId, holder, orgId, limits, waitingOn } of fairOrder(facts)) {
+    if (limits.key !== null && byKey.of(holder) >= limits.key) continue;
+    if (limits.org !== null && byOrg.of(orgId) >= limits.org) continue;
+    const owner = limits.owned ? freeReplica(facts.replicas, waitingOn, limits.capacity, (replica) => pool.of(versionId, replica)) : null;
+    if (owner === undefined) continue;
+    if (!limits.owned && limits.capacity !== null && pool.of(versionId) >= limits.capacity) continue;
+    note(versionId, owner, holder, orgId, 1);
+    admitted.push({ sid, ownerReplicaId: owner });
+  }
+  return admitted;
+}
+
+/** The process that the client is connected to when it has room, else the emptiest one; undefined when all are full. */
+function freeReplica(replicas: string[], near: string, capacity: number | null, used: (replica: string) => number): string | undefined {
+  const free = replicas.filter((replica) => capacity === null || used(replica) < capacity);
+  return free.includes(near) ? near : free.toSorted((a, b) => used(a) - used(b))[0];
+}
