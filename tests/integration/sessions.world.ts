@@ -16,6 +16,9 @@ export interface Replica {
   plane: SessionPlane;
   pool: pg.Pool;
   problems: unknown[];
+  /** As `kill -9`: its lease runs out, nothing is handed over. */
+  kill(): Promise<void>;
+  /** As SIGTERM. */
   close(): Promise<void>;
 }
 
@@ -66,7 +69,13 @@ export async function startReplica(
     plane,
     pool,
     problems,
+    async kill() {
+      // Without a database it can neither renew its lease nor say good-bye.
+      server.server.closeAllConnections();
+      await Promise.all([server.close(), pool.end()]);
+    },
     async close() {
+      await plane.drain();
       await server.close();
       await plane.stop();
       await pool.end();

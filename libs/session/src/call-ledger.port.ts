@@ -78,6 +78,8 @@ export interface CallLedger {
 /** Which API processes are alive, and where: each renews its lease while it runs. */
 export interface ReplicaLeases {
   isAlive(replicaId: string): Promise<boolean>;
+  /** No other process is known: what is in memory here cannot have been changed elsewhere. */
+  alone(): boolean;
   /** Address of a living process; null when it is dead. */
   locate(replicaId: string): Promise<string | null>;
   /** Asks the process itself: all that it noticed before this question is in the store by the answer. Waits for the lease of a silent one. */

@@ -31,7 +31,7 @@ export class InProcessBackend implements Backend {
   readonly executions = new Map<string, number>();
   readonly deleted: string[] = [];
   readonly secrets = new Map<string, BackendCreate['secrets']>();
-  readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; finished: boolean }>();
+  readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; count: number }>();
 
   async environments(): Promise<string[]> {
     return VARIANTS;
@@ -69,7 +69,7 @@ export class InProcessBackend implements Backend {
       if (create.env === 'brokenenv') throw new PalestraError('setup_failed', { detail: 'ValueError: setup exploded' });
     });
     setup.catch(() => {});
-    this.#sessions.set(create.sid, { create, setup, finished: false });
+    this.#sessions.set(create.sid, { create, setup, count: 0 });
     return { sid: create.sid };
   }
 
@@ -93,8 +93,13 @@ export class InProcessBackend implements Backend {
       taskTools: async () => TOOLS,
       call: async (call) => {
         await open().setup;
+        const session = open();
         this.executions.set(sid, (this.executions.get(sid) ?? 0) + 1);
-        return runTool(call);
+        session.count += 1;
+        const result = await runTool(call, session);
+        // The process may have died under a running tool.
+        open();
+        return result;
       },
       scoreGroup: async (candidates: GroupCandidate[]) => {
         if (candidates.length < 2) throw new ToolFailedError('need two');
@@ -118,11 +123,21 @@ export class InProcessBackend implements Backend {
   async close(): Promise<void> {}
 }
 
-async function runTool({ tool, input }: BackendCall): Promise<ToolCallResult> {
+/** For tests of state and of secrets. */
+const UNLISTED = new Set(['count', 'random', 'secret']);
+const sayings: Record<string, (input: JsonObject, session: { create: BackendCreate; count: number }) => string> = {
+  spaces: ({ n }) => ' '.repeat(Number(n ?? 0)),
+  echo: ({ text: said }) => String(said),
+  count: (_input, { count }) => `call ${count}`,
+  random: () => String(Math.random()),
+  secret: (_input, { create }) => Object.values(create.secrets)[0]?.value ?? 'none',
+};
+
+async function runTool({ tool, input }: BackendCall, session: { create: BackendCreate; count: number }): Promise<ToolCallResult> {
   const n = Number(input['n'] ?? 0);
   if (tool === 'boom') throw new ToolFailedError('line one\nline two');
   if (tool === 'slow') await systemClock.sleep(n);
-  const known = TOOLS.tools.some(({ name }) => name === tool);
+  const known = UNLISTED.has(tool) || TOOLS.tools.some(({ name }) => name === tool);
   if (!known) {
     const error = `'${tool}' is not a valid tool`;
     return {
@@ -133,7 +148,7 @@ async function runTool({ tool, input }: BackendCall): Promise<ToolCallResult> {
       finished: false,
     };
   }
-  const said = tool === 'spaces' ? ' '.repeat(n) : tool === 'echo' ? String(input['text']) : `${tool} done`;
+  const said = sayings[tool]?.(input, session) ?? `${tool} done`;
   const finished = tool === 'submit';
   const reward = finished ? 1 : null;
   const output = { blocks: [text(said)], metadata: null, reward, finished };

@@ -144,6 +144,9 @@ export class MemoryLeases implements ReplicaLeases {
   async isAlive(replicaId: string): Promise<boolean> {
     return !this.dead.has(replicaId);
   }
+  alone(): boolean {
+    return false;
+  }
   async locate(replicaId: string): Promise<string | null> {
     return this.dead.has(replicaId) ? null : `http://${replicaId}`;
   }

@@ -31,6 +31,8 @@ export class Placement {
   async of(caller: Caller, sid: string): Promise<Place> {
     const live = await this.registry.find(sid, caller);
     if (live === null) return HERE;
+    // It may have been opened elsewhere since.
+    if (live.record.state === 'reserved' && !this.options.leases.alone()) await this.registry.refresh(live);
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const { state, ownerReplicaId } = live.record;
       if (isDead(state) || ownerReplicaId === this.options.replicaId) return HERE;

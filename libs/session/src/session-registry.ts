@@ -39,10 +39,18 @@ export class SessionRegistry {
     const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
     if (live === null || live.record.orgId !== caller.orgId) throw new PalestraError('session_not_found');
     if (isDead(live.record.state)) throw deathError(live.record, this.clock.now());
-    if (live.record.ref === null) throw new PalestraError('session_not_found');
+    if (live.record.ref === null) await this.#opened(live);
     live.lastSeenAt = this.clock.now();
     if (by === 'request') live.lastRequestAt = live.lastSeenAt;
     return live;
+  }
+
+  /** Another process may have opened it: then this one has to look again where it is. */
+  async #opened(live: LiveSession): Promise<void> {
+    await this.refresh(live);
+    const { ref, state, ownerReplicaId } = live.record;
+    if (ref === null && state !== 'restoring') throw new PalestraError('session_not_found');
+    if (ownerReplicaId !== null && ownerReplicaId !== this.replicaId) throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
   }
 
   async insert(record: SessionRecord): Promise<LiveSession | null> {

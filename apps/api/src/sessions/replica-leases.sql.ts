@@ -12,8 +12,10 @@ const POLL_MS = 200;
 /** The row of a dead process tells for a while when it was last seen. */
 const FORGET = `interval '1 day'`;
 
-const RENEW = `INSERT INTO session_replicas (id, address, seen_at, draining) VALUES ($1, $2, now(), $3)
-  ON CONFLICT (id) DO UPDATE SET address = EXCLUDED.address, seen_at = now(), draining = EXCLUDED.draining`;
+const RENEW = `WITH renewed AS (
+    INSERT INTO session_replicas (id, address, seen_at, draining) VALUES ($1, $2, now(), $3)
+    ON CONFLICT (id) DO UPDATE SET address = EXCLUDED.address, seen_at = now(), draining = EXCLUDED.draining)
+  SELECT EXISTS (SELECT 1 FROM session_replicas WHERE id <> $1 AND seen_at > now() - $4 * interval '1 ms') AS siblings`;
 const FIND = `SELECT address, extract(epoch from seen_at) * 1000 AS seen_at, seen_at > now() - $2 * interval '1 ms' AS alive
   FROM session_replicas WHERE id = $1`;
 
@@ -38,6 +40,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
   readonly #found = new Map<string, { row: Row | null; at: number }>();
   #address = '';
   #draining = false;
+  #alone = false;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> = Promise.resolve();
 
@@ -80,6 +83,10 @@ export class SqlReplicaLeases implements ReplicaLeases {
     return (await this.#options.pool.query(others, [this.#options.replicaId, LEASE_MS])).rows.length > 0;
   }
 
+  alone(): boolean {
+    return this.#alone;
+  }
+
   async isAlive(replicaId: string): Promise<boolean> {
     return (await this.#find(replicaId))?.alive === true;
   }
@@ -108,7 +115,10 @@ export class SqlReplicaLeases implements ReplicaLeases {
 
   #renew(): Promise<void> {
     const { pool, replicaId, confirm } = this.#options;
-    return confirm(async () => void (await pool.query(RENEW, [replicaId, this.#address, this.#draining])));
+    return confirm(async () => {
+      const { rows } = await pool.query<{ siblings: boolean }>(RENEW, [replicaId, this.#address, this.#draining, LEASE_MS]);
+      this.#alone = rows[0]?.siblings === false;
+    });
   }
 }
 

@@ -1,0 +1,450 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type SseEvent, SseParser } from '@palestra/protocol';
+import { InProcessBackend } from '../../libs/session/src/in-process.fixture.ts';
+import { createDatabase } from '../support/server.ts';
+import { type Replica, startReplica } from './sessions.world.ts';
+
+/** Several API processes on one PostgreSQL, each with a process of the environment beside it, and requests that land anywhere. */
+let database: Awaited<ReturnType<typeof createDatabase>>;
+let sql: pg.Pool;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  sql = new pg.Pool({ connectionString: database.url, max: 2 });
+});
+afterAll(async () => {
+  await sql.end();
+  await database.drop();
+});
+beforeEach(async () => {
+  await sql.query('TRUNCATE sessions, session_calls, session_replicas');
+});
+
+type Options = Parameters<typeof startReplica>[2];
+
+async function start(options: Options, backend = new InProcessBackend()): Promise<Replica & { backend: InProcessBackend }> {
+  const replica = await startReplica(database.url, backend, options);
+  let over = false;
+  const ending = (end: () => Promise<void>) => async () => {
+    if (over) return;
+    over = true;
+    await end();
+  };
+  const close = ending(replica.close);
+  onTestFinished(close);
+  return { ...replica, kill: ending(replica.kill), close, backend };
+}
+
+const encode = (secrets: object) => Buffer.from(JSON.stringify(secrets)).toString('base64');
+
+async function ask(
+  { url }: { url: string },
+  method: string,
+  path: string,
+  options: { sid?: string; body?: unknown; headers?: object; key?: string } = {},
+) {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      'content-type': 'application/json',
+      'x-api-key': options.key ?? 'alice',
+      'x-deployment': 'acme/math',
+      ...(options.sid === undefined ? {} : { 'x-session-id': options.sid }),
+      ...options.headers,
+    },
+    ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+  });
+  return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+const events = (text: string): SseEvent[] => new SseParser().push(text);
+const sidOf = (text: string) => events(text)[0]!.data;
+
+async function open(replica: Replica, headers: object = {}): Promise<string> {
+  const sid = sidOf((await ask(replica, 'POST', '/create_session', { body: {}, headers })).text);
+  expect(await ask(replica, 'POST', '/create', { sid, headers, body: { split: 'train', index: 0 } })).toMatchObject({ status: 200 });
+  return sid;
+}
+
+async function call(replica: Replica, sid: string, tool: string, input: object = {}, taskId?: string) {
+  const body = { name: tool, input, ...(taskId === undefined ? {} : { task_id: taskId }) };
+  const { status, text } = await ask(replica, 'POST', '/call', { sid, body });
+  const all = events(text);
+  const json = all
+    .filter(({ event }) => event === 'chunk' || event === 'end')
+    .map(({ data }) => data)
+    .join('');
+  return {
+    status,
+    taskId: all.find(({ event }) => event === 'task_id')?.data ?? null,
+    error: status === 200 ? (all.find(({ event }) => event === 'error')?.data ?? null) : (JSON.parse(text) as { code: string }).code,
+    said: json === '' ? null : (JSON.parse(json) as { output: { blocks: { text: string }[] } }).output.blocks[0]!.text,
+  };
+}
+
+const stored = async (sid: string) => (await sql.query('SELECT * FROM sessions WHERE sid = $1', [sid])).rows[0] as Record<string, unknown>;
+
+async function until<T>(look: () => Promise<T>, good: (value: T) => boolean, limitMs = 8_000): Promise<T> {
+  for (const deadline = Date.now() + limitMs; ;) {
+    const value = await look();
+    if (good(value)) return value;
+    if (Date.now() > deadline) throw new Error(`did not happen within ${limitMs} ms: ${JSON.stringify(value)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+describe('sessions that belong to one process', () => {
+  test('any process answers for them, in one hop', async () => {
+    const [one, two] = [await start({ owned: true }), await start({ owned: true })];
+    const sid = await open(one);
+    expect(await call(two, sid, 'count')).toMatchObject({ status: 200, said: 'call 1' });
+    expect(await call(one, sid, 'count')).toMatchObject({ said: 'call 2' });
+    expect((await ask(two, 'GET', '/prompt', { sid })).text).toContain('1+1');
+    expect(await ask(two, 'POST', '/ping', { sid })).toMatchObject({ status: 200 });
+    expect(await ask(two, 'POST', '/delete', { sid })).toMatchObject({ status: 200 });
+    expect(one.backend.deleted).toEqual([sid]);
+    expect(await call(one, sid, 'count')).toMatchObject({ status: 410, error: 'session_deleted' });
+    expect((await call(two, sid, 'count')).error).toBe('session_deleted');
+  });
+
+  test('another tenant’s request is not passed on', async () => {
+    const [one, two] = [await start({ owned: true }), await start({ owned: true })];
+    const sid = await open(one);
+    expect((await ask(two, 'POST', '/ping', { sid, key: 'mallory' })).status).toBe(404);
+  });
+
+  test('a dead owner’s sessions are lost, and say so within five seconds', async () => {
+    const [one, two] = [await start({ owned: true }), await start({ owned: true })];
+    const [asked, forgotten] = [await open(one), await open(one)];
+    await one.kill();
+    const killedAt = Date.now();
+    expect(await call(two, asked, 'count')).toMatchObject({ status: 410, error: 'session_lost' });
+    await until(
+      () => stored(forgotten),
+      ({ state }) => state === 'lost',
+    );
+    expect(Date.now() - killedAt).toBeLessThan(5_000);
+    expect(await stored(forgotten)).toMatchObject({ failure_class: 'infrastructure', secrets: null });
+  });
+});
+
+describe('deterministic environments', () => {
+  const policy = { deterministic: true };
+
+  test('a session whose process died goes on in a fresh one', async () => {
+    const one = await start({ owned: true, policy });
+    const sid = await open(one);
+    for (const n of [1, 2, 3]) expect((await call(one, sid, 'count')).said).toBe(`call ${n}`);
+    one.backend.forgetAll();
+    expect((await call(one, sid, 'count')).said).toBe('call 4');
+    expect(await stored(sid)).toMatchObject({ state: 'ready' });
+    one.backend.forgetAll();
+    expect((await ask(one, 'GET', '/prompt', { sid })).text).toContain('1+1');
+    expect((await call(one, sid, 'count')).said).toBe('call 5');
+  });
+
+  test('a call that ran when the process died is repeated in the restored session, and answered once', async () => {
+    const one = await start({ owned: true, policy });
+    const sid = await open(one);
+    await call(one, sid, 'count');
+    const running = call(one, sid, 'slow', { n: 300 });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    one.backend.forgetAll();
+    expect(await running).toMatchObject({ said: 'slow done' });
+    expect((await call(one, sid, 'count')).said).toBe('call 3');
+    const { rows } = await sql.query('SELECT tool, state FROM session_calls WHERE sid = $1 ORDER BY seq', [sid]);
+    expect(rows).toEqual([
+      { tool: 'count', state: 'result' },
+      { tool: 'slow', state: 'result' },
+      { tool: 'count', state: 'result' },
+    ]);
+  });
+
+  test('survive the death of their API process, and its end', async () => {
+    const [one, two] = [await start({ owned: true, policy }), await start({ owned: true, policy })];
+    const [killed, drained] = [await open(one), await open(two)];
+    await call(one, killed, 'count');
+    await call(two, drained, 'count');
+    await one.kill();
+    // Another input: an equal call right after the death of its process counts as the one that it may have cut.
+    expect((await call(two, killed, 'count', { n: 2 })).said).toBe('call 2');
+    const three = await start({ owned: true, policy });
+    await two.close();
+    expect((await call(three, drained, 'count', { n: 2 })).said).toBe('call 2');
+    expect((await call(three, killed, 'count', { n: 3 })).said).toBe('call 3');
+  }, 20_000);
+
+  test('a replay that gives another result is said to have diverged', async () => {
+    const one = await start({ owned: true, policy });
+    const sid = await open(one);
+    await call(one, sid, 'count');
+    await call(one, sid, 'random');
+    one.backend.forgetAll();
+    const refused = await call(one, sid, 'count');
+    expect(refused.error).toMatch(/Session diverged: replayed in a fresh process, call 2 \(random/);
+    expect(await stored(sid)).toMatchObject({ state: 'diverged', failure_class: 'environment' });
+    expect(await call(one, sid, 'count')).toMatchObject({ status: 410, error: 'session_diverged' });
+  });
+
+  test('a fork begins with the first calls of a session, and goes its own way', async () => {
+    const one = await start({ owned: true, policy });
+    const sid = await open(one);
+    for (let n = 0; n < 3; n += 1) await call(one, sid, 'count');
+    const caller = {
+      orgId: 'alice',
+      userId: 'user-alice',
+      orgName: 'alice',
+      keyId: null,
+      scopes: [],
+      anonymous: false,
+      maxSessions: { key: null, org: null },
+    };
+    const fork = await one.plane.engine.fork(caller, { sid, atCall: 2, recording: null });
+    expect((await call(one, fork, 'count')).said).toBe('call 3');
+    expect((await call(one, sid, 'count')).said).toBe('call 4');
+    await expect(one.plane.engine.fork(caller, { sid, atCall: 9, recording: null })).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(await stored(fork)).toMatchObject({ forked_from: sid, forked_at_call: 2 });
+  });
+});
+
+test('a fork of a session that cannot be replayed is refused', async () => {
+  const one = await start({ owned: true });
+  const sid = await open(one);
+  const caller = {
+    orgId: 'alice',
+    userId: 'u',
+    orgName: 'alice',
+    keyId: null,
+    scopes: [],
+    anonymous: false,
+    maxSessions: { key: null, org: null },
+  };
+  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'not_deterministic' });
+});
+
+/** Posts a call on a connection that is cut as soon as `when` is in the answer. */
+async function callAndCut(replica: Replica, sid: string, tool: string, input: object, when: string): Promise<void> {
+  const body = JSON.stringify({ name: tool, input });
+  const socket = net.connect(Number(new URL(replica.url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  const head = ['POST /call HTTP/1.1', 'host: x', 'x-api-key: alice', `x-session-id: ${sid}`, 'user-agent: Python/3.11 aiohttp/3.12'];
+  socket.write(`${[...head, 'content-type: application/json', `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`);
+  let seen = '';
+  socket.on('data', (data: Buffer) => {
+    seen += data.toString();
+    if (seen.includes(when)) socket.resetAndDestroy();
+  });
+  await once(socket, 'close');
+}
+
+describe('an equal call without a task id', () => {
+  test('is the one whose stream broke, also on another process', async () => {
+    const backend = new InProcessBackend();
+    const [one, two] = [await start({}, backend), await start({}, backend)];
+    const sid = await open(one);
+    for (const [when, by] of [
+      ['task_id', one],
+      ['event: end', two],
+      ['event: end', one],
+    ] as const) {
+      const before = backend.executions.get(sid) ?? 0;
+      await callAndCut(one, sid, 'slow', { n: 150, when, before }, when);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      expect(await call(by, sid, 'slow', { n: 150, when, before })).toMatchObject({ status: 200, said: 'slow done' });
+      expect(backend.executions.get(sid)).toBe(before + 1);
+    }
+  });
+
+  test('is another one when nothing broke: at the same time, later, and on another process', async () => {
+    const backend = new InProcessBackend();
+    const [one, two] = [await start({}, backend), await start({}, backend)];
+    const sid = await open(one);
+    await Promise.all([call(one, sid, 'slow', { n: 50 }), call(one, sid, 'slow', { n: 50 })]);
+    await call(one, sid, 'slow', { n: 50 });
+    await call(two, sid, 'slow', { n: 50 });
+    expect(backend.executions.get(sid)).toBe(4);
+  });
+
+  test('joins once: the next equal call runs', async () => {
+    const one = await start({});
+    const sid = await open(one);
+    await callAndCut(one, sid, 'count', {}, 'task_id');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect((await call(one, sid, 'count')).said).toBe('call 1');
+    expect((await call(one, sid, 'count')).said).toBe('call 2');
+  });
+
+  test('waits for the end of the lease of the process that served it', async () => {
+    const backend = new InProcessBackend();
+    const [one, two] = [await start({}, backend), await start({}, backend)];
+    const sid = await open(one);
+    const cut = call(one, sid, 'slow', { n: 20_000 }).catch(() => null);
+    await until(
+      async () => backend.executions.get(sid),
+      (count) => count === 1,
+    );
+    await one.kill();
+    await cut;
+    // Nobody can know what became of it: this environment's process gave no id to resume by.
+    expect((await call(two, sid, 'slow', { n: 20_000 })).error).toContain('Session lost');
+    expect(backend.executions.get(sid)).toBe(1);
+    expect(await stored(sid)).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
+  });
+});
+
+describe('slots', () => {
+  const secret = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
+
+  test('a full environment queues, in a fair order, and tells who asks where he stands', async () => {
+    const backend = new InProcessBackend();
+    const options = { policy: { capacity: 1 } };
+    const [one, two] = [await start(options, backend), await start(options, backend)];
+    const sid = await open(one, secret);
+    const controller = new AbortController();
+    onTestFinished(() => controller.abort());
+    const places: string[] = [];
+    const response = await fetch(`${two.url}/create_session`, {
+      method: 'POST',
+      signal: controller.signal,
+      headers: { 'x-api-key': 'bob', 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret },
+    });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const parser = new SseParser();
+    const seen: SseEvent[] = [];
+    const next = async (event: string) => {
+      while (!seen.some((one) => one.event === event)) seen.push(...parser.push((await reader.read()).value!));
+    };
+    await next('queue');
+    places.push(seen.find(({ event }) => event === 'queue')!.data);
+    expect(JSON.parse(places[0]!)).toEqual({ position: 1, waiting: 1, estimated_wait_s: null });
+    const waiting = seen.find(({ event }) => event === 'task_id')!.data;
+    expect(await stored(waiting)).toMatchObject({ state: 'reserved', admitted_at: null });
+    await ask(one, 'POST', '/delete', { sid });
+    await next('end');
+    expect((await stored(waiting))['admitted_at']).not.toBeNull();
+  });
+
+  test('a client that leaves gives up its turn at once and keeps its place', async () => {
+    const backend = new InProcessBackend();
+    const options = { policy: { capacity: 1 } };
+    const [one, two] = [await start(options, backend), await start(options, backend)];
+    const held = await open(one, secret);
+    const wait = async (replica: Replica, key: string, sid?: string) => {
+      const controller = new AbortController();
+      const headers = { 'x-api-key': key, 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret };
+      const body = sid === undefined ? '{}' : JSON.stringify({ task_id: sid });
+      const response = await fetch(`${replica.url}/create_session`, { method: 'POST', body, headers, signal: controller.signal });
+      const reader = response.body!.getReader();
+      const first = new SseParser().push(new TextDecoder().decode((await reader.read()).value))[0]!.data;
+      return {
+        sid: first,
+        leave: () => controller.abort(),
+        done: async () =>
+          void (await reader.read().then(async function go(part): Promise<void> {
+            if (!part.done) await reader.read().then(go);
+          })),
+      };
+    };
+    const first = await wait(one, 'bob');
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    const second = await wait(two, 'carol');
+    await until(
+      () => stored(second.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    first.leave();
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on === null,
+    );
+    const back = await wait(two, 'bob', first.sid);
+    expect(back.sid).toBe(first.sid);
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    await ask(one, 'POST', '/delete', { sid: held });
+    await back.done();
+    expect((await stored(first.sid))['admitted_at']).not.toBeNull();
+    expect((await stored(second.sid))['admitted_at']).toBeNull();
+    second.leave();
+  });
+
+  test('past the bound, and past its patience, a client hears which limit it is and when to come again', async () => {
+    const one = await start({ policy: { capacity: 1 }, queue: { limit: 0, patienceMs: 60_000 } });
+    await open(one, secret);
+    const refused = await ask(one, 'POST', '/create_session', { headers: secret });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('10');
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'capacity_exhausted' });
+    expect(refused.text).toContain('acme/math runs 1 sessions');
+    const impatient = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 300 } });
+    expect((await ask(impatient, 'POST', '/create_session', { headers: secret })).text).toContain('none became free within 0.3 s');
+  });
+
+  test('discovery needs no slot; a client without secrets waits at /create', async () => {
+    const one = await start({ policy: { capacity: 1 } });
+    const sid = await open(one, secret);
+    const discovery = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
+    expect((await ask(one, 'GET', '/tools', { sid: discovery })).status).toBe(200);
+    const creating = ask(one, 'POST', '/create', { sid: discovery, body: { split: 'train', index: 0 } });
+    await until(
+      () => stored(discovery),
+      ({ waiting_on: on }) => on !== null,
+    );
+    await ask(one, 'POST', '/delete', { sid });
+    expect((await creating).status).toBe(200);
+  });
+
+  test('slots of a dead process are back', async () => {
+    const options = { owned: true, policy: { capacity: 1 } };
+    const one = await start(options);
+    await open(one, secret);
+    const two = await start(options);
+    await one.kill();
+    const [first, second] = [open(two, secret), open(two, secret)];
+    await Promise.race([first, second]);
+    const { rows } = await sql.query(`SELECT count(*)::int AS held FROM sessions WHERE admitted_at IS NOT NULL AND ended_at IS NULL`);
+    expect(rows[0].held).toBeLessThanOrEqual(2);
+    await sql.query(`UPDATE sessions SET ended_at = now(), waiting_on = NULL`);
+    await Promise.allSettled([first, second]);
+  });
+});
+
+describe('what a client that lost an answer sends again', () => {
+  test('an equal /create is no second one when its answer broke, and 400 when it did not', async () => {
+    const one = await start({});
+    const sid = await open(one);
+    const create = () => ask(one, 'POST', '/create', { sid, body: { split: 'train', index: 0 } });
+    expect(await create()).toMatchObject({ status: 400 });
+    await one.plane.engine.noteCreateBroken(sid);
+    expect(await create()).toMatchObject({ status: 200 });
+    expect(await create()).toMatchObject({ status: 400 });
+  });
+});
+
+describe('secrets', () => {
+  const value = 'sk-very-secret-"quoted"-value';
+  const headers = { 'x-secrets': encode({ TOKEN: { value } }) };
+
+  test('reach the environment from whichever process, are hidden in what comes back, and go with the session', async () => {
+    const backend = new InProcessBackend();
+    const [one, two] = [await start({}, backend), await start({}, backend)];
+    const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {}, headers })).text);
+    expect(await ask(two, 'POST', '/create', { sid, body: { split: 'train', index: 0 } })).toMatchObject({ status: 200 });
+    expect(backend.secrets.get(sid)).toEqual({ TOKEN: { value } });
+    expect((await call(one, sid, 'secret')).said).toBe('[secret:TOKEN]');
+    expect((await call(two, sid, 'echo', { text: `it is ${value}` })).said).toBe('it is [secret:TOKEN]');
+    const everything = JSON.stringify([await stored(sid), (await sql.query('SELECT * FROM session_calls')).rows]);
+    expect(everything).not.toContain('very-secret');
+    expect((await stored(sid))['secrets']).not.toBeNull();
+    await ask(one, 'POST', '/delete', { sid });
+    expect((await stored(sid))['secrets']).toBeNull();
+  });
+});
