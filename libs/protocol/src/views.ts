@@ -17,6 +17,8 @@ export interface RunView {
   avg_rollout_reward: number | null;
   /** Rollouts with a reward: the denominator of `avg_rollout_reward`. */
   num_scored: number;
+  /** Rollouts that failed by no fault of the policy: unscored; out of `num_rollouts`. */
+  num_errors: number;
   num_finished: number;
   /** Mean number of messages. */
   avg_rollout_length: number | null;
@@ -48,6 +50,8 @@ export interface RolloutRow {
   finished: boolean;
   /** `finished`, another canonical stop reason (dashboard.md 2.5), or null when unknown. */
   stop: string | null;
+  /** Set when it failed by no fault of its policy: then `reward` is null, whatever rewards its messages have. */
+  failure_class: 'environment' | 'infrastructure' | null;
   /** `live`, `complete`, `stale` or `empty` (dashboard.md 2.6). */
   state: 'live' | 'complete' | 'stale' | 'empty';
   created_at: string;

@@ -23,6 +23,8 @@ WITH message AS (
 ), info AS (
   SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, step_at bigint, task_index int,
     task_index_at bigint, stop text, rollout_info jsonb, rollout_info_at jsonb)
+), failure AS (
+  SELECT * FROM jsonb_to_recordset($5::jsonb) AS f(rollout_id uuid, failure_class text)
 ), inserted AS (
   INSERT INTO rollout_messages (org_id, event_id, rollout_id, index, type, name, call_id, content, content_reference, summary,
     reward, is_finished, metadata, extra, nonfinite, sent_at)
@@ -49,15 +51,16 @@ WITH message AS (
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info_at)
       WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
 ), touched AS (
-  SELECT rollout_id FROM delta UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info
+  SELECT rollout_id FROM delta UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info UNION SELECT rollout_id FROM failure
 ), stored AS (
   INSERT INTO rollouts AS r (org_id, id, run_id, rollout_name, environment, environment_id, variant, split, step_start, step_info,
     step_info_at, task_index_start, task_index_info, task_index_info_at, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, reward_reported,
-    finished, stop, nonfinite, bytes)
+    finished, stop, failure_class, nonfinite, bytes)
   SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step, i.step_at,
     s.task_index, i.task_index, i.task_index_at, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
-    s.turns, s.reward, COALESCE(d.finished, false), COALESCE(s.stop, i.stop), COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
+    s.turns, s.reward, COALESCE(d.finished, false), COALESCE(s.stop, i.stop), f.failure_class, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
   FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN info i USING (rollout_id) LEFT JOIN delta d USING (rollout_id)
+  LEFT JOIN failure f USING (rollout_id)
   ORDER BY t.rollout_id
   ON CONFLICT (org_id, id) DO UPDATE SET
     run_id = COALESCE(r.run_id, excluded.run_id),
@@ -71,6 +74,7 @@ WITH message AS (
     turns_reported = CASE WHEN r.run_id IS NULL THEN excluded.turns_reported ELSE r.turns_reported END,
     reward_reported = CASE WHEN r.run_id IS NULL THEN excluded.reward_reported ELSE r.reward_reported END,
     stop = COALESCE(excluded.stop, r.stop),
+    failure_class = COALESCE(excluded.failure_class, r.failure_class),
     step_info = CASE WHEN excluded.step_info_at >= COALESCE(r.step_info_at, excluded.step_info_at) THEN excluded.step_info ELSE r.step_info END,
     step_info_at = GREATEST(r.step_info_at, excluded.step_info_at),
     task_index_info = CASE WHEN excluded.task_index_info_at >= COALESCE(r.task_index_info_at, excluded.task_index_info_at)
@@ -103,17 +107,30 @@ export interface IngestResult {
   runIds: string[];
 }
 
+/** A rollout that failed by no fault of its policy: it is unscored from here on, whatever rewards its messages have. */
+export interface RolloutFailure {
+  rolloutId: string;
+  failureClass: 'environment' | 'infrastructure';
+}
+
 export async function storeBatch(
-  pool: pg.Pool,
+  pool: Pick<pg.Pool, 'query'>,
   orgId: string,
   starts: ResolvedStart[],
   events: readonly ReadEvent[],
+  failures: readonly RolloutFailure[] = [],
 ): Promise<IngestResult> {
   const messages = events.filter((event) => event.kind === 'message').map(messageRow);
   const { rows } = await pool.query<{ inserted: number; run_ids: string[] }>({
     name: 'rollouts-ingest',
     text: INGEST,
-    values: [orgId, JSON.stringify(messages), JSON.stringify(firstOfEach(starts).map(startRow)), JSON.stringify(infoRows(events))],
+    values: [
+      orgId,
+      JSON.stringify(messages),
+      JSON.stringify(firstOfEach(starts).map(startRow)),
+      JSON.stringify(infoRows(events)),
+      JSON.stringify(failures.map(({ rolloutId, failureClass }) => ({ rollout_id: rolloutId, failure_class: failureClass }))),
+    ],
   });
   return { inserted: rows[0]?.inserted ?? 0, runIds: rows[0]?.run_ids ?? [] };
 }

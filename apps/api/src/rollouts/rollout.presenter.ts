@@ -18,6 +18,7 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     turns: record.turns,
     finished: record.finished,
     stop: record.finished ? 'finished' : record.stop,
+    failure_class: record.failure_class,
     state: rolloutState({ messages: record.num_messages, finished: record.finished, lastEventAgeMs: record.age_ms }),
     created_at: record.created_at.toISOString(),
     updated_at: record.updated_at.toISOString(),

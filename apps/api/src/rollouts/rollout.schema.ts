@@ -25,13 +25,17 @@ export const rolloutRowSchema = z.object({
   variant: z.string().nullable(),
   task_index: z.number().nullable(),
   step: z.number().nullable(),
-  reward: z.number().nullable().describe('Reported total, else the sum of message rewards; null without either.'),
+  reward: z.number().nullable().describe('Reported total, else the sum of message rewards; null without either, and for a failed rollout.'),
   max_reward: z.number().nullable(),
   num_messages: z.number(),
   num_tool_calls: z.number(),
   turns: z.number(),
   finished: z.boolean(),
   stop: z.string().nullable(),
+  failure_class: z
+    .enum(['environment', 'infrastructure'])
+    .nullable()
+    .describe('Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.'),
   state: z.enum(['live', 'complete', 'stale', 'empty']),
   created_at: z.string(),
   updated_at: z.string(),

@@ -1,10 +1,16 @@
 import type pg from 'pg';
 
+/** The reward of a rollout: reported, else the sum. One that failed by no fault of its policy has none: a false zero would be learned from. */
+export function scoreOf(rollout: string): string {
+  return `CASE WHEN ${rollout}.failure_class IS NULL THEN COALESCE(${rollout}.reward_reported, ${rollout}.reward) END`;
+}
+
 /** The columns of a rollout's narrow row, as `RolloutRecord`. Turns that were not counted yet are counted here. */
 const COLUMNS = `
   r.id, r.run_id, r.rollout_name, r.environment, r.environment_id, r.variant, r.split, COALESCE(r.step_info, r.step_start) AS step,
-  COALESCE(r.task_index_info, r.task_index_start) AS task_index, COALESCE(r.reward_reported, r.reward) AS reward, r.max_reward, r.num_messages, r.num_tool_calls, r.max_index,
-  COALESCE(r.turns_reported, r.turns_counted, (${countTurns('r')})) AS turns, r.finished, r.stop, r.nonfinite, r.created_at, r.updated_at,
+  COALESCE(r.task_index_info, r.task_index_start) AS task_index, ${scoreOf('r')} AS reward,
+  CASE WHEN r.failure_class IS NULL THEN r.max_reward END AS max_reward, r.num_messages, r.num_tool_calls, r.max_index,
+  COALESCE(r.turns_reported, r.turns_counted, (${countTurns('r')})) AS turns, r.finished, r.stop, r.failure_class, r.nonfinite, r.created_at, r.updated_at,
   extract(epoch FROM now() - r.updated_at)::float8 * 1000 AS age_ms`;
 
 /** Turns = runs of (reasoning, assistant_message, tool_call) between other messages (dashboard.md 2.3); an index-ordered scan. */
@@ -33,6 +39,7 @@ export interface RolloutRecord {
   turns: number;
   finished: boolean;
   stop: string | null;
+  failure_class: 'environment' | 'infrastructure' | null;
   nonfinite: boolean;
   created_at: Date;
   updated_at: Date;
@@ -42,7 +49,7 @@ export interface RolloutRecord {
 /** Sortable columns; the expression and whether missing values exist. */
 export const rolloutSorts = {
   created_at: 'r.created_at',
-  reward: 'COALESCE(r.reward_reported, r.reward)',
+  reward: scoreOf('r'),
   step: 'COALESCE(r.step_info, r.step_start)',
   task: 'COALESCE(r.task_index_info, r.task_index_start)',
   turns: 'COALESCE(r.turns_reported, r.turns_counted)',

@@ -24,6 +24,7 @@ export const runViewSchema = z.object({
   num_rollouts: z.number(),
   avg_rollout_reward: z.number().nullable().describe('Mean reward of the scored rollouts; null without any.'),
   num_scored: z.number(),
+  num_errors: z.number().describe('Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.'),
   num_finished: z.number(),
   avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
   environments: z.array(z.string()),

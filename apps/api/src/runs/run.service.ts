@@ -54,6 +54,7 @@ function presentRun(row: RunRow, org: string): RunView {
     num_rollouts: row.num_rollouts,
     avg_rollout_reward: row.avg_reward,
     num_scored: row.num_scored,
+    num_errors: row.num_errors,
     num_finished: row.num_finished,
     avg_rollout_length: row.avg_length,
     environments: row.environments ?? [],

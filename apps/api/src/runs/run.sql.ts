@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
+import { scoreOf } from '../rollouts/rollout.sql.ts';
 
 /** The run of that name, made unless it is there. Two statements only the first time anybody names it. */
 export async function ensureRun(pool: pg.Pool, orgId: string, name: string): Promise<string> {
@@ -19,6 +20,7 @@ export interface RunRow {
   name: string;
   num_rollouts: number;
   num_scored: number;
+  num_errors: number;
   num_finished: number;
   avg_reward: number | null;
   avg_length: number | null;
@@ -40,8 +42,9 @@ FROM (
     AND ($4::uuid IS NULL OR id = $4)
   ORDER BY updated_at DESC, id LIMIT $5 OFFSET $6
 ) r CROSS JOIN LATERAL (
-  SELECT count(*)::int AS num_rollouts, count(COALESCE(reward_reported, reward))::int AS num_scored, count(*) FILTER (WHERE finished)::int AS num_finished,
-    avg(COALESCE(reward_reported, reward)) AS avg_reward, avg(num_messages)::float8 AS avg_length,
+  SELECT count(*)::int AS num_rollouts, count(${scoreOf('rollouts')})::int AS num_scored,
+    count(failure_class)::int AS num_errors, count(*) FILTER (WHERE finished)::int AS num_finished,
+    avg(${scoreOf('rollouts')}) AS avg_reward, avg(num_messages)::float8 AS avg_length,
     (array_agg(DISTINCT environment) FILTER (WHERE environment IS NOT NULL))[1:20] AS environments
   FROM rollouts WHERE run_id = r.id
 ) f ORDER BY r.updated_at DESC, r.id`;

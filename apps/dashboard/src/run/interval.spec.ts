@@ -18,6 +18,7 @@ const row = (task_index: number | null, reward: number | null): RolloutRow => ({
   turns: 1,
   finished: true,
   stop: 'finished',
+  failure_class: null,
   state: 'complete',
   created_at: '2026-01-01T00:00:00Z',
   updated_at: '2026-01-01T00:00:00Z',
