@@ -83,6 +83,11 @@ interface DefinitionBase<Task, State> {
   tools?: Tools<Task, State>;
   /** More tools, listed and callable for this task only, in this order; asked once, perhaps before `setup` has ended. */
   taskTools?(session: Session<Task, State>): Awaitable<Tools<Task, State>>;
+  /**
+   * Bundles of tools that a client may choose one of, by name, for its session: the tools of its agent harness. They take the place of
+   * tools of the same names and are listed last. Made after `create`; throwing is a 400 of `/create` (a task that has no sandbox, say).
+   */
+  toolsets?: Record<string, (session: Session<Task, State>) => Awaitable<Tools<Task, State>>>;
   /** One score per candidate, in order; throw when the judge fails. */
   scoreGroup?(candidates: GroupCandidate[], session: Session<Task, State>): Awaitable<(number | GroupScore)[]>;
 }

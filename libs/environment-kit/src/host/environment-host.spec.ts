@@ -207,3 +207,32 @@ describe('definitions', () => {
     expect(() => new EnvironmentHost([defineEnvironment({ ...base, tools: { a: terminal, b: terminal } })])).toThrow('two terminal tools');
   });
 });
+
+describe('a toolset', () => {
+  const choose = (sid: string, toolsetName: string, spec: SampleTask = { q: 'one' }) =>
+    host.create({ sid, env: null, task: { kind: 'spec', spec }, toolsetName, secrets: {} });
+
+  test('takes the place of tools of the same names, for its session only', async () => {
+    await choose('a', 'shell');
+    const { tools } = await host.taskTools('a');
+    expect(tools.map(({ name }) => name).slice(-2)).toEqual(['count', 'ls']);
+    expect(tools.filter(({ name }) => name === 'count')).toHaveLength(1);
+    expect(await call('a', 'count')).toMatchObject({ output: { blocks: [{ text: 'counted by the harness' }] } });
+    await open('b');
+    expect(await call('b', 'count')).toMatchObject({ output: { blocks: [{ text: '1' }] } });
+  });
+
+  test('that there is not, or that cannot be used here, is refused and leaves the SID free', async () => {
+    await expect(choose('a', 'zzz')).rejects.toMatchObject({
+      code: 'unknown_toolset',
+      message: "unknown toolset 'zzz'; valid options are ['shell']",
+    });
+    await expect(choose('a', 'shell', { q: 'two' })).rejects.toMatchObject({
+      code: 'unknown_toolset',
+      status: 400,
+      message: expect.stringContaining('requires a sandbox'),
+    });
+    expect(journal).toEqual(['a torn down', 'a torn down']);
+    await open('a');
+  });
+});

@@ -113,11 +113,8 @@ export class EnvironmentHost {
     this.#seats.set(sid, seat);
     try {
       const spec = task.kind === 'spec' ? task.spec : await this.#ask(() => hosted.tasks.at(task.split, task.index));
-      if (toolsetName !== null) {
-        throw new PalestraError('unknown_toolset', { detail: `unknown toolset ${quoted(toolsetName)}; valid options are []` });
-      }
       const { environment, tools } = hosted;
-      const episode = await Episode.open({ sid, environment, tools, task: spec, secrets: request.secrets, warn: this.#warn });
+      const episode = await Episode.open({ sid, environment, tools, toolsetName, task: spec, secrets: request.secrets, warn: this.#warn });
       if (this.#seats.get(sid) !== seat) {
         await episode.close();
         throw new PalestraError('session_deleted');

@@ -28,6 +28,8 @@ export interface EpisodeOptions {
   environment: Environment;
   /** The environment's own tools, sorted by name. */
   tools: ToolSet;
+  /** Chosen by the client; null = none. */
+  toolsetName: string | null;
   task: TaskSpec;
   secrets: Record<string, string>;
   /** For what no client hears of: an error of `teardown`. */
@@ -49,6 +51,7 @@ export class Episode {
   /** null while setup runs. */
   #setup: { error: PalestraError | null } | null = null;
   #taskTools: Promise<ToolSet> | null = null;
+  #toolset = new ToolSet({});
   #finished = false;
 
   private constructor(options: EpisodeOptions) {
@@ -66,8 +69,29 @@ export class Episode {
     } catch (error) {
       throw asEnvironmentError('environment_failed', error);
     }
+    try {
+      await episode.#chooseToolset();
+    } catch (error) {
+      await episode.close();
+      throw error;
+    }
     episode.#ready = episode.#runSetup();
     return episode;
+  }
+
+  async #chooseToolset(): Promise<void> {
+    const { toolsetName, environment } = this.#options;
+    if (toolsetName === null) return;
+    const toolsets = environment.toolsets ?? {};
+    if (!Object.hasOwn(toolsets, toolsetName)) {
+      const names = Object.keys(toolsets).toSorted().map(quoted).join(', ');
+      throw new PalestraError('unknown_toolset', { detail: `unknown toolset ${quoted(toolsetName)}; valid options are [${names}]` });
+    }
+    try {
+      this.#toolset = new ToolSet(await toolsets[toolsetName]!(this.#context));
+    } catch (cause) {
+      throw new PalestraError('unknown_toolset', { detail: describeError(cause), cause });
+    }
   }
 
   async #runSetup(): Promise<void> {
@@ -125,19 +149,20 @@ export class Episode {
     );
   }
 
-  /** The environment's tools, then this task's. Does not wait for setup. */
+  /** The environment's tools, then this task's, then those of the chosen toolset. Does not wait for setup. */
   async tools(answer: ToolsAnswer): Promise<ToolsAnswer> {
     this.assertAlive();
     const taskTools = await this.#ask(() => this.#toolsOfTask());
-    const terminal = answer.terminal_tool ?? taskTools.terminal;
-    const tools = [...answer.tools, ...taskTools.specs].filter(({ name }) => name !== terminal?.name);
+    const terminal = this.#toolset.terminal ?? answer.terminal_tool ?? taskTools.terminal;
+    const own = [...answer.tools, ...taskTools.specs].filter(({ name }) => this.#toolset.get(name) === undefined);
+    const tools = [...own, ...this.#toolset.specs].filter(({ name }) => name !== terminal?.name);
     return { ...answer, tools, terminal_tool: terminal };
   }
 
   /** Runs a tool once; setup must have ended. A mistake of the model is an answer, `ToolRaisedError` a crash of the tool. */
   async call(name: string, input: unknown): Promise<CallResult> {
     this.assertAlive();
-    const tool = this.#options.tools.get(name) ?? (await this.#ask(() => this.#toolsOfTask())).get(name);
+    const tool = this.#toolset.get(name) ?? this.#options.tools.get(name) ?? (await this.#ask(() => this.#toolsOfTask())).get(name);
     if (!tool) return refuse('not_found', `${quoted(name)} is not a valid tool`);
     if (this.#finished) return finishedAlready(name);
     const release = await this.#gate.enter(name, tool.terminal ? 'exclusive' : (tool.mode ?? 'serial'));

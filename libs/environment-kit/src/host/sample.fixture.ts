@@ -64,6 +64,15 @@ export const sample = defineEnvironment<SampleTask, { calls: number }>({
     const extra: Tools<SampleTask, { calls: number }> = { extra: tool({ description: 'For this task', run: () => 'extra' }) };
     return task.q === 'two' ? extra : {};
   },
+  toolsets: {
+    shell: ({ task }) => {
+      if (task.q === 'two') throw new Error('Toolset shell requires a sandbox, which task two has not');
+      return {
+        count: tool({ description: 'The harness counts', run: () => 'counted by the harness' }),
+        ls: tool({ description: 'Lists', run: () => 'a b' }),
+      };
+    },
+  },
   scoreGroup: (candidates) => (candidates.length === 1 ? [] : candidates.map((_, index) => index)),
 });
 
