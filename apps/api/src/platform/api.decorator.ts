@@ -9,6 +9,8 @@ export interface ApiDescription {
   query?: z.ZodObject;
   /** JSON body of the 200; absent = any JSON. */
   response?: z.ZodType;
+  /** The 200 is a stream of server-sent events: these, or with `true` those of the session plane. */
+  stream?: boolean | string;
   /** Codes beyond those that every route may answer. */
   errors?: ErrorCode[];
 }

@@ -12,7 +12,7 @@ export interface DocumentedRoute {
   path: string;
   public: boolean;
   tag: string;
-  description: ApiDescription & { stream?: boolean };
+  description: ApiDescription;
 }
 
 /** Codes that any route may answer, by who sends them: the router, the guard, the server itself. */
@@ -106,7 +106,7 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
 function okResponse({ response, stream }: DocumentedRoute['description']): object {
   if (stream)
     return {
-      description: 'Server-sent events: task_id, chunk, end or error.',
+      description: `Server-sent events: ${stream === true ? 'task_id, chunk, end or error' : stream}.`,
       content: { 'text/event-stream': { schema: { type: 'string' } } },
     };
   return { description: 'OK', content: { 'application/json': { schema: response ? jsonSchema(response, 'output') : {} } } };

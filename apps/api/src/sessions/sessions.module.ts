@@ -11,7 +11,12 @@ import { Database } from '../platform/database.ts';
 import { ErrorFilter } from '../platform/error.filter.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
+import { SessionEvents } from './session-events.service.ts';
+import { SessionController } from './session.controller.ts';
 import { SessionPlane } from './session-plane.ts';
+import { SessionService } from './session.service.ts';
+import { SlotController } from './slot.controller.ts';
+import { SlotService } from './slot.service.ts';
 
 /** The reference whose behaviour `/version` promises. */
 const ORS_VERSION = '0.1.167';
@@ -72,7 +77,8 @@ class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, 
 
 @Module({
   imports: [EnvironmentsModule],
-  providers: [ObserverList, sessionPlane, SessionPlaneLifecycle],
+  controllers: [SessionController, SlotController],
+  providers: [SessionService, SessionEvents, SlotService, ObserverList, sessionPlane, SessionPlaneLifecycle],
   exports: [SessionPlane, ObserverList],
 })
 export class SessionsModule {}

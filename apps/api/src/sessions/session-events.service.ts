@@ -1,0 +1,125 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { Logger } from 'pino';
+import type { SessionCallView } from '@palestra/protocol';
+import { Database } from '../platform/database.ts';
+import { LOGGER } from '../platform/tokens.ts';
+import { floorOfNow, glance, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
+import { EventReader, type EventPosition } from './session-events.watcher.ts';
+import { selectCallsById } from './session-list.sql.ts';
+import { presentCall } from './session.presenter.ts';
+
+/** Told to somebody who watches a session. `over`: it has ended, and everything was told. */
+export interface SessionNews {
+  position: EventPosition;
+  /** The session itself changed. */
+  session: boolean;
+  calls: SessionCallView[];
+  over: boolean;
+}
+
+/** How often a watched session is looked at: its changes may happen on any process. */
+const POLL_MS = 500;
+
+interface Watcher {
+  reader: EventReader;
+  tell: (news: SessionNews) => Promise<void> | void;
+}
+
+interface Watched {
+  watchers: Set<Watcher>;
+  stop: () => void;
+}
+
+/** Follows sessions in the database while somebody watches: one poll per session and process, however many watch it. */
+@Injectable()
+export class SessionEvents implements OnApplicationShutdown {
+  readonly #watched = new Map<string, Watched>();
+
+  constructor(
+    @Inject(Database) private readonly database: Database,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  /** Where somebody begins who asks for what happens from now on, and for what runs now. */
+  async now(sid: string): Promise<EventPosition> {
+    return { version: 0, floor: await floorOfNow(this.database.pool, sid) };
+  }
+
+  /** Tells what happened after `from`, and goes on until the returned function is called or the session is over. */
+  watch(sid: string, from: EventPosition, tell: Watcher['tell']): () => void {
+    const watcher: Watcher = { reader: new EventReader(from), tell };
+    const watched = this.#watched.get(sid) ?? this.#begin(sid);
+    watched.watchers.add(watcher);
+    return () => this.#leave(sid, watched, watcher);
+  }
+
+  onApplicationShutdown(): void {
+    for (const { stop } of this.#watched.values()) stop();
+    this.#watched.clear();
+  }
+
+  #begin(sid: string): Watched {
+    const wait = new AbortController();
+    const watched: Watched = { watchers: new Set(), stop: () => wait.abort() };
+    this.#watched.set(sid, watched);
+    void this.#follow(sid, watched, wait.signal);
+    return watched;
+  }
+
+  #leave(sid: string, watched: Watched, watcher: Watcher): void {
+    watched.watchers.delete(watcher);
+    if (watched.watchers.size > 0) return;
+    watched.stop();
+    if (this.#watched.get(sid) === watched) this.#watched.delete(sid);
+  }
+
+  async #follow(sid: string, watched: Watched, signal: AbortSignal): Promise<void> {
+    // Whoever began this is added right after.
+    await Promise.resolve();
+    while (!signal.aborted) {
+      const more = await this.#look(sid, watched).catch((error: unknown) => {
+        this.logger.debug({ err: error, sid }, 'a watched session could not be read; it will be');
+        return false;
+      });
+      if (!more) await pause(POLL_MS, signal);
+    }
+  }
+
+  /** True when there may be more right away. */
+  async #look(sid: string, watched: Watched): Promise<boolean> {
+    const watchers = [...watched.watchers];
+    const floor = Math.min(...watchers.map(({ reader }) => reader.floor));
+    const running = [...new Set(watchers.flatMap(({ reader }) => reader.running))];
+    const seen = await glance(this.database.pool, sid, floor, running);
+    if (seen === null) {
+      for (const watcher of watchers) await watcher.tell({ position: watcher.reader.position, session: false, calls: [], over: true });
+      return false;
+    }
+    const wanted = [...new Set(watchers.flatMap(({ reader }) => reader.news(seen)))];
+    const rows = wanted.length === 0 ? [] : await selectCallsById(this.database.pool, sid, wanted);
+    const views = new Map(rows.map((row) => [row.task_id, presentCall(row)]));
+    for (const watcher of watchers) await this.#tell(watcher, seen, views);
+    return seen.calls.length === GLANCE_LIMIT && wanted.length > 0;
+  }
+
+  async #tell({ reader, tell }: Watcher, seen: SessionGlance, views: Map<string, SessionCallView>): Promise<void> {
+    const session = reader.isNew(seen);
+    const calls = reader.news(seen).flatMap((taskId) => views.get(taskId) ?? []);
+    reader.told(seen);
+    const over = reader.isOver(seen);
+    if (session || over || calls.length > 0) await tell({ position: reader.position, session, calls, over });
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,57 @@
+import type pg from 'pg';
+
+/** What changed of a watched session since somebody looked: light rows, from which the few that are worth reading whole are chosen. */
+
+export interface WatchedCall {
+  taskId: string;
+  seq: number;
+  running: boolean;
+  /** Began long enough ago that no call before it can still be on its way into the table. */
+  settled: boolean;
+}
+
+export interface SessionGlance {
+  version: number;
+  ended: boolean;
+  /** It ended so long ago that late results have arrived. */
+  quiet: boolean;
+  calls: WatchedCall[];
+}
+
+/** Of two calls that begin at the same time on two processes, the one with the lower number may be stored later, by this much. */
+const SETTLE = `interval '5 s'`;
+export const GLANCE_LIMIT = 2_000;
+
+/** Index Scan using sessions_pkey. */
+const SESSION = `SELECT version, ended_at IS NOT NULL AS ended, coalesce(ended_at < now() - ${SETTLE}, false) AS quiet FROM sessions WHERE sid = $1`;
+/** BitmapOr of session_calls_sid_seq_idx beyond `$2` and of session_calls_pkey for the running ones. */
+const CALLS = `
+  SELECT task_id, seq, state = 'running' AS running, started_at < now() - ${SETTLE} AS settled
+  FROM session_calls WHERE (sid = $1 AND seq > $2) OR (task_id = ANY($3::text[]) AND sid = $1) ORDER BY seq LIMIT ${GLANCE_LIMIT}`;
+
+/** The session, and its calls after `floor` or among `running`; null when it is no longer stored. */
+export async function glance(pool: pg.Pool, sid: string, floor: number, running: string[]): Promise<SessionGlance | null> {
+  const session = await pool.query<{ version: number; ended: boolean; quiet: boolean }>({
+    name: 'session_glance',
+    text: SESSION,
+    values: [sid],
+  });
+  if (session.rows[0] === undefined) return null;
+  const calls = await pool.query<{ task_id: string; seq: string; running: boolean; settled: boolean }>({
+    name: 'session_glance_calls',
+    text: CALLS,
+    values: [sid, floor, running],
+  });
+  return {
+    ...session.rows[0],
+    calls: calls.rows.map((row) => ({ taskId: row.task_id, seq: Number(row.seq), running: row.running, settled: row.settled })),
+  };
+}
+
+/** Where somebody who watches from now on begins: before the first call that runs, else after the last one. Index Scan using session_calls_sid_seq_idx. */
+const NOW = `SELECT coalesce(min(seq) FILTER (WHERE state = 'running') - 1, max(seq), 0) AS floor FROM session_calls WHERE sid = $1`;
+
+export async function floorOfNow(pool: pg.Pool, sid: string): Promise<number> {
+  const { rows } = await pool.query<{ floor: string }>(NOW, [sid]);
+  return Number(rows[0]!.floor);
+}

@@ -1,0 +1,204 @@
+import type pg from 'pg';
+import type { CallState, FailureClassName, SessionStateName } from '@palestra/protocol';
+
+/** What people read of sessions and their calls. Only ever of one organisation: the first condition of every statement. */
+
+export interface SessionRowRecord {
+  sid: string;
+  state: SessionStateName;
+  environment: string | null;
+  version_id: string | null;
+  version_number: number | null;
+  env: string | null;
+  owner_replica_id: string | null;
+  user_name: string | null;
+  key_id: string | null;
+  key_name: string | null;
+  key_prefix: string | null;
+  created_at: Date;
+  last_seen_at: Date;
+  last_request_at: Date;
+  expires_at: Date | null;
+  ended_at: Date | null;
+  heartbeat_timeout_ms: number;
+  idle_timeout_ms: number;
+  /** JSON text, like `task` and `recording`. */
+  failure: string | null;
+  failure_class: FailureClassName | null;
+  recording: string | null;
+  forked_from: string | null;
+  forked_at_call: number | null;
+  queued_at: Date | null;
+  waiting: boolean;
+  admitted_at: Date | null;
+  num_calls: number;
+  last_tool: string | null;
+  last_state: CallState | null;
+  last_class: FailureClassName | null;
+  last_started_at: Date | null;
+}
+
+const ROW = `s.sid, s.state, s.environment, s.version_id, v.number AS version_number, s.env, s.owner_replica_id, u.name AS user_name,
+  s.key_id, k.name AS key_name, k.prefix AS key_prefix, s.created_at, s.last_seen_at, s.last_request_at, s.expires_at, s.ended_at,
+  s.heartbeat_timeout_ms, s.idle_timeout_ms, s.failure, s.failure_class, s.recording, s.forked_from, s.forked_at_call, s.queued_at,
+  s.waiting_on IS NOT NULL AS waiting, s.admitted_at, c.num_calls, l.tool AS last_tool, l.state AS last_state,
+  l.failure_class AS last_class, l.started_at AS last_started_at`;
+
+/** By primary keys and by session_calls_sid_seq_idx, once for each row of the page. */
+const JOINS = `
+  LEFT JOIN environment_versions AS v ON v.id = s.version_id::uuid
+  LEFT JOIN users AS u ON u.id = s.user_id::uuid
+  LEFT JOIN api_keys AS k ON k.id = s.key_id::uuid
+  CROSS JOIN LATERAL (SELECT count(*)::int AS num_calls FROM session_calls WHERE sid = s.sid) AS c
+  LEFT JOIN LATERAL (
+    SELECT tool, state, failure_class, started_at FROM session_calls WHERE sid = s.sid ORDER BY seq DESC LIMIT 1
+  ) AS l ON true`;
+
+export interface SessionFilter {
+  orgId: string;
+  /** Any of these states, or all that have (not) ended; absent = all. */
+  states?: string[] | undefined;
+  live?: boolean;
+  ended?: boolean;
+  environment?: string | undefined;
+  run?: string | undefined;
+  keyId?: string | undefined;
+  failureClass?: string | undefined;
+  forkedFrom?: string | undefined;
+  /** The last row of the page before. */
+  after: { createdAt: Date; sid: string } | null;
+  limit: number;
+}
+
+/** Stored recordings begin with their run, as `stringifyJson` writes it: no cast, which some texts would not survive. */
+const recordingPrefix = (run: string): string => `{"run":${JSON.stringify(run)},`;
+
+/**
+ * A page of sessions, newest first. Plan: Index Scan using sessions_org_id_created_at_sid_idx from the cursor on, so that a page
+ * costs what it shows, however many sessions are stored; sessions that others open meanwhile come before the first page. Live ones
+ * only: Bitmap Index Scan on sessions_live_idx.
+ */
+export async function selectSessions(pool: pg.Pool, filter: SessionFilter): Promise<SessionRowRecord[]> {
+  const values: unknown[] = [filter.orgId];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const where = ['org_id = $1'];
+  const states = [
+    filter.live && 'ended_at IS NULL',
+    filter.ended && 'ended_at IS NOT NULL',
+    filter.states !== undefined && filter.states.length > 0 && `state = ANY(${bind(filter.states)}::text[])`,
+  ].filter((condition) => typeof condition === 'string');
+  if (states.length > 0) where.push(`(${states.join(' OR ')})`);
+  if (filter.environment !== undefined) where.push(`environment = ${bind(filter.environment)}`);
+  if (filter.run !== undefined) where.push(`starts_with(recording, ${bind(recordingPrefix(filter.run))})`);
+  if (filter.keyId !== undefined) where.push(`key_id = ${bind(filter.keyId)}`);
+  if (filter.failureClass !== undefined) where.push(`failure_class = ${bind(filter.failureClass)}`);
+  if (filter.forkedFrom !== undefined) where.push(`forked_from = ${bind(filter.forkedFrom)}`);
+  if (filter.after !== null) {
+    const createdAt = bind(filter.after.createdAt);
+    where.push(`created_at <= ${createdAt} AND (created_at < ${createdAt} OR sid > ${bind(filter.after.sid)})`);
+  }
+  const page = `SELECT * FROM sessions WHERE ${where.join(' AND ')} ORDER BY created_at DESC, sid LIMIT ${bind(filter.limit)}`;
+  const { rows } = await pool.query<SessionRowRecord>(
+    `SELECT ${ROW} FROM (${page}) AS s ${JOINS} ORDER BY s.created_at DESC, s.sid`,
+    values,
+  );
+  return rows;
+}
+
+export interface SessionFacts extends SessionRowRecord {
+  task: string | null;
+  running: number;
+  ok: number;
+  policy: number;
+  environment_failures: number;
+  infrastructure: number;
+  total_reward: number | null;
+}
+
+/** Index Scan using sessions_pkey, and the session's calls once by session_calls_sid_seq_idx. */
+const ONE = `
+  SELECT ${ROW}, s.task, f.*
+  FROM (SELECT * FROM sessions WHERE org_id = $1 AND sid = $2) AS s ${JOINS}
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE state = 'running')::int AS running,
+      count(*) FILTER (WHERE failure_class = 'ok')::int AS ok,
+      count(*) FILTER (WHERE failure_class = 'policy')::int AS policy,
+      count(*) FILTER (WHERE failure_class = 'environment')::int AS environment_failures,
+      count(*) FILTER (WHERE failure_class = 'infrastructure')::int AS infrastructure,
+      sum(reward) FILTER (WHERE failure_class = 'ok') AS total_reward
+    FROM session_calls WHERE sid = s.sid
+  ) AS f`;
+
+/** Null for an unknown SID and for another organisation's. */
+export async function selectSession(pool: pg.Pool, orgId: string, sid: string): Promise<SessionFacts | null> {
+  const { rows } = await pool.query<SessionFacts>(ONE, [orgId, sid]);
+  return rows[0] ?? null;
+}
+
+/** Whether the organisation has that session. Index Scan using sessions_pkey. */
+export async function ownsSession(pool: pg.Pool, orgId: string, sid: string): Promise<boolean> {
+  const { rowCount } = await pool.query('SELECT 1 FROM sessions WHERE org_id = $1 AND sid = $2', [orgId, sid]);
+  return rowCount === 1;
+}
+
+/** Characters of an input or a result in lists. */
+const BODY_LIMIT = 65_536;
+const WHOLE = 2_147_483_647;
+
+export interface CallRowRecord {
+  task_id: string;
+  seq: string;
+  kind: 'call' | 'score_group';
+  tool: string;
+  input: string;
+  input_bytes: number;
+  state: CallState;
+  /** JSON text of the result, or of how it failed. */
+  result: string | null;
+  result_bytes: number | null;
+  truncated: boolean;
+  ok: boolean | null;
+  reason: string | null;
+  reward: number | null;
+  finished: boolean | null;
+  failure_class: FailureClassName | null;
+  started_at: Date;
+  ended_at: Date | null;
+  undelivered: boolean;
+  at_call: number | null;
+}
+
+/** What a fork counts: calls whose tool ran to an end. */
+const REPLAYED = (from: string) => `${from}.kind = 'call' AND ${from}.state IN ('result', 'tool_failed')`;
+const CALL = (limit: string) => `c.task_id, c.seq, c.kind, c.tool, left(c.input, ${limit}) AS input, octet_length(c.input) AS input_bytes,
+  c.state, left(c.result, ${limit}) AS result, octet_length(c.result) AS result_bytes,
+  greatest(length(c.input), length(c.result)) > ${limit} AS truncated, c.ok, c.reason, c.reward, c.finished, c.failure_class,
+  c.started_at, c.ended_at, c.broken_at IS NOT NULL AS undelivered`;
+
+/** Index Scan using session_calls_sid_seq_idx from the cursor on; the calls before it are counted in the same index. */
+const CALLS = `
+  SELECT ${CALL(String(BODY_LIMIT))},
+    CASE WHEN ${REPLAYED('c')} THEN (b.replayed + count(*) FILTER (WHERE ${REPLAYED('c')}) OVER (ORDER BY c.seq))::int END AS at_call
+  FROM (SELECT * FROM session_calls WHERE sid = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS c
+  CROSS JOIN (SELECT count(*) AS replayed FROM session_calls AS e WHERE e.sid = $1 AND e.seq <= $2 AND ${REPLAYED('e')}) AS b
+  ORDER BY c.seq`;
+
+export async function selectCalls(pool: pg.Pool, sid: string, after: number, limit: number): Promise<CallRowRecord[]> {
+  return (await pool.query<CallRowRecord>(CALLS, [sid, after, limit])).rows;
+}
+
+/** Index Scan using session_calls_pkey for each; few are asked for. */
+const SOME = (limit: string) => `
+  SELECT ${CALL(limit)},
+    CASE WHEN ${REPLAYED('c')}
+      THEN (SELECT count(*)::int FROM session_calls AS e WHERE e.sid = c.sid AND e.seq <= c.seq AND ${REPLAYED('e')}) END AS at_call
+  FROM session_calls AS c WHERE c.sid = $1 AND c.task_id = ANY($2::text[]) ORDER BY c.seq`;
+
+export async function selectCallsById(pool: pg.Pool, sid: string, taskIds: string[]): Promise<CallRowRecord[]> {
+  return (await pool.query<CallRowRecord>(SOME(String(BODY_LIMIT)), [sid, taskIds])).rows;
+}
+
+/** One call with all of its input and result. */
+export async function selectWholeCall(pool: pg.Pool, sid: string, taskId: string): Promise<CallRowRecord | null> {
+  return (await pool.query<CallRowRecord>(SOME(String(WHOLE)), [sid, [taskId]])).rows[0] ?? null;
+}

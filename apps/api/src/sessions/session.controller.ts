@@ -1,0 +1,157 @@
+import { Body, Controller, Delete, Get, Header, Inject, Param, Post, Query, Req, Res } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type ErrorCode, stringifyJson } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { SessionEvents } from './session-events.service.ts';
+import { parsePosition } from './session-events.watcher.ts';
+import { streamSession } from './session-events.reply.ts';
+import { openHere } from './session-opening.ts';
+import { SessionPlane } from './session-plane.ts';
+import {
+  type CallListQuery,
+  callListQuerySchema,
+  callListSchema,
+  callViewSchema,
+  eventsQuerySchema,
+  type EventsQuery,
+  type ForkSession,
+  forkSessionSchema,
+  openSessionSchema,
+  sessionForkSchema,
+  type SessionListQuery,
+  sessionListQuerySchema,
+  sessionListSchema,
+  sessionViewSchema,
+} from './session.schema.ts';
+import { SessionService } from './session.service.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const NOT_FOUND: ErrorCode[] = ['session_not_found'];
+/** What opening an episode may be answered with. */
+const OPENING: ErrorCode[] = [
+  'deployment_not_found',
+  'unknown_variant',
+  'invalid_split',
+  'invalid_index',
+  'unknown_toolset',
+  'session_exists',
+  'session_moved',
+  'setup_timeout',
+  'environment_failed',
+  'environment_starting',
+  'backend_unreachable',
+  'backend_invalid',
+  'backend_timeout',
+];
+
+/** `/v1/sessions`: sessions of the caller's organisation. Their episodes are played on the session plane, by `X-Session-ID`. */
+@Controller('v1/sessions')
+@RequireScope('sessions')
+export class SessionController {
+  constructor(
+    @Inject(SessionService) private readonly sessions: SessionService,
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionEvents) private readonly events: SessionEvents,
+  ) {}
+
+  @Get()
+  @Api({ summary: 'Sessions, newest first', query: sessionListQuerySchema, response: sessionListSchema, errors: ['invalid_request'] })
+  @Header('content-type', JSON_TYPE)
+  async list(@CurrentCaller() caller: Caller, @Query({ schema: sessionListQuerySchema }) query: SessionListQuery) {
+    return stringifyJson(await this.sessions.list(caller, query));
+  }
+
+  @Post()
+  @RouteConfig({ rawBody: true })
+  @Api({
+    summary: 'Reserve and open a session in one; waits for a slot where they are limited',
+    body: openSessionSchema,
+    response: sessionViewSchema,
+    errors: [...OPENING, 'capacity_exhausted'],
+  })
+  async open(
+    @CurrentCaller() caller: Caller,
+    @Body() body: Buffer | undefined,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ) {
+    const { sessions, plane } = this;
+    await openHere({ caller, body, request, reply, sessions, plane });
+  }
+
+  @Get(':sid')
+  @Api({ summary: 'A session', response: sessionViewSchema, errors: NOT_FOUND })
+  @Header('content-type', JSON_TYPE)
+  async get(@CurrentCaller() caller: Caller, @Param('sid') sid: string) {
+    return stringifyJson(await this.sessions.get(caller, sid));
+  }
+
+  @Get(':sid/calls')
+  @Api({ summary: 'The call ledger of a session', query: callListQuerySchema, response: callListSchema, errors: NOT_FOUND })
+  @Header('content-type', JSON_TYPE)
+  async calls(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Query({ schema: callListQuerySchema }) query: CallListQuery) {
+    return stringifyJson(await this.sessions.calls(caller, sid, query));
+  }
+
+  @Get(':sid/calls/:taskId')
+  @Api({ summary: 'One call with all of its input and result', response: callViewSchema, errors: NOT_FOUND })
+  @Header('content-type', JSON_TYPE)
+  async call(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Param('taskId') taskId: string) {
+    return stringifyJson(await this.sessions.call(caller, sid, taskId));
+  }
+
+  @Get(':sid/events')
+  @Api({
+    summary: 'What happens to a session, live; resumes by Last-Event-ID',
+    query: eventsQuerySchema,
+    stream: 'session (a session), call (a call, when it begins and when it ends), end (a session)',
+    errors: NOT_FOUND,
+  })
+  async follow(
+    @CurrentCaller() caller: Caller,
+    @Param('sid') sid: string,
+    @Query({ schema: eventsQuerySchema }) { after }: EventsQuery,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ) {
+    await this.sessions.known(caller, sid);
+    const { events, sessions } = this;
+    const last = parsePosition(request.headers['last-event-id'] as string | undefined);
+    const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
+    streamSession(request, reply, { events, sid, from, view: () => sessions.get(caller, sid) });
+  }
+
+  @Delete(':sid')
+  @Api({
+    summary: 'End a session, whoever of the organisation holds it; runs its teardown',
+    response: sessionViewSchema,
+    errors: ['session_not_found', 'session_moved'],
+  })
+  async end(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    await this.sessions.known(caller, sid);
+    if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
+    await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.end(caller, sid)));
+  }
+
+  @Post(':sid/fork')
+  @Api({
+    summary: 'Open a session that begins with the first calls of this one, replayed and checked',
+    body: forkSessionSchema,
+    response: sessionForkSchema,
+    errors: ['session_not_found', 'session_moved', 'not_deterministic', 'session_diverged', 'session_lost', 'invalid_request'],
+  })
+  async fork(
+    @CurrentCaller() caller: Caller,
+    @Param('sid') sid: string,
+    @Body({ schema: forkSessionSchema }) body: ForkSession,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ) {
+    await this.sessions.known(caller, sid);
+    if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
+    await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.fork(caller, sid, body)));
+  }
+}

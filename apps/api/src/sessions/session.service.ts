@@ -1,0 +1,166 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { newUuid } from '@palestra/kit';
+import {
+  PalestraError,
+  type SessionCallList,
+  type SessionCallView,
+  type SessionForkView,
+  type SessionList,
+  type SessionView,
+} from '@palestra/protocol';
+import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap } from '@palestra/session';
+import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
+import { Database } from '../platform/database.ts';
+import {
+  ownsSession,
+  selectCalls,
+  selectSession,
+  selectSessions,
+  selectWholeCall,
+  type SessionFilter,
+  type SessionRowRecord,
+} from './session-list.sql.ts';
+import { presentCall, presentSession, presentSessionFacts } from './session.presenter.ts';
+import type { CallListQuery, ForkSession, OpenSession, SessionListQuery, SessionRun } from './session.schema.ts';
+import { SessionPlane } from './session-plane.ts';
+
+const DISCOVERY_DEADLINE_MS = 120_000;
+
+/** Sessions as people and trainers manage them. Another organisation's session does not exist. */
+@Injectable()
+export class SessionService {
+  constructor(
+    @Inject(Database) private readonly database: Database,
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(ENVIRONMENT_DIRECTORY) private readonly directory: EnvironmentDirectory,
+  ) {}
+
+  async list(caller: Caller, query: SessionListQuery): Promise<SessionList> {
+    const { state, environment, run, key_id: keyId, failure_class: failureClass, forked_from: forkedFrom, cursor, limit } = query;
+    const filter: SessionFilter = { orgId: caller.orgId, environment, run, keyId, failureClass, forkedFrom, after: null, limit: limit + 1 };
+    if (state !== undefined) {
+      filter.live = state.includes('live');
+      filter.ended = state.includes('ended');
+      filter.states = state.filter((name) => name !== 'live' && name !== 'ended');
+    }
+    if (cursor !== undefined) filter.after = readCursor(cursor);
+    const rows = await selectSessions(this.database.pool, filter);
+    const page = rows.slice(0, limit);
+    return { sessions: page.map(presentSession), next_cursor: rows.length > limit ? cursorOf(page.at(-1)!) : null };
+  }
+
+  async get(caller: Caller, sid: string): Promise<SessionView> {
+    const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
+    if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
+    return presentSessionFacts(row, await this.#isDeterministic(row.version_id));
+  }
+
+  async calls(caller: Caller, sid: string, { after, limit }: CallListQuery): Promise<SessionCallList> {
+    await this.known(caller, sid);
+    const rows = await selectCalls(this.database.pool, sid, after, limit + 1);
+    const page = rows.slice(0, limit).map(presentCall);
+    return { calls: page, next_after: rows.length > limit ? page.at(-1)!.seq : null };
+  }
+
+  /** One call with all of its input and result. */
+  async call(caller: Caller, sid: string, taskId: string): Promise<SessionCallView> {
+    await this.known(caller, sid);
+    const row = isStorable(taskId) ? await selectWholeCall(this.database.pool, sid, taskId) : null;
+    if (row === null) throw new PalestraError('session_not_found', { detail: 'The session has no such call.' });
+    return presentCall(row);
+  }
+
+  /** Throws `session_not_found` unless the session is the caller's organisation's. */
+  async known(caller: Caller, sid: string): Promise<void> {
+    if (isStorable(sid) && (await ownsSession(this.database.pool, caller.orgId, sid))) return;
+    throw new PalestraError('session_not_found', { detail: 'No such session.' });
+  }
+
+  /**
+   * Reserves and opens a session in one, waiting for a slot where they are limited; `signal` ends that wait. Throws `session_moved`
+   * when its slot is on another process: the same request is then to be made there.
+   */
+  async open(caller: Caller, body: OpenSession & { sid: string }, signal: AbortSignal): Promise<void> {
+    const { engine } = this.plane;
+    const hosted = await this.directory.resolve(body.environment, caller);
+    const variant = await variantOf(hosted, body.variant ?? null);
+    const secrets = readSecrets(body.secrets);
+    const recording = recordingOf(body.run);
+    await engine.reserve(caller, { sid: body.sid, hosted, secrets, recording });
+    try {
+      await engine.create(caller, {
+        sid: body.sid,
+        resolve: async () => hosted,
+        variant: async () => variant,
+        task: 'task_spec' in body ? { kind: 'spec', spec: body.task_spec } : { kind: 'index', split: body.split!, index: body.index! },
+        toolsetName: body.toolset_name ?? null,
+        secrets,
+        recording,
+        signal,
+      });
+    } catch (error) {
+      // What could not be opened leaves nothing behind, least of all a slot; the SID of a session that exists is somebody's.
+      const code = error instanceof PalestraError ? error.code : null;
+      if (code !== 'session_moved' && code !== 'session_exists') await engine.delete(caller, body.sid);
+      throw error;
+    }
+  }
+
+  /** Ends it and runs its teardown; one that has ended stays as it ended. */
+  async end(caller: Caller, sid: string): Promise<SessionView> {
+    await this.plane.engine.delete(caller, sid);
+    return this.get(caller, sid);
+  }
+
+  async fork(caller: Caller, sid: string, body: ForkSession): Promise<SessionForkView> {
+    const forked = await this.plane.engine.fork(caller, { sid, atCall: body.at_call ?? null, recording: recordingOf(body.run) });
+    const { forked_from: origin } = await this.get(caller, forked);
+    return { sid: forked, forked_from: sid, at_call: origin?.at_call ?? 0 };
+  }
+
+  async #isDeterministic(versionId: string | null): Promise<boolean> {
+    if (versionId === null) return false;
+    const hosted = await this.directory.version(versionId).catch(() => null);
+    return hosted?.policy.deterministic === true;
+  }
+}
+
+/** PostgreSQL's text holds no NUL, so nothing stored can have such an id. */
+const isStorable = (id: string): boolean => !id.includes('\0');
+
+const cursorOf = ({ created_at: createdAt, sid }: SessionRowRecord): string =>
+  Buffer.from(JSON.stringify([createdAt.getTime(), sid])).toString('base64url');
+
+function readCursor(cursor: string): { createdAt: Date; sid: string } {
+  try {
+    const [time, sid] = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')) as [unknown, unknown];
+    if (Number.isSafeInteger(time) && typeof sid === 'string' && isStorable(sid)) return { createdAt: new Date(time as number), sid };
+  } catch {
+    // Said below.
+  }
+  throw new PalestraError('invalid_request', { detail: 'cursor: not a next_cursor of an earlier page.' });
+}
+
+async function variantOf(hosted: HostedEnvironment, name: string | null): Promise<string | null> {
+  if (name === null) return null;
+  const wanted = name.toLowerCase();
+  const names = await hosted.backend.environments(AbortSignal.timeout(DISCOVERY_DEADLINE_MS));
+  if (names.includes(wanted)) return wanted;
+  throw new PalestraError('unknown_variant', { detail: `unknown environment '${name}'` });
+}
+
+function readSecrets(secrets: OpenSession['secrets']): SecretMap | null {
+  if (!secrets) return null;
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, secret]) => {
+      const { value, allowed_domains: domains } = typeof secret === 'string' ? { value: secret, allowed_domains: undefined } : secret;
+      return [name, domains === undefined ? { value } : { value, allowed_domains: domains }];
+    }),
+  );
+}
+
+function recordingOf(run: SessionRun | null | undefined): Recording | null {
+  if (!run) return null;
+  const { name, rollout = null, step = null, split = null, task_index: taskIndex = null, metadata = null } = run;
+  return { run: name, rolloutId: newUuid(), name: rollout, step, split, taskIndex, metadata };
+}
