@@ -3,6 +3,8 @@
  * `chunk`, `end` and `error`, comments as heartbeats, and results cut into pieces of at most 4096 characters.
  */
 
+/** Extension of the standard: on `/call`, the id under which it is to run, once. Our environment kit honours it. */
+export const CALL_ID_HEADER = 'x-palestra-call-id';
 export const SSE_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-cache',

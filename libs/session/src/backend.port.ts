@@ -80,6 +80,11 @@ export interface BackendCall {
    * again); reject with `session_lost` when its outcome cannot be known.
    */
   upstreamTaskId?: string | null;
+  /**
+   * An earlier process began this call, and how far it came is unknown: run it only where the environment's server can tell whether
+   * it has run it (then by the ledger id), else reject with `session_lost`.
+   */
+  mayHaveRun?: boolean;
   /** To be told as soon as the environment's server has given the call an id that it can be resumed by, also after a restart. */
   onUpstreamTaskId?: (upstreamTaskId: string) => void;
 }

@@ -12,7 +12,7 @@ import type { SessionRegistry } from './session-registry.ts';
 import type { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
-type Work = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'onUpstreamTaskId'>;
+type Work = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
 interface Result {
   text: string;
   ok: boolean;
@@ -311,21 +311,19 @@ export class CallRunner {
   }
 
   /**
-   * Resumes with the environment's server. Without an id to resume by nobody can know what became of the call: it is run again
-   * only in a session that was restored without it, or when the tool's author declared that harmless.
+   * Goes on with a dead process's call. Its environment's server may know it by an id; else it runs again only in a session that was
+   * restored to the moment before, or when that does no harm, and its outcome is unknown otherwise.
    */
   async #takeOver(live: LiveSession, request: CallRequest, record: CallRecord): Promise<CallOutcome> {
     const { policy } = await this.registry.hosted(live);
-    const again = policy.deterministic || policy.idempotentTools.includes(record.tool);
-    if (record.upstreamTaskId !== null || again) {
+    const { taskId, upstreamTaskId } = record;
+    let mayHaveRun = upstreamTaskId === null && request.kind === 'call' && !policy.idempotentTools.includes(record.tool);
+    if (mayHaveRun && policy.deterministic) {
       // Its server may still be running it: only an episode without that call may get it again.
-      if (record.upstreamTaskId === null && policy.deterministic && this.setup.isOpen(live)) await this.restorer.restore(live);
-      return this.#run(live, request, record, { taskId: record.taskId, upstreamTaskId: record.upstreamTaskId });
+      if (this.setup.isOpen(live)) await this.restorer.restore(live);
+      mayHaveRun = false;
     }
-    const lost = new PalestraError('session_lost');
-    const outcome = await this.#finish(live, record.taskId, outcomeOfError(lost));
-    await this.setup.note(live, lost);
-    return outcome;
+    return this.#run(live, request, record, { taskId, upstreamTaskId, mayHaveRun });
   }
 }
 

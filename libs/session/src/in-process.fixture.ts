@@ -93,6 +93,7 @@ export class InProcessBackend implements Backend {
       taskTools: async () => TOOLS,
       call: async (call) => {
         await open().setup;
+        if (call.mayHaveRun) throw new PalestraError('session_lost');
         const session = open();
         this.executions.set(sid, (this.executions.get(sid) ?? 0) + 1);
         session.count += 1;

@@ -88,9 +88,9 @@ class LocalSession implements BackendSession {
     return this.#request('taskTools', { sid: this.#sid }, signal);
   }
 
-  call({ tool, input, upstreamTaskId }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+  call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
     // A child process ends with the API that started it: what a dead one ran, nobody can know.
-    if (upstreamTaskId != null) return Promise.reject(new PalestraError('session_lost'));
+    if (upstreamTaskId != null || mayHaveRun) return Promise.reject(new PalestraError('session_lost'));
     return this.#request('call', { sid: this.#sid, name: tool, input }, signal);
   }
 

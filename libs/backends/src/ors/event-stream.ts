@@ -1,4 +1,4 @@
-import { PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
+import { CALL_ID_HEADER, PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
 import pRetry from 'p-retry';
 import { type OrsConnection, OrsConnectionError } from './connection.ts';
@@ -10,6 +10,8 @@ export interface StreamedRequest {
   body: JsonObject;
   /** The server's id of this request when it is known already: the request then only attaches to the running one. */
   upstreamTaskId: string | null;
+  /** By which the server runs this request once, however often it comes; null where it cannot. */
+  callId: string | null;
   /** Told as soon as the server named its id. */
   onTaskId(upstreamTaskId: string): void;
   /** Maps a refusal before the stream started; nothing ran then. */
@@ -50,7 +52,8 @@ export async function postForResult(connection: OrsConnection, request: Streamed
       maxRetryTime: RESUME_LIMIT_MS,
       randomize: true,
       signal,
-      shouldRetry: ({ error }) => taskId !== null && (error instanceof StreamCut || error instanceof OrsConnectionError),
+      shouldRetry: ({ error }) =>
+        (taskId !== null || request.callId !== null) && (error instanceof StreamCut || error instanceof OrsConnectionError),
     });
   } catch (error) {
     if (error instanceof StreamCut) throw outcomeUnknown('the environment server closed the stream of a running call.', error);
@@ -69,7 +72,7 @@ async function open(
   resuming: boolean,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const headers = { accept: 'text/event-stream' };
+  const headers = { accept: 'text/event-stream', ...(request.callId !== null && { [CALL_ID_HEADER]: request.callId }) };
   const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, signal);
   if (!('status' in opened)) return opened;
   if (resuming) throw outcomeUnknown(`the environment server refused to resume it (HTTP ${opened.status}).`);

@@ -21,6 +21,8 @@ export type OrsServerKind = 'openreward' | 'ors-sdk';
 
 interface Upstream {
   kind: OrsServerKind;
+  /** Runs each call once by the id that we give it: our environment kit. */
+  takesCallIds: boolean;
   /** The server's environment names; the first is its default. */
   environments: string[];
   readAt: number;
@@ -108,7 +110,7 @@ export class OrsBackend implements Backend {
       });
     }
     const { body, headers } = createMessage(request, env, kind);
-    const session = new OrsSession(this.#connection, request.sid, env);
+    const session = new OrsSession(this.#connection, request.sid, env, false);
     const create = { method: 'POST', path: '/create', sid: request.sid, body, headers } as const;
     let answer;
     try {
@@ -119,11 +121,12 @@ export class OrsBackend implements Backend {
       throw error;
     }
     if (answer.status !== 200) throw relayedError(answer);
-    return { sid: request.sid, env };
+    const { takesCallIds } = await this.#current(UPSTREAM_MAX_AGE_MS, signal);
+    return takesCallIds ? { sid: request.sid, env, takesCallIds } : { sid: request.sid, env };
   }
 
   session(ref: BackendSessionRef): BackendSession {
-    return new OrsSession(this.#connection, String(ref['sid']), String(ref['env']));
+    return new OrsSession(this.#connection, String(ref['sid']), String(ref['env']), ref['takesCallIds'] === true);
   }
 
   async close(): Promise<void> {
@@ -178,6 +181,7 @@ export class OrsBackend implements Backend {
     const version = await this.#connection.answer({ method: 'GET', path: '/version' }, 'idempotent', signal);
     this.#upstream = {
       kind: version.status === 200 ? 'openreward' : 'ors-sdk',
+      takesCallIds: version.status === 200 && version.text.includes('+palestra.'),
       environments: list.map((name) => name.toLowerCase()),
       readAt: Date.now(),
     };

@@ -10,12 +10,17 @@ export class OrsSession implements BackendSession {
   readonly #connection: OrsConnection;
   readonly #sid: string;
   readonly #prefix: string;
+  readonly #takesCallIds: boolean;
 
-  /** `env` is a name that the server knows, or bare paths would cost a redirect each. */
-  constructor(connection: OrsConnection, sid: string, env: string) {
+  /**
+   * `env` is a name that the server knows, or bare paths would cost a redirect each. `takesCallIds`: the server runs a call once by
+   * the id that we give it, however often it is sent.
+   */
+  constructor(connection: OrsConnection, sid: string, env: string, takesCallIds: boolean) {
     this.#connection = connection;
     this.#sid = sid;
     this.#prefix = `/${encodeURIComponent(env)}`;
+    this.#takesCallIds = takesCallIds;
   }
 
   async prompt(signal: AbortSignal): Promise<MessageBlock[]> {
@@ -31,13 +36,18 @@ export class OrsSession implements BackendSession {
   }
 
   async call(request: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+    if (request.mayHaveRun && !this.#takesCallIds) throw new PalestraError('session_lost');
     const body = { name: request.tool, input: request.input };
-    const resume = { upstreamTaskId: request.upstreamTaskId ?? null, onTaskId: request.onUpstreamTaskId ?? (() => {}) };
+    const resume = {
+      upstreamTaskId: request.upstreamTaskId ?? null,
+      onTaskId: request.onUpstreamTaskId ?? (() => {}),
+      callId: this.#takesCallIds ? request.taskId : null,
+    };
     return readToolResult(await this.#post('/call', body, resume, signal));
   }
 
   async scoreGroup(candidates: GroupCandidate[], _taskId: string, signal: AbortSignal): Promise<string> {
-    return this.#post('/score_group', { candidates }, { upstreamTaskId: null, onTaskId: () => {} }, signal);
+    return this.#post('/score_group', { candidates }, { upstreamTaskId: null, onTaskId: () => {}, callId: null }, signal);
   }
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -62,7 +72,7 @@ export class OrsSession implements BackendSession {
   #post(
     route: '/call' | '/score_group',
     body: JsonObject,
-    resume: Pick<StreamedRequest, 'upstreamTaskId' | 'onTaskId'>,
+    resume: Pick<StreamedRequest, 'upstreamTaskId' | 'onTaskId' | 'callId'>,
     signal: AbortSignal,
   ): Promise<string> {
     const onRefused = (answer: UpstreamAnswer) => this.#refused(route, answer, signal);

@@ -1,6 +1,6 @@
 const LIMIT = 100_000;
 
-/** SIDs that once lived, so that they answer 410 and not 404; the oldest are forgotten first. */
+/** Ids of what once lived, so that it can be told from what never did; the oldest are forgotten first. */
 export class Tombstones {
   readonly #sids = new Set<string>();
 

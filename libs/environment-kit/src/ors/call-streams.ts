@@ -1,6 +1,7 @@
 import { type Clock, newTaskId } from '@palestra/kit';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
 import type { ServerResponse } from 'node:http';
+import { Tombstones } from '../host/tombstones.ts';
 
 /** How long a finished call can be resumed. */
 const KEEP_MS = 5 * 60_000;
@@ -15,20 +16,29 @@ interface RunningCall {
 /** Calls by task id: each runs once, and each connection that asks for it gets the whole answer. */
 export class CallStreams {
   readonly #calls = new Map<string, RunningCall>();
+  /** Ids that callers gave and whose results are forgotten: such a call must not run again. */
+  readonly #forgotten = new Tombstones();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Starts `run`, which resolves to a JSON text, and streams its outcome. It goes on when the client hangs up. */
-  async start(response: ServerResponse, sid: string, run: () => Promise<string>): Promise<void> {
-    const taskId = newTaskId();
+  /**
+   * Starts `run`, which resolves to a JSON text, and streams its outcome. It goes on when the client hangs up. A caller that gives
+   * the call's id may send it again: the call then runs once.
+   */
+  async start(response: ServerResponse, sid: string, givenId: string | null, run: () => Promise<string>): Promise<void> {
+    if (givenId !== null && (this.#calls.has(givenId) || this.#forgotten.has(givenId))) return this.resume(response, sid, givenId);
+    const taskId = givenId ?? newTaskId();
     const call: RunningCall = { sid, ending: null, ended: Promise.resolve('') };
     call.ended = run()
       .then(encodeSseResult, (error: unknown) => encodeSseEvent('error', error instanceof Error ? error.message : String(error)))
       .then((ending) => {
-        this.#clock.after(KEEP_MS, () => this.#calls.delete(taskId));
+        this.#clock.after(KEEP_MS, () => {
+          this.#calls.delete(taskId);
+          if (givenId !== null) this.#forgotten.add(taskId);
+        });
         return (call.ending = ending);
       });
     this.#calls.set(taskId, call);

@@ -1,4 +1,4 @@
-import { PalestraError } from '@palestra/protocol';
+import { CALL_ID_HEADER, PalestraError } from '@palestra/protocol';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -19,6 +19,12 @@ export function sessionIdOf(request: IncomingMessage): string {
   const sid = typeof header === 'string' ? header.trim() : '';
   if (sid === '') throw new PalestraError('session_id_required');
   return sid;
+}
+
+/** An id that the caller gave its call; null when it gave none. */
+export function callIdOf(request: IncomingMessage): string | null {
+  const header = request.headers[CALL_ID_HEADER];
+  return typeof header === 'string' && /^[0-9a-f]{32}$/.test(header) ? header : null;
 }
 
 /** `X-Secrets`: base64 of `{"<KEY>": {"value": "..."}}` (openreward-wire.md 2.10). */

@@ -107,3 +107,19 @@ describe('ORS over HTTP', () => {
     expect((await post('/indexed/score_group', body, 'group')).status).toBe(410);
   });
 });
+
+test('a call whose sender gave it an id runs once, however often it comes', async () => {
+  const sid = crypto.randomUUID();
+  await post('/create', { task_spec: { q: 'one' }, env_name: 'sample' }, sid);
+  const id = 'a'.repeat(32);
+  const count = async () =>
+    (await events(await post('/sample/call', { name: 'count', input: {} }, sid, { 'x-palestra-call-id': id }))).map(({ data }) => data);
+  const [first, second] = await Promise.all([count(), count()]);
+  expect(first[0]).toBe(id);
+  expect(first.join('')).toContain('"text":"1"');
+  expect(second).toEqual(first);
+  expect(await count()).toEqual(first);
+  expect((await events(await post('/sample/call', { name: 'count', input: {} }, sid))).map(({ data }) => data).join('')).toContain(
+    '"text":"2"',
+  );
+});

@@ -16,7 +16,7 @@ import {
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { EnvironmentHost } from '../host/environment-host.ts';
 import { CallStreams } from './call-streams.ts';
-import { readBody, secretsOf, sendError, sendJson, sessionIdOf } from './request.ts';
+import { callIdOf, readBody, secretsOf, sendError, sendJson, sessionIdOf } from './request.ts';
 
 /** Follows the numbering of the reference whose behaviour it has. */
 export const ORS_VERSION = '0.1.167+palestra.0.1.0';
@@ -168,7 +168,7 @@ function environmentRoutes(host: EnvironmentHost, options: OrsServerOptions): Ma
         const sid = await ready(exchange);
         const { name, input, task_id: taskId } = readCallBody(exchange.body);
         if (taskId != null) return streams.resume(exchange.response, sid, taskId);
-        return streams.start(exchange.response, sid, async () => (await host.call(sid, name, input)).text);
+        return streams.start(exchange.response, sid, callIdOf(exchange.request), async () => (await host.call(sid, name, input)).text);
       },
     ],
     [
@@ -178,7 +178,7 @@ function environmentRoutes(host: EnvironmentHost, options: OrsServerOptions): Ma
         const { candidates, taskId } = readScoreGroupBody(exchange.body);
         host.assertScoresGroups(sid, exchange.env);
         if (taskId !== null) return streams.resume(exchange.response, sid, taskId);
-        return streams.start(exchange.response, sid, () => host.scoreGroup(sid, exchange.env, candidates));
+        return streams.start(exchange.response, sid, null, () => host.scoreGroup(sid, exchange.env, candidates));
       },
     ],
   ]);

@@ -1,0 +1,227 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type MortalPostgres, startMortalPostgres } from '../support/mortal-postgres.ts';
+import { addRemote } from '../support/palestra.ts';
+import { randomOf } from '../support/random.ts';
+import { type Replicas, startReplicas } from '../support/replicas.ts';
+import { clientEnv } from './support/client-env.ts';
+import { python, pythonFolder, run, startUpstream } from './support/python.ts';
+
+/**
+ * The official Python client through a proxy that cuts, stalls and duplicates, on two replicas that are killed at random, as is their
+ * PostgreSQL. CHAOS_SEED and CHAOS_SESSIONS vary it.
+ */
+const seed = Number(process.env['CHAOS_SEED'] ?? 20_261_121);
+const sessions = Number(process.env['CHAOS_SESSIONS'] ?? 512);
+const CONCURRENCY = 64;
+
+const stops: (() => Promise<unknown> | void)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+});
+
+interface Played {
+  results: Record<string, string>;
+  failed: Record<string, string>;
+  reopened: string[];
+}
+
+async function play(replicas: Replicas, deployment: string, tool: string): Promise<Played> {
+  const args = [path.join(pythonFolder, 'many_sessions.py'), deployment, tool, String(sessions), String(CONCURRENCY), String(seed)];
+  const finished = await run(python('v167'), args, { env: clientEnv(replicas.client), timeoutMs: 240_000 });
+  if (finished.code !== 0) throw new Error(`many_sessions.py ended with ${finished.code}:\n${finished.output.slice(-5_000)}`);
+  return JSON.parse(finished.stdout.trimEnd().split('\n').at(-1)!) as Played;
+}
+
+/** Does one of `deeds` at random, again and again, until it is told to stop. */
+function haunt(deeds: (() => Promise<unknown>)[], pauseMs: number): () => Promise<number> {
+  const random = randomOf(seed);
+  let over = false;
+  let done = 0;
+  const haunting = (async () => {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs * (0.5 + random())));
+      if (over) return;
+      await deeds[Math.floor(random() * deeds.length)]!();
+      done += 1;
+    }
+  })();
+  return async () => {
+    over = true;
+    await haunting;
+    return done;
+  };
+}
+
+async function restarted(replicas: Replicas, index: number): Promise<void> {
+  await replicas.all[index]!.kill();
+  await replicas.all[index]!.restart();
+}
+
+interface Ending {
+  state: string;
+  failure_class: string | null;
+  count: number;
+}
+
+/** Waits until no session is alive, and answers how they ended. */
+async function endings(postgres: MortalPostgres): Promise<{ live: number; ended: Ending[]; unclear: number; falseZeros: number }> {
+  const client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+  try {
+    for (const deadline = Date.now() + 30_000; ;) {
+      // A reservation that its client never used holds nothing; it expires by itself.
+      const { rows: live } = await client.query(
+        `SELECT count(*)::int AS n FROM sessions WHERE ended_at IS NULL AND admitted_at IS NOT NULL`,
+      );
+      if (live[0].n === 0 || Date.now() > deadline) {
+        const { rows: ended } = await client.query<Ending>(
+          `SELECT state, failure_class, count(*)::int AS count FROM sessions WHERE admitted_at IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC`,
+        );
+        const { rows: odd } = await client.query(
+          `SELECT count(*) FILTER (WHERE failure_class IS NULL)::int AS unclear,
+                  count(*) FILTER (WHERE reward IS NOT NULL AND failure_class <> 'ok')::int AS zeros FROM session_calls WHERE ended_at IS NOT NULL`,
+        );
+        return { live: live[0].n, ended, unclear: odd[0].unclear, falseZeros: odd[0].zeros };
+      }
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+const HEARTBEAT = { PALESTRA_SESSION_IDLE_S: '20', DATABASE_POOL_SIZE: '10' };
+const FAULTS = { seed, cut: 0.12, stall: 0.03, duplicate: 0.1 };
+
+interface Chaos {
+  replicas: Replicas;
+  postgres: MortalPostgres;
+  /** How often each id was executed. */
+  executions(): Map<string, number>;
+  countFile: string;
+}
+
+async function startChaos(env: Record<string, string> = {}): Promise<Chaos> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-chaos-'));
+  stops.push(() => rmSync(folder, { recursive: true, force: true }));
+  const countFile = path.join(folder, 'executions');
+  const postgres = await startMortalPostgres();
+  stops.push(() => postgres.stop());
+  const replicas = await startReplicas(2, { databaseUrl: postgres.url, env: { ...HEARTBEAT, ...env }, proxy: FAULTS });
+  stops.push(() => replicas.stop());
+  const executions = () => {
+    const counts = new Map<string, number>();
+    const lines = existsSync(countFile) ? readFileSync(countFile, 'utf8').trim().split('\n') : [];
+    for (const id of lines) counts.set(id, (counts.get(id) ?? 0) + 1);
+    return counts;
+  };
+  return { replicas, postgres, executions, countFile };
+}
+
+async function startKit(countFile: string, port = 0): Promise<{ url: string; kill(): Promise<void> }> {
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'support/counted-environment.mjs')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '', COUNT_FILE: countFile, PORT: String(port) },
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  return {
+    url: line.toString().trim(),
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
+
+/** What holds however bad it gets. */
+async function assertSane(chaos: Chaos, played: Played, report: object): Promise<void> {
+  const { live, ended, unclear, falseZeros } = await endings(chaos.postgres);
+  const calls = Object.keys(played.results).length;
+  const { failed, reopened } = played;
+  console.log(
+    JSON.stringify({
+      seed,
+      ...report,
+      ...chaos.replicas.proxy.counts,
+      calls,
+      failed: Object.keys(failed).length,
+      reopened: reopened.length,
+      ended,
+    }),
+  );
+  const executions = chaos.executions();
+  expect([...executions].filter(([, count]) => count > 1)).toEqual([]);
+  for (const [id, text] of Object.entries(played.results)) expect(text).toBe(id);
+  // Whoever was not given a result was told that nobody knows.
+  for (const error of Object.values(failed)) expect(error).toContain('Session lost');
+  expect({ live, unclear, falseZeros }).toEqual({ live: 0, unclear: 0, falseZeros: 0 });
+  for (const { state, failure_class: failure } of ended) {
+    expect(['closed', 'expired', 'lost']).toContain(state);
+    expect(failure).toBe(state === 'closed' ? 'ok' : 'infrastructure');
+  }
+}
+
+const missing = (chaos: Chaos, played: Played) => Object.keys(played.results).filter((id) => !chaos.executions().has(id));
+
+describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
+  test('replicas and PostgreSQL are killed, an environment of the kit: every call runs exactly once', async () => {
+    const chaos = await startChaos();
+    const kit = await startKit(chaos.countFile);
+    stops.push(() => kit.kill());
+    const { replicas, postgres } = chaos;
+    const deployment = await addRemote(replicas.all[0]!, 'counted', kit.url);
+    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), () => postgres.crash()], 3_000);
+    const played = await play(replicas, deployment, 'work');
+    await assertSane(chaos, played, { environment: 'kit', kills: await calm() });
+    expect(played.failed).toEqual({});
+    expect(missing(chaos, played)).toEqual([]);
+  }, 300_000);
+
+  test('the same with the SDK’s own server: a call whose outcome nobody can know is said to be so', async () => {
+    const chaos = await startChaos();
+    const upstream = await startUpstream({
+      interpreter: 'v167',
+      module: 'counted_calls',
+      classes: ['CountedEnv'],
+      env: { COUNT_FILE: chaos.countFile },
+    });
+    stops.push(() => upstream.stop());
+    const { replicas, postgres } = chaos;
+    const deployment = await addRemote(replicas.all[0]!, 'counted', upstream.url);
+    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), () => postgres.crash()], 3_000);
+    const played = await play(replicas, deployment, 'work');
+    const kills = await calm();
+    await assertSane(chaos, played, { environment: 'sdk', kills });
+    expect(missing(chaos, played)).toEqual([]);
+    // Only what was on its way to the upstream server in the very moment of a kill.
+    expect(Object.keys(played.failed).length).toBeLessThan((kills * CONCURRENCY) / 2);
+  }, 300_000);
+
+  test('the backend is killed in the middle: lost sessions say so, nothing is run again on a guess', async () => {
+    const chaos = await startChaos();
+    let kit = await startKit(chaos.countFile);
+    stops.push(() => kit.kill());
+    const port = Number(new URL(kit.url).port);
+    const deployment = await addRemote(chaos.replicas.all[0]!, 'counted', kit.url);
+    const calm = haunt(
+      [
+        async () => {
+          await kit.kill();
+          kit = await startKit(chaos.countFile, port);
+        },
+      ],
+      6_000,
+    );
+    const played = await play(chaos.replicas, deployment, 'work');
+    await assertSane(chaos, played, { environment: 'killed kit', kills: await calm() });
+    expect(missing(chaos, played)).toEqual([]);
+  }, 300_000);
+});

