@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchText } from './search.ts';
 import { meQuery, queryClient } from './data/queries.ts';
 import { Frame } from './frame/Frame.tsx';
@@ -61,8 +62,27 @@ const apiKeys = createRoute({
   component: lazyRouteComponent(() => import('./keys/KeysPage.tsx'), 'KeysPage'),
 });
 
+const sessions = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sessions',
+  validateSearch: (search): SessionSearch => ({
+    tab: search['tab'] === 'ended' || search['tab'] === 'slots' ? search['tab'] : undefined,
+    state: searchText(search['state']),
+    environment: searchText(search['environment']),
+    run: searchText(search['run']),
+    key: searchText(search['key']),
+    failure: searchText(search['failure']),
+  }),
+  component: lazyRouteComponent(() => import('./sessions/SessionsPage.tsx'), 'SessionsPage'),
+});
+const session = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sessions/$sid',
+  component: lazyRouteComponent(() => import('./session/SessionPage.tsx'), 'SessionPage'),
+});
+
 export const router = createRouter({
-  routeTree: rootRoute.addChildren([home, bareRuns, bareRun, runs, run, rollout, environments, environment, apiKeys]),
+  routeTree: rootRoute.addChildren([home, bareRuns, bareRun, runs, run, rollout, sessions, session, environments, environment, apiKeys]),
   defaultPreload: 'intent',
   scrollRestoration: false,
 });

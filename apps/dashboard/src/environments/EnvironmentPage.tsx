@@ -8,6 +8,7 @@ import { Age } from '../frame/Age.tsx';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { LiveSessions } from '../sessions/LiveSessions.tsx';
 import { Markdown } from '../text/Markdown.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
 import { TaskBrowser } from './TaskBrowser.tsx';
@@ -177,6 +178,7 @@ export function EnvironmentPage() {
               </p>
             )}
           </div>
+          <LiveSessions environment={`${owner}/${name}`} />
           {discovery.error ? (
             <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />
           ) : discovery.data ? (

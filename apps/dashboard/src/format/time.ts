@@ -10,6 +10,13 @@ export function formatDuration(ms: number | null | undefined): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
+/** A setting such as a time-out, without what is zero: `15 m`, `24 h`, `1 m 30 s`, `30 s`. */
+export function formatSpan(ms: number): string {
+  return formatDuration(ms)
+    .replace(/ 0 [ms]$/, '')
+    .replace(/\.0 s$/, ' s');
+}
+
 /** Time since `iso` to one unit: `4 s`, `12 min`, `3 h`, `5 d`, then the date. */
 export function formatAge(iso: string | null | undefined, now: number): string {
   const then = iso ? Date.parse(iso) : Number.NaN;

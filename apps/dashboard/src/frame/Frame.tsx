@@ -11,6 +11,7 @@ import { ErrorState, SkeletonRows } from './states.tsx';
 
 const icons = {
   runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
+  sessions: 'M2.5 3.5h11v9h-11zM5 6.5 7 8 5 9.5M8.5 10h2.5',
   environments: 'M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6',
   keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
@@ -60,6 +61,9 @@ function Rail({ org }: { org: string | undefined }) {
             <Icon name="runs" /> Runs
           </Link>
         )}
+        <Link to="/sessions" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="sessions" /> Sessions
+        </Link>
         <Link to="/environments" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="environments" /> Environments
         </Link>

@@ -11,6 +11,14 @@ const groups: [string, [string, string][]][] = [
     ],
   ],
   [
+    'Session',
+    [
+      ['j k', 'next, previous call'],
+      ['Enter', 'open or close the call'],
+      ['Esc', 'back to the sessions'],
+    ],
+  ],
+  [
     'Rollout',
     [
       ['j k', 'next, previous turn'],

@@ -31,6 +31,7 @@ const titles: Record<string, string> = {
   run_not_found: 'There is no run of that name',
   rollout_not_found: 'There is no such rollout',
   environment_not_found: 'There is no such environment',
+  session_not_found: 'There is no such session',
   network: 'The server does not answer',
 };
 

@@ -1,0 +1,126 @@
+import { infiniteQueryOptions, type InfiniteData, type QueryClient, queryOptions } from '@tanstack/react-query';
+import type { SessionCallList, SessionCallView, SessionForkView, SessionList, SessionView, SlotList } from '@palestra/protocol';
+import { request } from './http.ts';
+
+/** Sessions, their calls and slots, by key, like queries.ts; and what keeps an open session page current. */
+
+const SESSION_PAGE = 100;
+const CALL_PAGE = 100;
+/** Lists of what lives have no event stream: they are read again this often while they are looked at. */
+const LIVE_REFRESH_MS = 3_000;
+const CALLS_REFRESH_MS = 1_000;
+
+const part = encodeURIComponent;
+const path = (sid: string) => `/v1/sessions/${part(sid)}`;
+
+export interface SessionFilter {
+  /** `live`, `ended`, or one state. */
+  state: string;
+  environment?: string | undefined;
+  run?: string | undefined;
+  key?: string | undefined;
+  failure?: string | undefined;
+}
+
+const sessionKeys = {
+  lists: ['sessions'] as const,
+  slots: ['slots'] as const,
+  one: (sid: string) => ['session', sid] as const,
+  calls: (sid: string) => ['session-calls', sid] as const,
+};
+
+function listPath({ state, environment, run, key, failure }: SessionFilter, cursor: string): string {
+  const query = { state, environment, run, key_id: key, failure_class: failure, cursor, limit: String(SESSION_PAGE) };
+  return `/v1/sessions?${new URLSearchParams(Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1])))}`;
+}
+
+export const sessionsQuery = (filter: SessionFilter) =>
+  infiniteQueryOptions({
+    queryKey: [...sessionKeys.lists, filter],
+    queryFn: ({ pageParam, signal }) => request<SessionList>(listPath(filter, pageParam), { signal }),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    refetchInterval: filter.state === 'ended' ? false : LIVE_REFRESH_MS,
+  });
+
+/** All that the organisation may see, or those of one environment. */
+export const slotsQuery = (environment?: string) =>
+  queryOptions({
+    queryKey: [...sessionKeys.slots, environment ?? ''],
+    queryFn: ({ signal }) => request<SlotList>(`/v1/slots${environment ? `?environment=${part(environment)}` : ''}`, { signal }),
+    refetchInterval: LIVE_REFRESH_MS,
+  });
+
+export const sessionQuery = (sid: string) =>
+  queryOptions({ queryKey: sessionKeys.one(sid), queryFn: ({ signal }) => request<SessionView>(path(sid), { signal }) });
+
+export const callsQuery = (sid: string) =>
+  infiniteQueryOptions({
+    queryKey: sessionKeys.calls(sid),
+    queryFn: ({ pageParam, signal }) => request<SessionCallList>(`${path(sid)}/calls?after=${pageParam}&limit=${CALL_PAGE}`, { signal }),
+    initialPageParam: 0,
+    getNextPageParam: (last) => last.next_after ?? undefined,
+  });
+
+/** One call with all of its input and result. */
+export const wholeCallQuery = (sid: string, taskId: string) =>
+  queryOptions({
+    queryKey: ['session-call', sid, taskId],
+    queryFn: ({ signal }) => request<SessionCallView>(`${path(sid)}/calls/${part(taskId)}`, { signal }),
+    staleTime: Infinity,
+  });
+
+export const forkSession = (sid: string, atCall: number) =>
+  request<SessionForkView>(`${path(sid)}/fork`, { method: 'POST', body: { at_call: atCall } });
+
+/** Ends it, and forgets what was known of who holds what. */
+export async function endSession(client: QueryClient, sid: string): Promise<void> {
+  const view = await request<SessionView>(path(sid), { method: 'DELETE' });
+  client.setQueryData(sessionKeys.one(sid), view);
+  await Promise.all([client.invalidateQueries({ queryKey: sessionKeys.lists }), client.invalidateQueries({ queryKey: sessionKeys.slots })]);
+}
+
+type CallPages = InfiniteData<SessionCallList, number>;
+
+/** The pages with this call as it is now; a new one belongs behind the last page that there is. */
+function withCall(data: CallPages | undefined, call: SessionCallView): CallPages | undefined {
+  if (data === undefined) return data;
+  const known = data.pages.some((page) => page.calls.some(({ task_id: id }) => id === call.task_id));
+  const pages = data.pages.map((page, index): SessionCallList => {
+    if (known) return { ...page, calls: page.calls.map((old) => (old.task_id === call.task_id ? call : old)) };
+    if (index < data.pages.length - 1 || page.next_after !== null) return page;
+    return { ...page, calls: [...page.calls, call].toSorted((a, b) => a.seq - b.seq) };
+  });
+  return { ...data, pages };
+}
+
+/** Keeps an open session page current until the session ends. Returns the function that stops it. */
+export function followSession(client: QueryClient, sid: string): () => void {
+  let pending: ReturnType<typeof setTimeout> | undefined;
+  const refresh = () => {
+    pending = undefined;
+    void client.invalidateQueries({ queryKey: sessionKeys.one(sid) });
+  };
+  const source = new EventSource(`${path(sid)}/events`);
+  // What happened between the first read and the stream, or while it was cut.
+  source.addEventListener('open', () => {
+    refresh();
+    void client.invalidateQueries({ queryKey: sessionKeys.calls(sid) });
+  });
+  source.addEventListener('session', ({ data }: MessageEvent<string>) =>
+    client.setQueryData(sessionKeys.one(sid), JSON.parse(data) as SessionView),
+  );
+  source.addEventListener('call', ({ data }: MessageEvent<string>) => {
+    const call = JSON.parse(data) as SessionCallView;
+    client.setQueryData<CallPages>(sessionKeys.calls(sid), (pages) => withCall(pages, call));
+    pending ??= setTimeout(refresh, CALLS_REFRESH_MS);
+  });
+  source.addEventListener('end', ({ data }: MessageEvent<string>) => {
+    client.setQueryData(sessionKeys.one(sid), JSON.parse(data) as SessionView);
+    source.close();
+  });
+  return () => {
+    source.close();
+    clearTimeout(pending);
+  };
+}

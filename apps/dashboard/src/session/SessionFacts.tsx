@@ -1,0 +1,202 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { SessionView } from '@palestra/protocol';
+import type { ReactNode } from 'react';
+import { meQuery } from '../data/queries.ts';
+import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
+import { formatAbsolute, formatDuration, formatSpan } from '../format/time.ts';
+import { Age } from '../frame/Age.tsx';
+import { useNow } from '../frame/now.ts';
+import { holderText, shortId } from '../sessions/names.ts';
+import { FailureClass, SessionState } from '../sessions/SessionState.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+
+type Fact = [name: string, value: ReactNode] | false;
+
+function Section({ title, facts, children }: { title: string; facts?: Fact[]; children?: ReactNode }) {
+  return (
+    <section className="border-b border-line px-4 py-3">
+      <h2 className="mb-1 strong">{title}</h2>
+      {facts && (
+        <dl className="grid grid-cols-[96px_minmax(0,1fr)] gap-x-3 gap-y-[3px] text-[12px]">
+          {facts
+            .filter((fact) => fact !== false)
+            .map(([name, value]) => (
+              <div key={name} className="contents">
+                <dt className="text-ink-3">{name}</dt>
+                <dd className="min-w-0 [overflow-wrap:anywhere]">{value}</dd>
+              </div>
+            ))}
+        </dl>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** When it ends without another sign of its client. */
+function Until({ iso }: { iso: string }) {
+  const left = Date.parse(iso) - useNow();
+  return (
+    <time dateTime={iso} title={formatAbsolute(iso)}>
+      {left <= 0 ? 'any moment now' : `in ${formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}`}
+    </time>
+  );
+}
+
+function EnvironmentLink({ session }: { session: SessionView }) {
+  const [owner, name] = session.environment?.split('/') ?? [];
+  if (!owner || !name) return UNKNOWN;
+  return (
+    <>
+      <Link to="/environments/$owner/$name" params={{ owner, name }} search={{}} className="link">
+        {session.environment}
+      </Link>
+      {session.environment_version !== null && <span className="text-ink-3"> version {session.environment_version}</span>}
+    </>
+  );
+}
+
+function Recording({ session }: { session: SessionView }) {
+  const me = useQuery(meQuery);
+  const { recording } = session;
+  if (recording === null) return null;
+  return (
+    <Section
+      title="Recorded to"
+      facts={[
+        [
+          'run',
+          me.data ? (
+            <Link key="run" to="/$org/runs/$run" params={{ org: me.data.org.name, run: recording.run }} search={{}} className="link">
+              {recording.run}
+            </Link>
+          ) : (
+            recording.run
+          ),
+        ],
+        [
+          'rollout',
+          <Link key="rollout" to="/rollout/$id" params={{ id: recording.rollout_id }} className="link">
+            {recording.name ?? shortId(recording.rollout_id)}
+          </Link>,
+        ],
+        recording.step !== null && ['step', recording.step],
+        recording.split !== null && ['split', recording.split],
+        recording.task_index !== null && ['task', recording.task_index],
+      ]}
+    />
+  );
+}
+
+function Calls({ session: { calls, total_reward: reward } }: { session: SessionView }) {
+  const classes = (['policy', 'environment', 'infrastructure'] as const).filter((name) => calls[name] > 0);
+  return (
+    <Section
+      title="Calls"
+      facts={[
+        ['in all', formatCount(calls.total)],
+        calls.running > 0 && ['running', formatCount(calls.running)],
+        ['ok', formatCount(calls.ok)],
+        ...classes.map((name): Fact => [name, <FailureCount key={name} name={name} count={calls[name]} />]),
+        [
+          'reward',
+          <span key="reward" title="Sum over the calls that were scored. Failed calls are unscored, never 0.">
+            {reward === null ? 'unscored' : formatReward(reward, { digits: 3 })}
+          </span>,
+        ],
+      ]}
+    />
+  );
+}
+
+function FailureCount({ name, count }: { name: 'policy' | 'environment' | 'infrastructure'; count: number }) {
+  return (
+    <>
+      {formatCount(count)} <FailureClass of={name} />
+    </>
+  );
+}
+
+function Times({ session }: { session: SessionView }) {
+  const { queue } = session;
+  const waited = queue?.queued_at && queue.admitted_at ? Date.parse(queue.admitted_at) - Date.parse(queue.queued_at) : null;
+  return (
+    <Section
+      title="Times"
+      facts={[
+        ['opened', <Age key="opened" iso={session.created_at} />],
+        waited !== null && ['waited', `${formatDuration(waited)} for a slot`],
+        queue?.waiting === true && ['waiting', <Age key="waiting" iso={queue.queued_at} />],
+        ['last request', <Age key="request" iso={session.last_request_at} />],
+        ['last seen', <Age key="seen" iso={session.last_seen_at} />],
+        session.expires_at !== null && ['ends', <Until key="ends" iso={session.expires_at} />],
+        session.ended_at !== null && ['ended', <Age key="ended" iso={session.ended_at} />],
+        session.ended_at !== null && ['lasted', formatDuration(Date.parse(session.ended_at) - Date.parse(session.created_at))],
+        [
+          'time-outs',
+          `${formatSpan(session.heartbeat_timeout_s * 1000)} without a ping, ${formatSpan(session.idle_timeout_s * 1000)} without a request`,
+        ],
+      ]}
+    />
+  );
+}
+
+/** What was asked for: a place in a split, or the task itself. */
+function Task({ task }: { task: SessionView['task'] }) {
+  if (task === null) return <Section title="Task" facts={[['task', 'not named yet']]} />;
+  const toolset: Fact = task['toolset_name'] !== null && ['toolset', String(task['toolset_name'])];
+  if (task['kind'] === 'index')
+    return <Section title="Task" facts={[['split', String(task['split'])], ['index', String(task['index'])], toolset]} />;
+  return (
+    <Section title="Task" facts={[toolset]}>
+      <pre className="code-block max-h-[320px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
+        <PlainText text={JSON.stringify(task['spec'], null, 2).slice(0, 50_000)} />
+      </pre>
+    </Section>
+  );
+}
+
+/** Everything about a session but its calls. */
+export function SessionFacts({ session }: { session: SessionView }) {
+  return (
+    <aside aria-label="About this session" className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
+      <Section
+        title="Session"
+        facts={[
+          [
+            'id',
+            <span key="id" className="mono select-all">
+              {session.sid}
+            </span>,
+          ],
+          ['state', <SessionState key="state" session={session} />],
+          session.failure_class !== null &&
+            session.failure_class !== 'ok' && ['failure', <FailureClass key="failure" of={session.failure_class} />],
+          ['environment', <EnvironmentLink key="environment" session={session} />],
+          session.variant !== null && ['variant', session.variant],
+          ['holder', holderText(session.holder)],
+          session.owner_replica !== null && [
+            'process',
+            <span key="process" className="mono" title={session.owner_replica}>
+              {shortId(session.owner_replica)}
+            </span>,
+          ],
+          session.forked_from !== null && [
+            'forked from',
+            <span key="fork">
+              <Link to="/sessions/$sid" params={{ sid: session.forked_from.sid }} className="link mono">
+                {shortId(session.forked_from.sid)}
+              </Link>{' '}
+              after call {session.forked_from.at_call}
+            </span>,
+          ],
+        ]}
+      />
+      <Calls session={session} />
+      <Times session={session} />
+      <Recording session={session} />
+      <Task task={session.task} />
+    </aside>
+  );
+}

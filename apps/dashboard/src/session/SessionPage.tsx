@@ -1,0 +1,104 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import type { SessionView } from '@palestra/protocol';
+import { useEffect } from 'react';
+import { followSession, sessionQuery } from '../data/sessions.ts';
+import { Age } from '../frame/Age.tsx';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { useKeys } from '../frame/keyboard.ts';
+import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { EndButton } from '../sessions/EndButton.tsx';
+import { shortId } from '../sessions/names.ts';
+import { SessionState } from '../sessions/SessionState.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+import { CallLedger } from './CallLedger.tsx';
+import { SessionFacts } from './SessionFacts.tsx';
+import { endingOf } from './words.ts';
+
+/** What went wrong, what it means, and the words of whoever noticed. */
+function Ending({ session }: { session: SessionView }) {
+  const ending = endingOf(session);
+  if (ending === null) return null;
+  const { failure, failure_class } = session;
+  const rule = failure_class === 'environment' ? 'border-l-environment' : 'border-l-infrastructure';
+  return (
+    <section
+      aria-label="What went wrong"
+      className={`border-b border-l-2 border-b-line bg-paper-1 px-4 py-3 ${session.live && failure === null ? 'border-l-policy' : rule}`}
+    >
+      <h2 className="strong">{ending.title}</h2>
+      <p className="max-w-[84ch] text-ink-2">{ending.meaning}</p>
+      {failure && (
+        <div className="mt-2 flex items-center gap-3">
+          <p className="mono min-w-0 max-h-[160px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
+            <PlainText text={failure.detail} />
+          </p>
+          <CopyButton text={`${failure.code}: ${failure.detail} (session ${session.sid})`} label={`Copy ${failure.code}`} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Status({ session }: { session: SessionView }) {
+  return (
+    <span className="flex items-center gap-3 whitespace-nowrap text-ink-3">
+      <SessionState session={session} />
+      <span>
+        {session.live ? 'last seen ' : 'ended '}
+        <Age iso={session.live ? session.last_seen_at : session.ended_at} />
+      </span>
+    </span>
+  );
+}
+
+export function SessionPage() {
+  const { sid } = useParams({ from: '/sessions/$sid' });
+  const session = useQuery(sessionQuery(sid));
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const live = session.data?.live === true;
+  const known = session.data !== undefined;
+  // Also one that has ended: its last calls may still be on their way, and the stream ends by itself.
+  useEffect(() => (known ? followSession(client, sid) : undefined), [client, sid, known]);
+  useKeys({ Escape: () => void navigate({ to: '/sessions', search: {} }) });
+  const bar = (
+    <TopBar
+      title={`Session ${shortId(sid)}`}
+      crumbs={
+        <>
+          <Link to="/sessions" search={{}} className="hover:text-ink-1">
+            Sessions
+          </Link>
+          <Slash />
+          <Crumb>
+            <span className="font-mono">{shortId(sid)}</span>
+          </Crumb>
+        </>
+      }
+    >
+      {session.data && <Status session={session.data} />}
+      {live && <EndButton sid={sid} button />}
+    </TopBar>
+  );
+  if (session.error || !session.data)
+    return (
+      <>
+        {bar}
+        {session.error ? <ErrorState error={session.error} retry={() => void session.refetch()} /> : <SkeletonRows />}
+      </>
+    );
+  return (
+    <>
+      {bar}
+      <div className="grid min-h-full grid-cols-[minmax(0,1fr)_320px] max-[1000px]:grid-cols-1">
+        <div className="min-w-0">
+          <Ending session={session.data} />
+          <CallLedger key={sid} session={session.data} />
+        </div>
+        <SessionFacts session={session.data} />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+import type { ReactNode } from 'react';
+
+export interface SessionSearch {
+  tab?: 'ended' | 'slots' | undefined;
+  state?: string | undefined;
+  environment?: string | undefined;
+  run?: string | undefined;
+  key?: string | undefined;
+  failure?: string | undefined;
+}
+
+const liveStates = ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed'];
+const endedStates = ['closed', 'expired', 'lost', 'diverged'];
+const failures = ['ok', 'policy', 'environment', 'infrastructure'];
+
+interface Change {
+  set: (change: Partial<SessionSearch>) => void;
+}
+
+/** Names are matched whole: the list is read again when the reader is done with typing. */
+function NameFilter({
+  name,
+  value,
+  label,
+  placeholder,
+  set,
+}: Change & { name: 'environment' | 'run'; value: string | undefined; label: string; placeholder: string }) {
+  const commit = (text: string) => set({ [name]: text.trim() || undefined });
+  return (
+    <input
+      key={value ?? ''}
+      type="search"
+      className="input w-[170px]"
+      aria-label={label}
+      placeholder={placeholder}
+      defaultValue={value}
+      onBlur={(event) => event.target.value !== (value ?? '') && commit(event.target.value)}
+      onKeyDown={(event) => event.key === 'Enter' && commit(event.currentTarget.value)}
+    />
+  );
+}
+
+function ChoiceFilter({
+  name,
+  value,
+  label,
+  choices,
+  set,
+}: Change & { name: 'state' | 'failure'; value: string | undefined; label: string; choices: string[] }) {
+  return (
+    <select className="input" aria-label={label} value={value ?? ''} onChange={(event) => set({ [name]: event.target.value || undefined })}>
+      <option value="">{label}</option>
+      {choices.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** The filters of the list; all of them live in the URL. */
+export function Filters({ search, ended, set }: Change & { search: SessionSearch; ended: boolean }): ReactNode {
+  return (
+    <div className="ml-auto flex items-center gap-2">
+      {search.key && (
+        <button type="button" className="button" onClick={() => set({ key: undefined })}>
+          one key only ✕<span className="sr-only">: show all keys</span>
+        </button>
+      )}
+      <NameFilter
+        name="environment"
+        value={search.environment}
+        label="Environment, as owner/name"
+        placeholder="owner/environment"
+        set={set}
+      />
+      <NameFilter name="run" value={search.run} label="Run that the sessions are recorded to" placeholder="run" set={set} />
+      <ChoiceFilter name="state" value={search.state} label="Any state" choices={ended ? endedStates : liveStates} set={set} />
+      {ended && <ChoiceFilter name="failure" value={search.failure} label="Any failure" choices={failures} set={set} />}
+    </div>
+  );
+}

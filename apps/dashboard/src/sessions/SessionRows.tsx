@@ -1,0 +1,122 @@
+import { Link } from '@tanstack/react-router';
+import type { SessionLastCall, SessionRow } from '@palestra/protocol';
+import { formatCount, UNKNOWN } from '../format/number.ts';
+import { formatDuration } from '../format/time.ts';
+import { Age } from '../frame/Age.tsx';
+import { EndButton } from './EndButton.tsx';
+import { holderName, holderText, shortId } from './names.ts';
+import { FailureClass, SessionState } from './SessionState.tsx';
+
+const liveGrid = 'grid-cols-[84px_104px_minmax(150px,1.4fr)_minmax(90px,1fr)_minmax(90px,1fr)_84px_84px_60px_minmax(130px,1.2fr)_150px]';
+const endedGrid =
+  'grid-cols-[84px_104px_minmax(150px,1.4fr)_minmax(90px,1fr)_minmax(90px,1fr)_84px_84px_60px_minmax(130px,1.2fr)_minmax(150px,1.4fr)]';
+const shared = ['Session', 'State', 'Environment', 'Run', 'Holder'];
+const heads = {
+  live: [...shared, 'Opened', 'Last seen', 'Calls', 'Last call', ''],
+  ended: [...shared, 'Ended', 'Lasted', 'Calls', 'Last call', 'Failure'],
+};
+const numeric = new Set(['Opened', 'Last seen', 'Ended', 'Lasted', 'Calls']);
+
+export function Heads({ ended }: { ended: boolean }) {
+  return (
+    <div role="row" className={`sticky top-0 z-10 grid border-b border-line bg-paper-0 px-2 ${ended ? endedGrid : liveGrid}`}>
+      {heads[ended ? 'ended' : 'live'].map((head) => (
+        <span key={head} role="columnheader" className={`head-cell ${numeric.has(head) ? 'justify-end' : ''}`}>
+          {head || <span className="sr-only">End</span>}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+export function SessionLink({ sid }: { sid: string }) {
+  return (
+    <Link to="/sessions/$sid" params={{ sid }} data-row className="mono link" title={sid}>
+      {shortId(sid)}
+    </Link>
+  );
+}
+
+export function LastCall({ call }: { call: SessionLastCall | null }) {
+  if (call === null) return <span className="text-ink-3">none yet</span>;
+  return (
+    <>
+      <span className="mono">{call.tool}</span> <span className="text-ink-3">{call.state === 'running' ? 'runs, since ' : ''}</span>
+      <span className="text-ink-3">
+        <Age iso={call.started_at} />
+      </span>
+    </>
+  );
+}
+
+function Shared({ session }: { session: SessionRow }) {
+  const { recording } = session;
+  return (
+    <>
+      <span role="cell" className="cell">
+        <SessionLink sid={session.sid} />
+      </span>
+      <span role="cell" className="cell">
+        <SessionState session={session} />
+      </span>
+      <span role="cell" className="cell" title={session.environment ?? undefined}>
+        {session.environment ?? UNKNOWN}
+        {session.variant && <span className="text-ink-3"> {session.variant}</span>}
+      </span>
+      <span role="cell" className="cell text-ink-2" title={recording?.run}>
+        {recording?.run ?? UNKNOWN}
+      </span>
+      <span role="cell" className="cell text-ink-2" title={holderText(session.holder)}>
+        {holderName(session.holder)}
+      </span>
+    </>
+  );
+}
+
+export function LiveRow({ session }: { session: SessionRow }) {
+  return (
+    <div role="row" className={`row hover px-2 ${liveGrid}`}>
+      <Shared session={session} />
+      <span role="cell" className="cell num text-ink-3">
+        <Age iso={session.created_at} />
+      </span>
+      <span role="cell" className="cell num text-ink-3">
+        <Age iso={session.last_seen_at} />
+      </span>
+      <span role="cell" className="cell num">
+        {formatCount(session.num_calls)}
+      </span>
+      <span role="cell" className="cell">
+        <LastCall call={session.last_call} />
+      </span>
+      <span role="cell" className="cell">
+        <EndButton sid={session.sid} />
+      </span>
+    </div>
+  );
+}
+
+export function EndedRow({ session }: { session: SessionRow }) {
+  const lasted = session.ended_at === null ? null : Date.parse(session.ended_at) - Date.parse(session.created_at);
+  return (
+    <div role="row" className={`row hover px-2 ${endedGrid}`}>
+      <Shared session={session} />
+      <span role="cell" className="cell num text-ink-3">
+        <Age iso={session.ended_at} />
+      </span>
+      <span role="cell" className="cell num">
+        {formatDuration(lasted)}
+      </span>
+      <span role="cell" className="cell num">
+        {formatCount(session.num_calls)}
+      </span>
+      <span role="cell" className="cell">
+        <LastCall call={session.last_call} />
+      </span>
+      <span role="cell" className="cell" title={session.failure?.detail}>
+        <FailureClass of={session.failure_class} />
+        {session.failure && <span className="mono text-ink-3"> {session.failure.code}</span>}
+      </span>
+    </div>
+  );
+}

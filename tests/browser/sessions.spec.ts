@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import type { SessionView } from '@palestra/protocol';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+
+/** The pages of sessions over real ones: playing, failed, ended, waiting. */
+let palestra: Palestra;
+let browser: Browser;
+let running: Awaited<ReturnType<typeof serve>>;
+let ids: { playing: string; failed: string; ended: string };
+const light: View = { width: 1280, theme: 'light' };
+
+const shop = defineEnvironment<{ broken: boolean }>({
+  name: 'shop',
+  splits: ['train'],
+  tasks: () => [{ broken: false }, { broken: true }],
+  setup: ({ task }) => {
+    if (task.broken) throw new Error('the warehouse database refused the connection');
+  },
+  prompt: () => 'Buy the cheapest lamp.',
+  tools: {
+    search: tool({
+      description: 'Finds goods.',
+      input: z.object({ query: z.string() }),
+      run: ({ query }) => ({
+        content: `3 goods match “${query}”:\n1. desk lamp, 19.90\n2. floor lamp, 49.00\n3. torch, 9.50`,
+        reward: 0.1,
+      }),
+    }),
+    pay: { description: 'Pays.', run: () => Promise.reject(new Error('payment gateway: connection reset by peer')) },
+    page: { description: 'A long page.', run: () => 'lorem ipsum '.repeat(9_000) },
+  },
+});
+
+const api = async <T>(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<T> => {
+  const answer = await fetch(palestra.url + path, {
+    method,
+    headers: { 'x-api-key': palestra.apiKey, ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  return (text.startsWith('{') ? JSON.parse(text) : text) as T;
+};
+const open = async (environment: string, index = 0, run?: string): Promise<string> => {
+  const body = { environment, split: 'train', index, ...(run && { run: { name: run, step: 12, rollout: `${run}-${index}` } }) };
+  return (await api<SessionView>('POST', '/v1/sessions', body)).sid;
+};
+const call = (sid: string, name: string, input: object) => api('POST', '/call', { name, input }, { 'x-session-id': sid });
+
+beforeAll(async () => {
+  running = await serve([shop]);
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  const environment = await addRemote(palestra, 'shop', running.url);
+  await api('PUT', `/v1/environments/${environment}/details`, { sessions: { capacity: 3, heartbeat_timeout_s: 600 } });
+  const playing = await open(environment, 0, 'shop-grpo-7b');
+  await call(playing, 'search', { query: 'lamp' });
+  await call(playing, 'search', { query: 3 });
+  await call(playing, 'pay', {});
+  await call(playing, 'page', {});
+  await call(playing, 'search', { query: 'torch' });
+  const failed = await open(environment, 1);
+  await api('GET', '/prompt', undefined, { 'x-session-id': failed });
+  const ended = await open('palestra/echo', 3, 'echo-baseline');
+  for (const text of ['one', 'two', 'three']) await call(ended, 'echo', { text });
+  await api('DELETE', `/v1/sessions/${ended}`);
+  await open(environment);
+  void open(environment, 0, 'shop-grpo-7b').catch(() => {});
+  for (let index = 0; index < 4; index += 1) await open('palestra/math', index, 'math-sft');
+  ids = { playing, failed, ended };
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+  await running?.close();
+});
+
+const pages = (): [name: string, path: string, text: string][] => [
+  ['sessions', '/sessions', ids.playing.slice(0, 8)],
+  ['sessions-ended', '/sessions?tab=ended', ids.ended.slice(0, 8)],
+  ['sessions-slots', '/sessions?tab=slots', '3 of 3 slots taken'],
+  ['session', `/sessions/${ids.playing}`, 'payment gateway'],
+  ['session-failed', `/sessions/${ids.failed}`, 'The environment failed to set it up'],
+  ['environment-sessions', `/environments/${palestra.namespace}/shop`, '3 of 3 slots taken'],
+];
+
+describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme: 'dark' }, { width: 1920, theme: 'light' }])(
+  'at $width in $theme',
+  (view) => {
+    test('the pages of sessions show them, without complaint, overflow or grave accessibility fault', async () => {
+      const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+      const { page, complaints, close } = await openPage(browser, palestra, view);
+      for (const [name, path, text] of pages()) {
+        await visit(page, palestra.url + path, text);
+        if (name === 'session') await page.getByRole('button', { name: /lamp/ }).first().click();
+        await page.waitForTimeout(400);
+        await shoot(page, `${name}-${view.width}-${view.theme}`);
+        await expectSound(page);
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
+        const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+        const faults = grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+        expect(faults, path).toEqual([]);
+      }
+      expect(complaints).toEqual([]);
+      await close();
+    });
+  },
+);
+
+test('a session is ended from the list, after a second press', async () => {
+  const sid = await open('palestra/echo', 7);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/sessions?environment=palestra%2Fecho`, sid.slice(0, 8));
+  await page.getByRole('button', { name: `End session ${sid.slice(0, 8)}` }).click();
+  expect((await api<SessionView>('GET', `/v1/sessions/${sid}`)).live).toBe(true);
+  await page.getByRole('button', { name: `End ${sid.slice(0, 8)} now` }).click();
+  await page.getByText('No live session matches').waitFor();
+  expect(await api<SessionView>('GET', `/v1/sessions/${sid}`)).toMatchObject({ state: 'closed', live: false });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('an open page follows its session: calls as they come, and its end', async () => {
+  const sid = await open('palestra/echo', 8);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/sessions/${sid}`, 'No call yet');
+  await call(sid, 'echo', { text: 'said while watched' });
+  await page.getByText('said while watched').first().waitFor({ timeout: 5_000 });
+  await api('DELETE', `/v1/sessions/${sid}`);
+  await page.getByRole('button', { name: 'End session' }).waitFor({ state: 'detached', timeout: 5_000 });
+  expect(await page.locator('header').innerText()).toContain('closed');
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a deterministic session is forked at one of its calls by the keyboard alone', async () => {
+  const sid = await open('palestra/echo', 9);
+  for (const text of ['alpha', 'beta', 'gamma']) await call(sid, 'echo', { text });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/sessions/${sid}`, 'gamma');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Fork after call 2' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.pathname.startsWith('/sessions/') && !url.pathname.endsWith(sid));
+  await page.getByText('after call 2').waitFor();
+  const text = await page.locator('main').innerText();
+  expect(text).toContain('beta');
+  expect(text).not.toContain('gamma');
+  expect(complaints).toEqual([]);
+  await close();
+});
