@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBatch, type ReadStart } from '@palestra/rollouts';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
@@ -6,7 +7,7 @@ import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database.ts';
 import { RunActivity } from '../runs/run-activity.service.ts';
 import { ensureRun } from '../runs/run.sql.ts';
-import { type ResolvedStart, storeBatch } from './ingest.sql.ts';
+import { type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
 
 /** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
@@ -62,6 +63,28 @@ export class IngestService {
       duplicates: batch.events.length - events.length + messages - stored.inserted,
       rejected: batch.rejected.map(({ position, eventId, detail }) => ({ position, event_id: eventId, detail })),
     };
+  }
+
+  /**
+   * Stores what this service itself saw of an organisation's episodes, by the statement of uploads and inside of the transaction of
+   * `client`. `environmentIds`: by rollout.
+   */
+  async record(
+    client: Pick<pg.Pool, 'query'>,
+    orgId: string,
+    events: readonly ReadEvent[],
+    failures: readonly RolloutFailure[],
+    environmentIds: ReadonlyMap<string, string | null>,
+  ): Promise<void> {
+    const starts = events.filter((event) => event.kind === 'start');
+    const resolved = await Promise.all(
+      starts.map(async (event) => {
+        const runId = await this.#runId(orgId, event.runName);
+        return { event, runId, environmentId: environmentIds.get(event.rolloutId) ?? null };
+      }),
+    );
+    const { runIds } = await storeBatch(client, orgId, resolved, events, failures);
+    this.activity.touch(runIds);
   }
 
   async #resolve(caller: Caller, event: ReadStart): Promise<ResolvedStart> {

@@ -14,5 +14,6 @@ import { TaskDifficultyController } from './task-difficulty.controller.ts';
   imports: [EnvironmentsModule],
   controllers: [RolloutController, RunController, StreamController, TaskDifficultyController],
   providers: [IngestService, RolloutService, RunService, RunActivity],
+  exports: [IngestService],
 })
 export class RunsModule {}

@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto';
+import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
+import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
+import type { Recording } from '@palestra/session';
+import type { RolloutFailure } from '../rollouts/ingest.sql.ts';
+import type { RecordedCall, RecordedSession } from './recording.sql.ts';
+
+/** What is to be stored of one session now. */
+export interface SessionTranscript {
+  events: ReadEvent[];
+  failure: RolloutFailure | null;
+  /** Where to go on: `seq` of the last call in it, -1 = nothing will follow, null = not begun. */
+  seq: string | null;
+  /** Calls that still run, or are too fresh to be told in order. */
+  pending: number;
+}
+
+export const COMPLETE = '-1';
+/** The process that runs a call may still be writing its outcome; so long after the end of its session none will come. */
+const LATE_OUTCOME_MS = 15_000;
+
+/**
+ * The next events of a session's rollout. Every id follows from the session or the call, so that writing twice changes nothing; calls
+ * are written in the ledger's order, each when it and all before it have ended. A session that never opened an episode has none.
+ */
+export function transcribe(session: RecordedSession, calls: readonly RecordedCall[]): SessionTranscript {
+  const recording = JSON.parse(session.recording) as Recording;
+  const nothing = { events: [], failure: null, pending: 0 };
+  if (session.task === null && session.ended_at !== null) return { ...nothing, seq: COMPLETE };
+  // A refused create leads back to the reservation: only an episode that was opened is a rollout.
+  if (session.state === 'reserved' || session.state === 'starting') return { ...nothing, seq: session.recorded_seq };
+  const { settled, all } = settledCalls(session, calls);
+  const events: object[] = session.recorded_seq === null ? [startEvent(session, recording)] : [];
+  let ordinal = session.recorded_calls;
+  for (const call of settled) {
+    if (!call.counts) continue;
+    events.push(...callEvents(session, recording, call, ordinal));
+    ordinal += 1;
+  }
+  const over = session.ended_at !== null || session.state === 'failed';
+  const failureClass = over && all ? failureOf(session) : null;
+  if (over && all) events.push(endEvent(session, recording, failureClass));
+  return {
+    events: read(events),
+    failure: failureClass === null ? null : { rolloutId: recording.rolloutId, failureClass },
+    pending: session.pending_calls - settled.length,
+    seq: session.ended_at !== null && all ? COMPLETE : (settled.at(-1)?.seq ?? session.recorded_seq ?? '0'),
+  };
+}
+
+/** The calls from the front that will not change any more; `all` when these are the last ones. */
+function settledCalls(session: RecordedSession, calls: readonly RecordedCall[]): { settled: RecordedCall[]; all: boolean } {
+  const noMoreOutcomes = session.ended_ms !== null && session.ended_ms > LATE_OUTCOME_MS;
+  const first = calls.findIndex((call) => (call.ended_at === null || call.fresh) && !noMoreOutcomes);
+  const settled = first === -1 ? [...calls] : calls.slice(0, first);
+  return { settled, all: settled.length === session.pending_calls };
+}
+
+/**
+ * Whose fault it is that the episode did not come to its end; null when it did, or when the client ended it. A client that closes
+ * the session after a call that failed by no fault of the policy gave up because of that.
+ */
+function failureOf(session: RecordedSession): RolloutFailure['failureClass'] | null {
+  if (session.finished) return null;
+  for (const failureClass of [session.failure_class, session.last_failure_class]) {
+    if (failureClass === 'environment' || failureClass === 'infrastructure') return failureClass;
+  }
+  return session.last_running ? 'infrastructure' : null;
+}
+
+function startEvent(session: RecordedSession, recording: Recording): object {
+  const task = parseJson(session.task!) as JsonObject;
+  const index = recording.taskIndex ?? (task.kind === 'index' ? Number(task.index) : null);
+  const spec = task.kind === 'spec' ? task.spec : null;
+  return {
+    eventType: 'rollout',
+    eventId: recording.rolloutId,
+    timestamp: Math.trunc(session.created_at),
+    runName: recording.run,
+    rolloutName: recording.name ?? undefined,
+    environment: session.environment ?? undefined,
+    variant: session.env ?? undefined,
+    split: recording.split ?? (task.kind === 'index' ? task.split : undefined),
+    step: recording.step ?? undefined,
+    metadata: { ...recording.metadata, session_id: session.sid },
+    task_spec: spec ?? undefined,
+    rollout_info: index === null ? undefined : { task_index: index },
+  };
+}
+
+function callEvents(session: RecordedSession, recording: Recording, call: RecordedCall, ordinal: number): object[] {
+  const facts = { task_id: call.task_id, session_id: session.sid };
+  const common = { eventType: 'message', rolloutEventId: recording.rolloutId, callId: call.task_id };
+  const asked = {
+    ...common,
+    eventId: uuidOf(`${call.task_id}:call`),
+    timestamp: Math.trunc(call.started_at),
+    index: 2 * ordinal,
+    type: 'tool_call',
+    name: call.tool,
+    content: call.input,
+    isFinished: false,
+    metadata: facts,
+  };
+  // Nobody knows what became of it: there is no result to show.
+  if (call.ended_at === null) return [asked];
+  const { content, reward } = resultOf(call);
+  const answered = {
+    ...common,
+    eventId: uuidOf(`${call.task_id}:result`),
+    timestamp: Math.trunc(call.ended_at),
+    index: 2 * ordinal + 1,
+    type: 'tool_result',
+    content,
+    reward: reward ?? undefined,
+    isFinished: call.finished === true,
+    metadata: { ...facts, latency_ms: Math.round(call.ended_at - call.started_at), failure_class: call.failure_class },
+  };
+  return [asked, answered];
+}
+
+/** What the policy read. A call that failed has no reward, which is not a reward of 0. */
+function resultOf(call: RecordedCall): { content: string; reward: number | null } {
+  const answer = parseAnswer(call.result);
+  if (call.state === 'tool_failed') return { content: String(answer.message ?? ''), reward: null };
+  if (call.state === 'refused') return { content: String(answer.detail ?? ''), reward: null };
+  if (call.ok !== true) return { content: String(answer.error ?? ''), reward: null };
+  const { blocks } = (answer.output ?? {}) as { blocks?: JsonValue };
+  return { content: Array.isArray(blocks) ? blocks.map(textOf).join('\n') : '', reward: call.reward };
+}
+
+function textOf(block: JsonValue): string {
+  const { type, text } = (block ?? {}) as { type?: string; text?: JsonValue };
+  return typeof text === 'string' ? text : `[${type ?? 'block'}]`;
+}
+
+function parseAnswer(text: string | null): JsonObject {
+  try {
+    const value = parseJson(text ?? '{}');
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  } catch {
+    return {};
+  }
+}
+
+const STOPS = { environment: 'env_error', infrastructure: 'infra_error' } as const;
+
+function endEvent(session: RecordedSession, recording: Recording, failureClass: RolloutFailure['failureClass'] | null): object {
+  const endedAt = session.ended_at ?? Date.now();
+  const failure = session.failure === null ? null : (JSON.parse(session.failure) as { code: string; detail: string });
+  return {
+    eventType: 'rollout_update',
+    eventId: recording.rolloutId,
+    timestamp: Math.trunc(endedAt),
+    rollout_info: {
+      session_state: session.state,
+      ...(session.ended_at === null ? {} : { duration_ms: Math.round(endedAt - session.created_at) }),
+      ...(failureClass === null ? {} : { stop_reason: STOPS[failureClass], failure_class: failureClass }),
+      ...(failureClass === null || failure === null ? {} : { error: `${failure.code}: ${failure.detail}` }),
+    },
+  };
+}
+
+/** Reads the events as if they had been uploaded: the same checks, the same cleaning of what PostgreSQL cannot store. */
+function read(events: object[]): ReadEvent[] {
+  return readBatch(parseTolerant(stringifyJson({ events } as unknown as JsonObject))).events;
+}
+
+/** Namespace of the ids of recorded events. */
+const NAMESPACE = Buffer.from('3f0c5a4e8d5b4b7e9d0a6c1f2e7b9a11', 'hex');
+
+/** UUID version 5 of a name. */
+function uuidOf(name: string): string {
+  const hash = createHash('sha1').update(NAMESPACE).update(name).digest().subarray(0, 16);
+  hash[6] = (hash[6]! & 0x0f) | 0x50;
+  hash[8] = (hash[8]! & 0x3f) | 0x80;
+  const hex = hash.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}

@@ -1,0 +1,149 @@
+import type pg from 'pg';
+
+/** A session that is to be written as a rollout, as far as its rollout needs it. */
+export interface RecordedSession {
+  sid: string;
+  org_id: string;
+  /** `owner/name`; null until it was pinned. */
+  environment: string | null;
+  environment_id: string | null;
+  /** Variant; null = the default one. */
+  env: string | null;
+  /** JSON texts */
+  task: string | null;
+  recording: string;
+  state: string;
+  failure_class: string | null;
+  /** JSON text */
+  failure: string | null;
+  /** `seq` of the last call that was written; null before the start event was. */
+  recorded_seq: string | null;
+  /** How many calls that was. */
+  recorded_calls: number;
+  /** All calls after that, also those that are no part of the episode. */
+  pending_calls: number;
+  /** A call has ended the episode. */
+  finished: boolean;
+  /** Of the last call of the episode; null while it runs, and without any. */
+  last_failure_class: string | null;
+  last_running: boolean | null;
+  /** Milliseconds since the epoch. */
+  created_at: number;
+  /** Null while it is alive. */
+  ended_at: number | null;
+  /** Since its end, milliseconds. */
+  ended_ms: number | null;
+}
+
+export interface RecordedCall {
+  sid: string;
+  seq: string;
+  task_id: string;
+  /** It is part of the episode. */
+  counts: boolean;
+  tool: string;
+  input: string;
+  state: 'running' | 'result' | 'tool_failed' | 'refused';
+  result: string | null;
+  ok: boolean | null;
+  reward: number | null;
+  finished: boolean | null;
+  failure_class: string | null;
+  started_at: number;
+  ended_at: number | null;
+  /** It began so recently that one that began before it may not be visible yet. */
+  fresh: boolean;
+}
+
+/** Of one session in one round. */
+const MAX_CALLS = 500;
+/** Of results and inputs as stored (compressed), in one round; one call is always read, whatever its size. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** Sequence numbers are given before the commit: a smaller one may become visible this much later than a larger one. */
+const SETTLE = `interval '1 s'`;
+
+/** A call that never ran, of a client that never learned of it, is no part of the episode; neither is a judge's question. */
+const COUNTS = (call: string) =>
+  `${call}.kind = 'call' AND NOT (${call}.state = 'refused' AND position('"code":"call_abandoned"' IN COALESCE(${call}.result, '')) > 0)`;
+
+/**
+ * Of these sessions those that are to be written and that no other replica is writing right now. The lock is an advisory one, until
+ * the transaction ends: a row lock would hold up the engine's own changes of the session, and with them those of all sessions in its
+ * batch. Writing twice would change nothing anyway. Plan: Index Scan using sessions_pkey, per session an Index Scan using
+ * session_calls_sid_seq_idx.
+ */
+const CLAIM = `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM sessions WHERE sid = ANY($1::text[]) AND recording IS NOT NULL AND (recorded_seq IS NULL OR recorded_seq >= 0))
+  SELECT s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
+    s.recorded_seq, c.*,
+    extract(epoch FROM s.created_at)::float8 * 1000 AS created_at, extract(epoch FROM s.ended_at)::float8 * 1000 AS ended_at,
+    extract(epoch FROM now() - s.ended_at)::float8 * 1000 AS ended_ms
+  FROM asked AS s LEFT JOIN environment_versions AS v ON v.id::text = s.version_id
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE c.seq <= s.recorded_seq AND ${COUNTS('c')})::int AS recorded_calls,
+      count(*) FILTER (WHERE c.seq > COALESCE(s.recorded_seq, 0))::int AS pending_calls,
+      COALESCE(bool_or(c.finished), false) AS finished,
+      (array_agg(c.failure_class ORDER BY c.seq DESC) FILTER (WHERE ${COUNTS('c')}))[1] AS last_failure_class,
+      (array_agg(c.ended_at IS NULL ORDER BY c.seq DESC) FILTER (WHERE ${COUNTS('c')}))[1] AS last_running
+    FROM session_calls AS c WHERE c.sid = s.sid) AS c
+  WHERE pg_try_advisory_xact_lock(1885431907, hashtext(s.sid))`;
+
+/** The next calls of each, in order, at most MAX_BYTES of all. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
+const CALLS = `
+  SELECT sid, seq, task_id, ${COUNTS('c')} AS counts, tool, input, state, result, ok, reward, finished, failure_class, fresh,
+    extract(epoch FROM started_at)::float8 * 1000 AS started_at, extract(epoch FROM ended_at)::float8 * 1000 AS ended_at
+  FROM (
+    SELECT c.*, sum(c.bytes) OVER (ORDER BY c.sid, c.seq) - c.bytes AS bytes_before
+    FROM unnest($1::text[], $2::bigint[]) AS s(sid, after)
+    CROSS JOIN LATERAL (
+      SELECT c.*, pg_column_size(c.input) + COALESCE(pg_column_size(c.result), 0) AS bytes, c.started_at > now() - ${SETTLE} AS fresh
+      FROM session_calls AS c WHERE c.sid = s.sid AND c.seq > s.after ORDER BY c.seq LIMIT ${MAX_CALLS}) AS c
+  ) AS c WHERE bytes_before < ${MAX_BYTES} ORDER BY sid, seq`;
+
+/** Rows that somebody else is changing keep their old pointer and are written once more: two batches that wait for each other would deadlock. */
+const ADVANCE = `
+  UPDATE sessions AS s SET recorded_seq = n.seq
+  FROM (SELECT n.* FROM unnest($1::text[], $2::bigint[]) AS n(sid, seq) JOIN sessions USING (sid)
+        ORDER BY n.sid FOR UPDATE OF sessions SKIP LOCKED) AS n
+  WHERE s.sid = n.sid RETURNING s.sid`;
+
+/** Sessions that somebody should have written by now. Plan: Index Scan using sessions_to_record_idx, per session one probe of session_calls_sid_seq_idx. */
+const LEFT_BEHIND = `
+  SELECT s.sid FROM sessions AS s
+  WHERE s.recording IS NOT NULL AND (s.recorded_seq IS NULL OR s.recorded_seq >= 0) AND s.sid > $1
+    AND (s.ended_at < now() - interval '5 s' OR (s.recorded_seq IS NULL AND s.task IS NOT NULL) OR EXISTS (
+      SELECT 1 FROM session_calls AS c WHERE c.sid = s.sid AND c.seq > COALESCE(s.recorded_seq, 0) AND c.ended_at < now() - interval '5 s'))
+  ORDER BY s.sid LIMIT $2`;
+
+type Queryable = Pick<pg.Pool, 'query'>;
+
+/** Inside of a transaction: the claim ends with it. */
+export async function claimSessions(client: Queryable, sids: string[]): Promise<RecordedSession[]> {
+  return (await client.query<RecordedSession>({ name: 'recording_claim', text: CLAIM, values: [sids] })).rows;
+}
+
+export async function nextCalls(client: Queryable, sessions: RecordedSession[]): Promise<Map<string, RecordedCall[]>> {
+  const values = [sessions.map(({ sid }) => sid), sessions.map((session) => session.recorded_seq ?? '0')];
+  const { rows } = await client.query<RecordedCall>({ name: 'recording_calls', text: CALLS, values });
+  const calls = new Map<string, RecordedCall[]>();
+  for (const row of rows) {
+    const known = calls.get(row.sid);
+    if (known === undefined) calls.set(row.sid, [row]);
+    else known.push(row);
+  }
+  return calls;
+}
+
+/** Notes how far each is written, -1 = completely. Answers the ones that were noted. */
+export async function advanceRecorded(client: Queryable, pointers: { sid: string; seq: string }[]): Promise<Set<string>> {
+  const values = [pointers.map(({ sid }) => sid), pointers.map(({ seq }) => seq)];
+  const { rows } = await client.query<{ sid: string }>({ name: 'recording_advance', text: ADVANCE, values });
+  return new Set(rows.map(({ sid }) => sid));
+}
+
+/** A page of what dead replicas left, by SID. */
+export async function leftBehind(pool: Queryable, after: string, limit: number): Promise<string[]> {
+  const { rows } = await pool.query<{ sid: string }>({ name: 'recording_left', text: LEFT_BEHIND, values: [after, limit] });
+  return rows.map(({ sid }) => sid);
+}

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { serve } from '@palestra/environment-kit';
+import { startServer, type TestServer } from '../support/server.ts';
+import { callTool, closeSession, eventually, observed, openSession, startObserved, type World } from './observed.world.ts';
+
+/** Sessions that are written as rollouts from the ledger, on the whole service. */
+let server: TestServer;
+let world: World;
+
+beforeAll(async () => {
+  server = await startServer();
+  world = await startObserved(server);
+});
+afterAll(async () => {
+  await server?.close();
+  await world?.upstream.close();
+});
+
+const recorded = (run: string, more: Record<string, string> = {}) => ({ 'x-palestra-run': run, ...more });
+const sql = async (text: string, values: unknown[] = []) => (await server.database.pool.query(text, values)).rows;
+
+/** When the session has been written to its end. */
+async function whenRecorded(sid: string): Promise<void> {
+  await eventually(async () => {
+    const [row] = await sql('SELECT recorded_seq FROM sessions WHERE sid = $1', [sid]);
+    return row.recorded_seq === '-1' ? true : null;
+  });
+}
+
+async function runNamed(name: string) {
+  const { body } = await server.request('GET', `/v1/runs?name=${encodeURIComponent(name)}`);
+  const run = body.runs[0];
+  const { rollouts } = (await server.request('GET', `/v1/runs/${run.id}/rollouts`)).body;
+  return { run, rollouts };
+}
+
+test('a step that is no number is refused', async () => {
+  const headers = { 'x-deployment': world.environment, ...recorded('bad', { 'x-palestra-step': 'three' }) };
+  expect(await server.request('POST', '/create_session', { body: {}, headers })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid_request' },
+  });
+});
+
+test('a session is the rollout of its calls', async () => {
+  const facts = { 'x-palestra-step': '3', 'x-palestra-split': 'train', 'x-palestra-task-index': '0', 'x-palestra-rollout': 'a%20rollout' };
+  const sid = await openSession(server, world.environment, recorded('equal', facts));
+  const calls = [
+    await callTool(server, sid, 'score', { reward: 0.25 }),
+    await callTool(server, sid, 'nonsense', { a: 1 }),
+    await callTool(server, sid, 'raise'),
+    await callTool(server, sid, 'tell'),
+    await callTool(server, sid, 'score', { reward: 0.5, finished: true }),
+  ];
+  await closeSession(server, sid);
+  await whenRecorded(sid);
+  const { run, rollouts } = await runNamed('equal');
+  expect(run).toMatchObject({ num_rollouts: 1, num_scored: 1, num_errors: 0, avg_rollout_reward: 0.75, environments: [world.environment] });
+  expect(rollouts).toMatchObject([
+    { rolloutName: 'a rollout', environment: world.environment, split: 'train', step: 3, task_index: 0, reward: 0.75, max_reward: 0.5 },
+  ]);
+  expect(rollouts[0]).toMatchObject({ finished: true, stop: 'finished', failure_class: null, num_messages: 10, num_tool_calls: 5 });
+  const { body } = await server.request('GET', `/v1/rollouts/${rollouts[0].id}`);
+  expect(body.missing_indexes).toEqual([]);
+  expect(body.metadata).toEqual({ session_id: sid });
+  expect(body.messages.map(({ index }: any) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const asked = body.messages.filter(({ type }: any) => type === 'tool_call');
+  const answered = body.messages.filter(({ type }: any) => type === 'tool_result');
+  expect(asked.map(({ name, callId, content }: any) => [name, callId, JSON.parse(content)])).toEqual([
+    ['score', calls[0]!.taskId, { reward: 0.25 }],
+    ['nonsense', calls[1]!.taskId, { a: 1 }],
+    ['raise', calls[2]!.taskId, {}],
+    ['tell', calls[3]!.taskId, {}],
+    ['score', calls[4]!.taskId, { reward: 0.5, finished: true }],
+  ]);
+  expect(answered.map(({ reward, isFinished }: any) => [reward, isFinished])).toEqual([
+    [0.25, false],
+    [null, false],
+    [null, false],
+    [null, false],
+    [0.5, true],
+  ]);
+  expect(answered.map(({ metadata }: any) => metadata.failure_class)).toEqual(['ok', 'policy', 'environment', 'ok', 'ok']);
+  expect(answered.map(({ metadata }: any) => metadata.task_id)).toEqual(calls.map(({ taskId }) => taskId));
+  expect(answered.every(({ metadata }: any) => metadata.latency_ms >= 0)).toBe(true);
+  expect(answered[0].content).toBe('scored\nwell');
+  expect(answered[1].content).toContain('nonsense');
+  expect(answered[2].content).toContain('it broke with');
+  expect(answered[3].content).toBe('the secret is no secret');
+});
+
+test('a session in the middle is written as it goes', async () => {
+  const sid = await openSession(server, world.environment, recorded('live'));
+  await callTool(server, sid, 'score', { reward: 0 });
+  const rollout = await eventually(async () => {
+    const { body } = await server.request('GET', '/v1/runs?name=live');
+    if (body.runs.length === 0) return null;
+    const { rollouts } = await runNamed('live');
+    return rollouts[0]?.num_messages === 2 ? rollouts[0] : null;
+  });
+  // A reward of 0 that the environment gave is one.
+  expect(rollout).toMatchObject({ reward: 0, finished: false, task_index: 0, split: 'train' });
+  await closeSession(server, sid);
+  await whenRecorded(sid);
+});
+
+test('writing again what a dead replica may not have noted changes nothing', async () => {
+  const sid = await openSession(server, world.environment, recorded('again'));
+  for (let i = 0; i < 3; i += 1) await callTool(server, sid, 'score', { reward: 1 });
+  await closeSession(server, sid);
+  await whenRecorded(sid);
+  const before = await runNamed('again');
+  const read = async () => (await server.request('GET', `/v1/rollouts/${before.rollouts[0].id}`)).body.messages;
+  const messages = await read();
+  expect(messages).toHaveLength(6);
+  const [{ seq }] = await sql('SELECT min(seq) AS seq FROM session_calls WHERE sid = $1', [sid]);
+  for (const pointer of [null, seq]) {
+    await sql('UPDATE sessions SET recorded_seq = $2, ended_at = ended_at - interval $$6 s$$ WHERE sid = $1', [sid, pointer]);
+    // Its own events are over: only a start, or the sweep, finds it.
+    const other = await startServer({ databaseUrl: server.config.databaseUrl, dataDir: server.config.dataDir });
+    await whenRecorded(sid);
+    await other.close();
+    expect(await read()).toEqual(messages);
+    expect((await runNamed('again')).run).toMatchObject({ num_rollouts: 1, avg_rollout_reward: 3 });
+  }
+});
+
+test('a lost session is unscored, counted, and no part of the mean', async () => {
+  const fine = await openSession(server, world.environment, recorded('lossy'));
+  await callTool(server, fine, 'score', { reward: 1, finished: true });
+  await closeSession(server, fine);
+  const lost = await openSession(server, world.environment, recorded('lossy'));
+  await callTool(server, lost, 'score', { reward: 0.5 });
+  // Restarted, its server knows the episode no more.
+  await world.upstream.close();
+  world.upstream = await serve([observed], { port: Number(new URL(world.upstream.url).port) });
+  const failed = await callTool(server, lost, 'score', { reward: 0.5 });
+  expect(failed.text).not.toContain('scored');
+  await Promise.all([fine, lost].map(whenRecorded));
+  const { run, rollouts } = await runNamed('lossy');
+  expect(run).toMatchObject({ num_rollouts: 2, num_scored: 1, num_errors: 1, avg_rollout_reward: 1 });
+  const row = rollouts.find(({ failure_class: failureClass }: any) => failureClass !== null);
+  expect(row).toMatchObject({ reward: null, max_reward: null, failure_class: 'infrastructure', stop: 'infra_error', num_messages: 4 });
+  const sorted = await server.request('GET', `/v1/runs/${run.id}/rollouts?sort=reward&order=asc`);
+  expect(sorted.body.rollouts.map(({ reward }: any) => reward)).toEqual([1, null]);
+  const { body } = await server.request('GET', `/v1/rollouts/${row.id}`);
+  expect(body.rollout_info).toMatchObject({ session_state: 'lost', failure_class: 'infrastructure' });
+  expect(body.messages.at(-1)).toMatchObject({ type: 'tool_result', reward: null });
+});
+
+test('a setup that raised and a client that gave up after an error of the tool are unscored, too', async () => {
+  const broken = await openSession(server, world.environment, recorded('failing'), 1);
+  await callTool(server, broken, 'score', { reward: 1 });
+  await closeSession(server, broken);
+  const raised = await openSession(server, world.environment, recorded('failing'));
+  await callTool(server, raised, 'score', { reward: 1 });
+  await callTool(server, raised, 'raise');
+  await closeSession(server, raised);
+  const policy = await openSession(server, world.environment, recorded('failing'));
+  await callTool(server, policy, 'score', { reward: 0.25 });
+  await callTool(server, policy, 'nonsense');
+  await closeSession(server, policy);
+  await Promise.all([broken, raised, policy].map(whenRecorded));
+  const { run, rollouts } = await runNamed('failing');
+  expect(rollouts.map(({ failure_class: failureClass, reward, stop }: any) => [failureClass, reward, stop]).toSorted()).toEqual(
+    [
+      ['environment', null, 'env_error'],
+      ['environment', null, 'env_error'],
+      [null, 0.25, null],
+    ].toSorted(),
+  );
+  expect(run).toMatchObject({ num_rollouts: 3, num_scored: 1, num_errors: 2, avg_rollout_reward: 0.25 });
+});
+
+test('reservations that never became an episode, and sessions without a run, are no rollouts', async () => {
+  const headers = { 'x-deployment': world.environment, ...recorded('never') };
+  const answer = await server.request('POST', '/create_session', { body: {}, headers });
+  const sid = /data: (.*)/.exec(String(answer.body))![1]!;
+  await server.request('POST', '/delete', { headers: { 'x-session-id': sid } });
+  await whenRecorded(sid);
+  const plain = await openSession(server, world.environment);
+  await closeSession(server, plain);
+  expect((await server.request('GET', '/v1/runs?name=never')).body.runs).toEqual([]);
+});
