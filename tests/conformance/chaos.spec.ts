@@ -141,6 +141,16 @@ async function startKit(countFile: string, port = 0): Promise<{ url: string; kil
   };
 }
 
+/** The kinds of errors, and how often each came. */
+function tally(errors: string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const error of errors) {
+    const kind = error.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…').slice(0, 160);
+    counts[kind] = (counts[kind] ?? 0) + 1;
+  }
+  return counts;
+}
+
 /** What holds however bad it gets. */
 async function assertSane(chaos: Chaos, played: Played, report: object): Promise<void> {
   const { live, ended, unclear, falseZeros } = await endings(chaos.postgres);
@@ -153,10 +163,16 @@ async function assertSane(chaos: Chaos, played: Played, report: object): Promise
       ...chaos.replicas.proxy.counts,
       calls,
       failed: Object.keys(failed).length,
-      reopened: reopened.length,
+      reopened: tally(reopened),
       ended,
     }),
   );
+  const crashes = chaos.replicas.all.flatMap(({ output }) =>
+    output()
+      .split('\n')
+      .filter((line) => line.includes('"request failed"')),
+  );
+  expect(crashes).toEqual([]);
   const executions = chaos.executions();
   expect([...executions].filter(([, count]) => count > 1)).toEqual([]);
   for (const [id, text] of Object.entries(played.results)) expect(text).toBe(id);
@@ -223,5 +239,37 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
     const played = await play(chaos.replicas, deployment, 'work');
     await assertSane(chaos, played, { environment: 'killed kit', kills: await calm() });
     expect(missing(chaos, played)).toEqual([]);
+  }, 300_000);
+
+  const bundled = { PALESTRA_BUNDLED_ENVIRONMENTS: '1', PALESTRA_DRAIN_S: '10' };
+
+  test('a rolling restart of two replicas under load loses nothing', async () => {
+    const chaos = await startChaos(bundled);
+    const { all } = chaos.replicas;
+    let turn = 0;
+    const calm = haunt(
+      [
+        async () => {
+          const replica = all[turn++ % 2]!;
+          await replica.terminate();
+          await replica.restart();
+        },
+      ],
+      1_500,
+    );
+    const played = await play(chaos.replicas, 'palestra/echo', 'echo');
+    await assertSane(chaos, played, { environment: 'bundled, SIGTERM', kills: await calm() });
+    expect(turn).toBeGreaterThan(1);
+    expect(played.failed).toEqual({});
+  }, 300_000);
+
+  test('sessions of a deterministic environment survive kill -9 of their replica and of their process', async () => {
+    const chaos = await startChaos(bundled);
+    const { replicas } = chaos;
+    const killChild = async () => void (await run('pkill', ['-9', '-f', `environments/dist/main.js echo .*--exit-with-parent`]));
+    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), killChild], 2_000);
+    const played = await play(replicas, 'palestra/echo', 'echo');
+    await assertSane(chaos, played, { environment: 'bundled, kill -9', kills: await calm() });
+    expect(played.failed).toEqual({});
   }, 300_000);
 });

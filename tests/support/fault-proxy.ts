@@ -29,8 +29,8 @@ export interface FaultProxy {
 const STALL_MS = 1_500;
 /** Faults strike after so many bytes of answers: somewhere in the first few requests of a connection. */
 const STRIKE_WITHIN_BYTES = 3_000;
-/** What may come twice without being another request: it names its session, or its call. */
-const REPEATABLE = /^POST \/(create|ping|delete|delete_session) |^POST [^ ]*\/?call [^]*"task_id":/;
+/** What may come twice without being another request. A second `/create` is one: the contract wants it refused. */
+const REPEATABLE = /^POST \/(ping|delete|delete_session) |^POST [^ ]*\/?call [^]*"task_id":/;
 
 /** A TCP proxy in front of several replicas, round robin, that also cuts, stalls and duplicates. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {

@@ -25,7 +25,9 @@ export interface Palestra {
   output(): string;
   /** As `kill -9`: nothing gets a chance to be tidied up. */
   kill(): Promise<void>;
-  /** Starts it again after `kill` on the same data and port. */
+  /** As SIGTERM of a deploy: it drains; its data stays. */
+  terminate(): Promise<void>;
+  /** Starts it again after `kill` or `terminate` on the same data and port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -110,7 +112,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
     child.kill(signal);
-    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
     await ended;
     clearTimeout(timer);
   };
@@ -128,6 +130,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     databaseUrl,
     output: () => output,
     kill: () => end('SIGKILL'),
+    terminate: () => end('SIGTERM'),
     restart: start,
     stop: async () => {
       await end('SIGTERM');

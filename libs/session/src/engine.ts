@@ -304,7 +304,8 @@ export class SessionEngine {
       live.upstreamSeenAt = this.#options.clock.now();
     } catch (error) {
       // Its slot stays its own for a moment: clients try again with other arguments.
-      const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs: ADMITTED_RESERVATION_TIMEOUT_MS };
+      const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
+      const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
       await this.#registry.advance(live, 'reserved', unbound, 'starting');
       throw error;
     }

@@ -30,7 +30,7 @@ async def episode(environment, number: int) -> None:
                 for position, seconds in enumerate(waits):
                     call = f"{name}.{position}"
                     try:
-                        output = await session.call_tool(tool, {"id": call, "seconds": seconds})
+                        output = await session.call_tool(tool, {"text": call} if tool == "echo" else {"id": call, "seconds": seconds})
                         results[call] = output.blocks[0].text
                     except Exception as error:  # noqa: BLE001
                         failed[call] = f"{type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database.ts';
+import { patiently } from '../platform/database-retry.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
 import { hashToken } from './secret-token.ts';
@@ -84,7 +85,7 @@ export class Authenticator {
   }
 
   async #loadKey(key: string): Promise<Verdict> {
-    const row = await this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } });
+    const row = await patiently(() => this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }));
     if (!row) return { refused: 'unauthorized' };
     if (row.revokedAt) return { refused: 'key_revoked' };
     this.#noteUse(row.id);

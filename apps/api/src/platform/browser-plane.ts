@@ -30,7 +30,18 @@ const PAGE_HEADERS = {
 };
 
 /** Paths that the dashboard's router knows; all else of the origin belongs to the session plane and the API. */
-const PAGES = ['/', '/:org/runs', '/:org/runs/*', '/rollout/:id', '/environments', '/environments/*', '/keys', '/runs', '/sessions', '/sessions/*'];
+const PAGES = [
+  '/',
+  '/:org/runs',
+  '/:org/runs/*',
+  '/rollout/:id',
+  '/environments',
+  '/environments/*',
+  '/keys',
+  '/runs',
+  '/sessions',
+  '/sessions/*',
+];
 
 /** Serves the dashboard's files and its one page. */
 export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<void> {

@@ -4,6 +4,7 @@ import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
+import { isDatabaseAway } from './database-errors.ts';
 import { LOGGER } from './tokens.ts';
 import { RouteTable } from './route-table.ts';
 
@@ -44,16 +45,11 @@ export function errorHeaders(error: PalestraError): Record<string, string> {
   };
 }
 
-/** SQLSTATE classes of a server that is going away or out of connections, and errors of the socket below. */
-const DATABASE_GONE = /^(08|57P|53)/;
-const SOCKET_GONE = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND']);
-const PRISMA_GONE = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
-
 export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'method' | 'url'>, routes: RouteTable): PalestraError {
   if (error instanceof PalestraError) return error;
   if (error instanceof BatchQueueFullError) return new PalestraError('ingest_overloaded', { retryAfterSeconds: 1, cause: error });
   if (error instanceof BlobError) return fromBlobError(error);
-  if (isDatabaseGone(error)) return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
+  if (isDatabaseAway(error)) return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: number }).statusCode;
   if (status === 404) return routes.knowsPath(request.url) ? new PalestraError('method_not_allowed') : new PalestraError('route_not_found');
   if (status === 413) return new PalestraError('body_too_large', { cause: error });
@@ -75,15 +71,4 @@ function fromBlobError(error: BlobError): PalestraError {
     default:
       return new PalestraError('invalid_request', { detail: error.message, cause: error });
   }
-}
-
-function isDatabaseGone(error: unknown): boolean {
-  const { code, message, cause } = error as { code?: unknown; message?: string; cause?: unknown };
-  if (typeof code === 'string' && (DATABASE_GONE.test(code) || SOCKET_GONE.has(code) || PRISMA_GONE.has(code))) return true;
-  if (
-    typeof message === 'string' &&
-    /Connection terminated|timeout exceeded when trying to connect|Can't reach database server/.test(message)
-  )
-    return true;
-  return cause !== undefined && cause !== error && cause !== null && isDatabaseGone(cause);
 }

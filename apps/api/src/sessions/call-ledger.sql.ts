@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
 import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
-import { patiently } from './database-retry.ts';
-import { withoutNul } from './store-errors.ts';
+import { patiently } from '../platform/database-retry.ts';
+import { withoutNul } from './postgres-text.ts';
 
 /**
  * The call ledger in PostgreSQL. All intents of a moment go in one statement, so do all results. They commit asynchronously:

@@ -103,14 +103,15 @@ describe('LocalBackend', () => {
     expect(await session.call(say('still here'), never)).toMatchObject({ ok: true });
   });
 
-  test('a dead process: running calls are lost, new ones unreachable, and a new process does not know the session', async () => {
+  test('a dead process: its sessions are lost, everything else unreachable, and a new process does not know them', async () => {
     const session = await open('lost');
     const running = session.call({ tool: 'wait', input: {}, taskId: 't' }, never);
     const outcome = running.catch((error: unknown) => error);
     await sleep(20);
     await server.close();
     expect(await outcome).toMatchObject({ code: 'session_lost', status: 410 });
-    await expect(session.prompt(never)).rejects.toMatchObject({ code: 'backend_unreachable', status: 503 });
+    await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_lost', status: 410 });
+    await expect(backend.environments(never)).rejects.toMatchObject({ code: 'backend_unreachable', status: 503 });
     server = await serve([environment], { link: path.join(folder, 'link.sock') });
     await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_lost' });
   });

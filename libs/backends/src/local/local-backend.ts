@@ -64,6 +64,8 @@ export class LocalBackend implements Backend {
   }
 }
 
+const GONE: ReadonlySet<string> = new Set(['session_not_found', 'backend_unreachable']);
+
 class LocalSession implements BackendSession {
   readonly #link: LinkClient;
   readonly #sid: string;
@@ -109,8 +111,8 @@ class LocalSession implements BackendSession {
       return await this.#link.request(method, params, signal);
     } catch (error) {
       if (error instanceof ToolRaisedError) throw new ToolFailedError(error.message, { cause: error.cause });
-      // We hold a reference, so it lived: the process is another one now.
-      if (error instanceof PalestraError && error.code === 'session_not_found') throw new PalestraError('session_lost', { cause: error });
+      // We hold a reference, so it lived: the process is another one now, or there is none at its address any more.
+      if (error instanceof PalestraError && GONE.has(error.code)) throw new PalestraError('session_lost', { cause: error });
       throw error;
     }
   }

@@ -1,0 +1,17 @@
+/** SQLSTATE classes of a server that cannot serve now: connection, resources, operator intervention, system, internal. */
+const STATES = /^(08|53|57|58|XX)/;
+const SOCKET = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
+const PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
+/** Of node-postgres and of Prisma's adapter, whose errors of this kind have no code. */
+const WORDS =
+  /connection (terminated|ended|closed|error)|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
+
+/** Whether a statement failed because PostgreSQL is away or about to be: it did not run, or was rolled back, and may be repeated later. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  const { code, message, cause, kind } = error as { code?: unknown; message?: unknown; cause?: unknown; kind?: unknown };
+  if (typeof code === 'string' && (STATES.test(code) || SOCKET.has(code) || PRISMA.has(code))) return true;
+  if (typeof message === 'string' && WORDS.test(message)) return true;
+  if (typeof kind === 'string' && WORDS.test(kind)) return true;
+  return cause !== error && isDatabaseAway(cause);
+}
