@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { PalestraClient } from '@palestra/client';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import { type SessionCallView, type SessionView, SseParser, type SseEvent } from '@palestra/protocol';
 import { callListSchema, callViewSchema, sessionListSchema, sessionViewSchema } from '../../apps/api/src/sessions/session.schema.ts';
@@ -342,6 +343,33 @@ describe('a session', () => {
     expect((await call(sid, 'add', { by: 1 })).body).toContain('now 1');
     await end(sid);
   });
+});
+
+test('the client library opens, plays, follows, forks and ends sessions', async () => {
+  const client = new PalestraClient({ url: second.url, apiKey: second.apiKey });
+  const { sid } = await client.sessions.open({ environment, split: 'train', index: 1, run: { name: 'client' } });
+  const events: string[] = [];
+  const followed = (async () => {
+    for await (const event of client.sessions.events(sid, { after: 0 })) events.push(event.type);
+  })();
+  const session = client.attach(sid);
+  expect(await session.call('add', { by: 4 })).toMatchObject({ blocks: [{ text: 'now 14' }] });
+  const fork = await client.sessions.fork(sid, { atCall: 1 });
+  expect(await client.attach(fork.sid).call('add', { by: 1 })).toMatchObject({ blocks: [{ text: 'now 15' }] });
+  expect((await client.sessions.slots(environment))[0]!.sessions.map((session) => session.sid)).toContain(sid);
+  const open: string[] = [];
+  for await (const row of client.sessions.list({ states: ['live'], environment })) open.push(row.sid);
+  expect(open.toSorted()).toEqual([sid, fork.sid].toSorted());
+  await session.close();
+  await followed;
+  expect(events[0]).toBe('session');
+  expect(events).toContain('call');
+  expect(events.at(-1)).toBe('end');
+  expect(await client.sessions.end(fork.sid)).toMatchObject({ state: 'closed' });
+  const calls: string[] = [];
+  for await (const call of client.sessions.calls(fork.sid)) calls.push((await client.sessions.call(fork.sid, call.task_id)).text!);
+  expect(calls).toEqual(['now 14', 'now 15']);
+  await client.close();
 });
 
 describe('slots', () => {

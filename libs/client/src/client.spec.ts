@@ -65,6 +65,60 @@ describe('a session', () => {
   });
 });
 
+describe('sessions', () => {
+  test('follows a session over a cut stream, from the last event that was read', async () => {
+    const asked: (string | undefined)[] = [];
+    const client = await clientOf((_path, _body, response, request) => {
+      asked.push(request.headers['last-event-id'] as string | undefined);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (asked.length === 1) {
+        response.write(
+          'id: 1.0\r\nevent: session\r\ndata: {"sid":"s"}\r\n\r\nid: 1.7\r\nevent: call\r\ndata: {"seq":7}\r\n\r\nid: 1.8\r\nev',
+        );
+        setTimeout(() => response.destroy(), 20);
+      } else response.end('id: 2.8\r\nevent: call\r\ndata: {"seq":8}\r\n\r\nid: 2.8\r\nevent: end\r\ndata: {"sid":"s"}\r\n\r\n');
+    });
+    const told: unknown[] = [];
+    for await (const event of client.sessions.events('s')) told.push(event.type === 'call' ? event.call.seq : event.type);
+    expect(told).toEqual(['session', 7, 8, 'end']);
+    expect(asked).toEqual([undefined, '1.7']);
+  });
+
+  test('opens once, also when the answer was lost', async () => {
+    const bodies: Record<string, unknown>[] = [];
+    const client = await clientOf((path, body, response, request) => {
+      if (request.method === 'GET') return void json(response, { sid: path.split('/').at(-1), state: 'ready' });
+      bodies.push(body);
+      if (bodies.length === 1) response.destroy();
+      else json(response, { code: 'session_exists', detail: 'Session already exists' }, 400);
+    });
+    const view = await client.sessions.open({ environment: 'a/b', split: 'train', index: 0 });
+    expect(bodies[1]).toEqual(bodies[0]);
+    expect(view).toEqual({ sid: bodies[0]!['sid'], state: 'ready' });
+  });
+
+  test('reads lists to their end', async () => {
+    const client = await clientOf((path, _body, response) => {
+      const { searchParams } = new URL(path, 'http://x');
+      if (path.includes('/calls')) {
+        const after = Number(searchParams.get('after'));
+        return void json(response, { calls: [{ seq: after + 1 }, { seq: after + 2 }], next_after: after < 4 ? after + 2 : null });
+      }
+      const cursor = searchParams.get('cursor');
+      json(response, {
+        sessions: [{ sid: cursor ?? searchParams.get('state') }],
+        next_cursor: cursor === 'b' ? null : cursor === null ? 'a' : 'b',
+      });
+    });
+    const sids: string[] = [];
+    for await (const { sid } of client.sessions.list({ states: ['live', 'lost'] })) sids.push(sid);
+    expect(sids).toEqual(['live,lost', 'a', 'b']);
+    const seqs: number[] = [];
+    for await (const { seq } of client.sessions.calls('s')) seqs.push(seq);
+    expect(seqs).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+});
+
 test('uploads are repeated after 503 and all are stored', async () => {
   let requests = 0;
   const client = await clientOf((_path, _body, response) => {

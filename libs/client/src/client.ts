@@ -6,7 +6,8 @@ import { noRetry } from './retry.ts';
 import type { UploadReport, UploaderOptions } from './rollout-uploader.ts';
 import { Rollouts } from './rollouts.ts';
 import { Runs } from './runs.ts';
-import { Session, type SessionOptions } from './session.ts';
+import { type AttachOptions, Session, type SessionOptions } from './session.ts';
+import { Sessions } from './sessions.ts';
 
 export interface ClientOptions extends ConnectionOptions {
   uploads?: UploaderOptions;
@@ -18,6 +19,7 @@ export class PalestraClient {
   readonly rollouts: Rollouts;
   readonly runs: Runs;
   readonly exports: TaskExports;
+  readonly sessions: Sessions;
   readonly keys: Keys;
   readonly #connection: Connection;
 
@@ -27,6 +29,7 @@ export class PalestraClient {
     this.rollouts = new Rollouts(this.#connection, options.uploads);
     this.runs = new Runs(this.#connection);
     this.exports = new TaskExports(this.#connection);
+    this.sessions = new Sessions(this.#connection);
     this.keys = new Keys(this.#connection);
   }
 
@@ -42,6 +45,11 @@ export class PalestraClient {
   /** Opens an episode on a task. Close it. */
   session(options: SessionOptions): Promise<Session> {
     return Session.open(this.#connection, options);
+  }
+
+  /** Goes on with a session that is open: made by `sessions.open` or `sessions.fork`, or by another process. Close it. */
+  attach(sid: string, options: AttachOptions = {}): Session {
+    return Session.attach(this.#connection, sid, options);
   }
 
   async me(): Promise<MeView> {

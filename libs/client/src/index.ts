@@ -11,5 +11,6 @@ export {
 } from './play-group.ts';
 export type { UploadReport } from './rollout-uploader.ts';
 export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
-export type { Session, SessionOptions } from './session.ts';
+export type { AttachOptions, Session, SessionOptions } from './session.ts';
+export type { SessionEvent, SessionListOptions, Sessions } from './sessions.ts';
 export type { TaskExportRequest, TaskExportView } from './task-exports.ts';

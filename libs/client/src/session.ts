@@ -36,6 +36,11 @@ export interface SessionOptions {
   pingIntervalMs?: number;
 }
 
+export interface AttachOptions extends Pick<SessionOptions, 'signal' | 'pingIntervalMs'> {
+  /** `owner/name`; the session itself knows it. */
+  environment?: string;
+}
+
 const PING_MS = 10_000;
 /** Consecutive failed pings after which a session is taken for dead; a server's restart takes less. */
 const MAX_FAILED_PINGS = 25;
@@ -55,12 +60,12 @@ export class Session implements AsyncDisposable {
   #death: SessionTerminatedError | null = null;
   #closing: Promise<void> | null = null;
 
-  private constructor(connection: Connection, sid: string, options: SessionOptions) {
+  private constructor(connection: Connection, sid: string, options: Omit<SessionOptions, 'environment'> & { environment?: string }) {
     this.sid = sid;
     this.#connection = connection;
     this.#reserved = options.reserve ?? true;
     this.#signal = options.signal;
-    this.#headers = { 'x-session-id': sid, 'x-deployment': options.environment };
+    this.#headers = { 'x-session-id': sid, ...(options.environment && { 'x-deployment': options.environment }) };
     this.#prefix = options.variant ? `/${encodeURIComponent(options.variant)}` : '';
   }
 
@@ -75,6 +80,13 @@ export class Session implements AsyncDisposable {
       await session.close();
       throw error;
     }
+    session.#startPings(options.pingIntervalMs ?? PING_MS);
+    return session;
+  }
+
+  /** A session that is open already. */
+  static attach(connection: Connection, sid: string, options: AttachOptions): Session {
+    const session = new Session(connection, sid, options);
     session.#startPings(options.pingIntervalMs ?? PING_MS);
     return session;
   }

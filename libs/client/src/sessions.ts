@@ -1,0 +1,168 @@
+import { newUuid, systemClock } from '@palestra/kit';
+import {
+  type OpenSessionBody,
+  type SessionCallList,
+  type SessionCallView,
+  type SessionForkView,
+  type SessionList,
+  type SessionRow,
+  type SessionRunBody,
+  type SessionView,
+  type SlotGroup,
+  type SlotList,
+  SseParser,
+} from '@palestra/protocol';
+import type { Connection } from './connection.ts';
+import { query } from './environments.ts';
+import { ConnectionError, PalestraApiError } from './errors.ts';
+import { requestRetry, withRetry } from './retry.ts';
+
+export interface SessionListOptions {
+  /** State names; `live` stands for all that have not ended, `ended` for the others. */
+  states?: string[];
+  /** `owner/name` */
+  environment?: string;
+  run?: string;
+  keyId?: string;
+  failureClass?: string;
+  forkedFrom?: string;
+}
+
+/** What happens to a watched session. A call is told when it begins and again when it ends; some may be told twice. */
+export type SessionEvent = { type: 'session' | 'end'; session: SessionView } | { type: 'call'; call: SessionCallView };
+
+/** Opening waits for a slot, and for the environment's constructor. */
+const OPEN_DEADLINE_MS = 1_800_000;
+/** A silent event stream is taken for dead after this; servers send a heartbeat every 10 s. */
+const STALL_MS = 30_000;
+const AGAIN_MS = 500;
+
+const path = (sid: string, rest = ''): string => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
+
+/** Sessions of the caller's organisation: who holds what, what ran, ends and forks. Episodes are played with `client.session`. */
+export class Sessions {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Newest first, page by page as they are read. */
+  async *list(options: SessionListOptions = {}): AsyncGenerator<SessionRow> {
+    const { states, environment, run, keyId, failureClass, forkedFrom } = options;
+    const filter = { state: states?.join(','), environment, run, key_id: keyId, failure_class: failureClass, forked_from: forkedFrom };
+    let cursor: string | undefined;
+    do {
+      const page = (await this.#connection.json({ path: `/v1/sessions${query({ ...filter, cursor, limit: 200 })}` })) as SessionList;
+      yield* page.sessions;
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  async get(sid: string): Promise<SessionView> {
+    return (await this.#connection.json({ path: path(sid) })) as SessionView;
+  }
+
+  /** The ledger in order; bodies over 64 kB are cut, `call` has them whole. */
+  async *calls(sid: string): AsyncGenerator<SessionCallView> {
+    let after: number | null = 0;
+    while (after !== null) {
+      const page = (await this.#connection.json({ path: path(sid, `/calls?after=${after}&limit=200`) })) as SessionCallList;
+      yield* page.calls;
+      after = page.next_after;
+    }
+  }
+
+  async call(sid: string, taskId: string): Promise<SessionCallView> {
+    return (await this.#connection.json({ path: path(sid, `/calls/${encodeURIComponent(taskId)}`) })) as SessionCallView;
+  }
+
+  /** Reserves and opens in one request; a repeat after a lost answer opens nothing twice. `client.attach` then plays it. */
+  async open(body: OpenSessionBody, signal?: AbortSignal): Promise<SessionView> {
+    const named = { ...body, sid: body.sid ?? newUuid() };
+    let answerLost = false;
+    const attempt = async (): Promise<SessionView> => {
+      try {
+        const call = { method: 'POST' as const, path: '/v1/sessions', body: named, signal, deadlineMs: OPEN_DEADLINE_MS };
+        return (await this.#connection.jsonOnce(call)) as SessionView;
+      } catch (error) {
+        if (answerLost && error instanceof PalestraApiError && error.code === 'session_exists') return this.get(named.sid);
+        if (error instanceof ConnectionError) answerLost = true;
+        throw error;
+      }
+    };
+    return withRetry(attempt, requestRetry, signal);
+  }
+
+  /** Ends it, whoever of the organisation holds it. */
+  async end(sid: string): Promise<SessionView> {
+    return (await this.#connection.json({ method: 'DELETE', path: path(sid) })) as SessionView;
+  }
+
+  /** A new session that begins with the first `atCall` calls of this one (default: all), replayed and checked. */
+  async fork(sid: string, options: { atCall?: number; run?: SessionRunBody } = {}): Promise<SessionForkView> {
+    const body = { at_call: options.atCall ?? null, run: options.run ?? null };
+    return (await this.#connection.jsonOnce({
+      method: 'POST',
+      path: path(sid, '/fork'),
+      body,
+      deadlineMs: OPEN_DEADLINE_MS,
+    })) as SessionForkView;
+  }
+
+  /** Follows a session until it ends; `after`: from the calls behind this `seq`, else from those that run now. Cuts are resumed. */
+  async *events(sid: string, options: { after?: number; signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
+    const { signal } = options;
+    let position: string | undefined;
+    for (;;) {
+      const stall = new AbortController();
+      const timer = setTimeout(() => stall.abort(), STALL_MS);
+      const both = signal ? AbortSignal.any([signal, stall.signal]) : stall.signal;
+      const headers: Record<string, string> = position === undefined ? {} : { 'last-event-id': position };
+      const call = { path: path(sid, `/events${query({ after: options.after })}`), headers, signal: both };
+      const stream = await withRetry(() => this.#connection.download(call), requestRetry, signal);
+      try {
+        const reader = new EventReader();
+        for await (const bytes of stream) {
+          timer.refresh();
+          for (const { event, data, id } of reader.push(bytes)) {
+            const value = JSON.parse(data) as unknown;
+            if (event === 'call') yield { type: 'call', call: value as SessionCallView };
+            else if (event === 'session' || event === 'end') yield { type: event, session: value as SessionView };
+            position = id ?? position;
+            if (event === 'end') return;
+          }
+        }
+      } catch (error) {
+        // Cut or silent: asked for again from where it was.
+        if (signal?.aborted) throw error;
+      } finally {
+        clearTimeout(timer);
+        stall.abort();
+      }
+      await systemClock.sleep(AGAIN_MS, signal);
+    }
+  }
+
+  /** Who holds the slots of the environments that the organisation uses or manages, or of one of them. */
+  async slots(environment?: string): Promise<SlotGroup[]> {
+    return ((await this.#connection.json({ path: `/v1/slots${query({ environment })}` })) as SlotList).environments;
+  }
+}
+
+/** Events with their ids, which the parser of the session plane's streams has no use for: there, none has one. */
+class EventReader {
+  readonly #parser = new SseParser();
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+
+  push(bytes: Uint8Array): { event: string; data: string; id: string | null }[] {
+    this.#rest += this.#decoder.decode(bytes, { stream: true });
+    const blocks = this.#rest.split('\r\n\r\n');
+    this.#rest = blocks.pop()!;
+    return blocks.flatMap((block) => {
+      const id = /^id: (.+)$/m.exec(block)?.[1]?.trim() ?? null;
+      return this.#parser.push(`${block}\r\n\r\n`).map((event) => ({ ...event, id }));
+    });
+  }
+}
