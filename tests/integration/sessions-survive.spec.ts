@@ -441,6 +441,7 @@ describe('secrets', () => {
     expect(backend.secrets.get(sid)).toEqual({ TOKEN: { value } });
     expect((await call(one, sid, 'secret')).said).toBe('[secret:TOKEN]');
     expect((await call(two, sid, 'echo', { text: `it is ${value}` })).said).toBe('it is [secret:TOKEN]');
+    expect((await ask(one, 'GET', '/prompt', { sid })).text).toContain('the key is [secret:TOKEN]');
     const everything = JSON.stringify([await stored(sid), (await sql.query('SELECT * FROM session_calls')).rows]);
     expect(everything).not.toContain('very-secret');
     expect((await stored(sid))['secrets']).not.toBeNull();

@@ -2,6 +2,7 @@ import { type Clock, newUuid } from '@palestra/kit';
 import {
   type GroupCandidate,
   type JsonObject,
+  type JsonValue,
   type Message,
   type MessageBlock,
   PalestraError,
@@ -307,7 +308,7 @@ export class SessionEngine {
       const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
       const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
       await this.#registry.advance(live, 'reserved', unbound, 'starting');
-      throw error;
+      throw this.#registry.mask(live).hideInError(error);
     }
   }
 
@@ -380,18 +381,34 @@ export class SessionEngine {
 
   async prompt(caller: Caller, sid: string): Promise<MessageBlock[]> {
     const live = await this.#registry.bound(sid, caller);
-    return this.#setup.whileWaiting(live, async (backend) => backend.prompt(live.signal));
+    return this.#hidden(
+      live,
+      this.#setup.whileWaiting(live, async (backend) => backend.prompt(live.signal)),
+    );
   }
 
   async messages(caller: Caller, sid: string): Promise<Message[]> {
     const live = await this.#registry.bound(sid, caller);
-    return this.#setup.whileWaiting(live, async (backend) => backend.messages(live.signal));
+    return this.#hidden(
+      live,
+      this.#setup.whileWaiting(live, async (backend) => backend.messages(live.signal)),
+    );
   }
 
   /** Does not wait for setup. */
   async taskTools(caller: Caller, sid: string): Promise<ToolsAnswer> {
     const live = await this.#registry.bound(sid, caller);
-    return this.#setup.taskTools(live);
+    return this.#hidden(live, this.#setup.taskTools(live));
+  }
+
+  /** An answer of the environment without the session's secrets, or its error without them. */
+  async #hidden<T>(live: LiveSession, answer: Promise<T>): Promise<T> {
+    const mask = this.#registry.mask(live);
+    try {
+      return mask.hideIn((await answer) as JsonValue) as T;
+    } catch (error) {
+      throw mask.hideInError(error);
+    }
   }
 
   /** See {@link CallRunner.open}. `taskId` is set by a client that resumes. */

@@ -84,7 +84,8 @@ export class InProcessBackend implements Backend {
       ready: () => open().setup,
       prompt: async () => {
         await open().setup;
-        return [text('1+1')];
+        const { value } = Object.values(open().create.secrets)[0] ?? {};
+        return [text(value === undefined ? '1+1' : `1+1, the key is ${value}`)];
       },
       messages: async () => {
         await open().setup;

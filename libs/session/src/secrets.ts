@@ -1,3 +1,4 @@
+import { type JsonValue, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { SecretMap } from './backend.port.ts';
 
 /** Seals secrets for the store. Its key is not in the database. */
@@ -23,6 +24,28 @@ export class SecretMask {
       .map(([name, { value }]) => ({ name, value, escaped: JSON.stringify(value).slice(1, -1) }))
       // A value that contains another one goes first.
       .toSorted((a, b) => b.value.length - a.value.length);
+  }
+
+  get isEmpty(): boolean {
+    return this.#values.length === 0;
+  }
+
+  /** `value` with the secrets hidden in all of its texts. */
+  hideIn<T extends JsonValue>(value: T): T {
+    if (this.isEmpty) return value;
+    const text = stringifyJson(value);
+    const hidden = this.hide(text);
+    return hidden === text ? value : (parseJson(hidden) as T);
+  }
+
+  /** An error whose words may go to a client. */
+  hideInError(error: unknown): unknown {
+    if (this.isEmpty || !(error instanceof PalestraError)) return error;
+    const text = JSON.stringify(error.detail);
+    const hidden = this.hide(text);
+    if (hidden === text) return error;
+    const { code, status, retryAfterSeconds, backendStarting, cause } = error;
+    return new PalestraError(code, { detail: JSON.parse(hidden) as string | object[], status, retryAfterSeconds, backendStarting, cause });
   }
 
   hide(text: string): string {
