@@ -81,7 +81,7 @@ export class InProcessBackend implements Backend {
       return session;
     };
     return {
-      ready: () => open().setup,
+      ready: async () => open().setup,
       prompt: async () => {
         await open().setup;
         const { value } = Object.values(open().create.secrets)[0] ?? {};

@@ -44,10 +44,10 @@ export class SetupGate {
   async #watch(live: LiveSession): Promise<void> {
     const backend = await this.registry.backend(live);
     const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
-    const setup = backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal);
     const tooLong = () =>
       new PalestraError('setup_timeout', { detail: `The setup of the session took longer than ${setupTimeoutMs / 1000} s.` });
     try {
+      const setup = backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal);
       await withDeadline<unknown>(this.options.clock, setup, setupTimeoutMs, tooLong);
     } catch (error) {
       if (await this.restorer.mayRestore(live, error)) return this.restorer.restore(live);
