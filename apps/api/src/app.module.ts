@@ -5,6 +5,7 @@ import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
+import { ObservabilityModule } from './sessions/observability.module.ts';
 import { RecordingModule } from './sessions/recording.module.ts';
 import { SessionsModule } from './sessions/sessions.module.ts';
 
@@ -21,6 +22,7 @@ export class AppModule {
         SessionsModule,
         RunsModule,
         RecordingModule,
+        ObservabilityModule,
         ExportsModule,
       ],
     };

@@ -6,9 +6,12 @@ import { prepareBrowserPlane } from './platform/browser-plane.ts';
 import { ErrorFilter } from './platform/error.filter.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/fastify.ts';
 import { buildOpenApi } from './platform/openapi.ts';
+import { measureRequests } from './platform/metrics.hooks.ts';
+import { Metrics } from './platform/metrics.ts';
 import { OpenApiDocument } from './platform/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
 import { orsDocumentation } from './sessions/ors.openapi.ts';
+import { SessionTraces } from './sessions/traces.ts';
 import { RouteTable } from './platform/route-table.ts';
 
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
@@ -21,6 +24,8 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   });
   const fastify = app.getHttpAdapter().getInstance();
   prepareFastify(fastify, app.get(RouteTable));
+  measureRequests(fastify, app.get(Metrics));
+  app.get(SessionTraces).readParents(fastify);
   const errors = app.get(ErrorFilter);
   fastify.setErrorHandler((error, request, reply) => errors.send(error, request, reply));
   await prepareBrowserPlane(fastify);

@@ -21,6 +21,8 @@ const configSchema = z.object({
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
+  PALESTRA_METRICS_PUBLIC: flag.default(false),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
   PALESTRA_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   DATABASE_URL: z.string().optional(),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).default(16),
@@ -56,6 +58,10 @@ export interface Config {
   queue: { limit: number; patienceMs: number };
   /** Origin in links and signed URLs; null = `http://host:port` as bound. */
   publicUrl: string | null;
+  /** `GET /metrics` needs no key. */
+  metricsPublic: boolean;
+  /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
+  otlpEndpoint: string | null;
   logLevel: string;
   /** null = the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
@@ -92,6 +98,8 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
+    metricsPublic: value.PALESTRA_METRICS_PUBLIC,
+    otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,
     databaseUrl: value.DATABASE_URL ?? null,
     databasePoolSize: value.DATABASE_POOL_SIZE,

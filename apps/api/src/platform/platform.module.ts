@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database.ts';
 import { OpenApiController, OpenApiDocument } from './openapi.controller.ts';
+import { Metrics } from './metrics.ts';
 import { ErrorFilter } from './error.filter.ts';
 import { SchemaPipe } from './schema.pipe.ts';
 import { RouteTable } from './route-table.ts';
@@ -37,6 +38,7 @@ export class PlatformModule {
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       RouteTable,
+      Metrics,
       OpenApiDocument,
       ErrorFilter,
     ];

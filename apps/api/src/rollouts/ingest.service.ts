@@ -5,6 +5,7 @@ import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBat
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database.ts';
+import { Metrics } from '../platform/metrics.ts';
 import { RunActivity } from '../runs/run-activity.service.ts';
 import { ensureRun } from '../runs/run.sql.ts';
 import { type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
@@ -32,6 +33,7 @@ export class IngestService {
   constructor(
     private readonly database: Database,
     private readonly activity: RunActivity,
+    private readonly metrics: Metrics,
     @Inject(ENVIRONMENT_DIRECTORY) private readonly directory: EnvironmentDirectory,
   ) {}
 
@@ -51,6 +53,7 @@ export class IngestService {
     const events = uniqueEvents(batch.events);
     const starts = await Promise.all(events.filter((event) => event.kind === 'start').map((event) => this.#resolve(caller, event)));
     if (events.length === 0 && batch.rejected.length > 0) {
+      this.#count(0, 0, batch.rejected.length);
       // Nothing was kept: say so in the status, which is all that the SDK looks at.
       const detail = batch.rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
       throw new PalestraError('invalid_body', { detail });
@@ -58,11 +61,21 @@ export class IngestService {
     const messages = events.filter((event) => event.kind === 'message').length;
     const stored = events.length > 0 ? await storeBatch(this.database.pool, caller.orgId, starts, events) : { inserted: 0, runIds: [] };
     this.activity.touch(stored.runIds);
+    const accepted = events.length - messages + stored.inserted;
+    const duplicates = batch.events.length - accepted;
+    this.#count(accepted, duplicates, batch.rejected.length);
     return {
-      accepted: events.length - messages + stored.inserted,
-      duplicates: batch.events.length - events.length + messages - stored.inserted,
+      accepted,
+      duplicates,
       rejected: batch.rejected.map(({ position, eventId, detail }) => ({ position, event_id: eventId, detail })),
     };
+  }
+
+  #count(accepted: number, duplicates: number, rejected: number): void {
+    const { ingestEvents } = this.metrics;
+    ingestEvents.inc({ outcome: 'accepted' }, accepted);
+    ingestEvents.inc({ outcome: 'duplicate' }, duplicates);
+    ingestEvents.inc({ outcome: 'rejected' }, rejected);
   }
 
   /**

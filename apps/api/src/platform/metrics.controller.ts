@@ -1,0 +1,34 @@
+import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { PalestraError } from '@palestra/protocol';
+import { z } from 'zod';
+import { Authenticator } from '../accounts/authenticator.ts';
+import { Public } from '../accounts/caller.decorator.ts';
+import { Api } from './api.decorator.ts';
+import { type Config, CONFIG } from './config.ts';
+import { Metrics } from './metrics.ts';
+
+@Controller('metrics')
+@Public()
+export class MetricsController {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly authenticator: Authenticator,
+    private readonly metrics: Metrics,
+  ) {}
+
+  @Get()
+  @Header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
+  @Api({ summary: 'Metrics for Prometheus, as text; takes an API key also as a bearer token', response: z.string() })
+  async get(@Req() request: FastifyRequest) {
+    if (!this.config.metricsPublic && request.caller === undefined) await this.#authenticateBearer(request);
+    return this.metrics.registry.metrics();
+  }
+
+  /** What scrapers can send without a header of their own. */
+  async #authenticateBearer(request: FastifyRequest): Promise<void> {
+    const token = /^Bearer\s+(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    if (token === undefined) throw new PalestraError('unauthorized');
+    await this.authenticator.ofKey(token);
+  }
+}

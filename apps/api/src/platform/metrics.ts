@@ -1,0 +1,68 @@
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { type Counter, type Gauge, type Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import * as prometheus from 'prom-client';
+
+/** Different values of a label that came from outside; later ones are counted as `other`. */
+const MAX_VALUES = 200;
+const MAX_VALUE_CHARS = 128;
+const OTHER = 'other';
+
+/** Durations from a quick route to a tool that runs for minutes, seconds. */
+export const DURATION_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
+
+/** What this process counts for Prometheus; one registry a service, because tests run several in a process. */
+@Injectable()
+export class Metrics implements OnApplicationShutdown {
+  readonly registry = new Registry();
+  readonly ingestEvents: Counter<'outcome'>;
+  readonly httpDuration: Histogram<'method' | 'route' | 'status'>;
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+    this.ingestEvents = this.counter('palestra_ingest_events_total', 'Rollout events by what became of them', ['outcome']);
+    this.httpDuration = this.histogram('palestra_http_request_duration_seconds', 'From the request to the last byte of its answer', [
+      'method',
+      'route',
+      'status',
+    ]);
+  }
+
+  counter<T extends string>(name: string, help: string, labelNames: T[]): Counter<T> {
+    return new prometheus.Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  histogram<T extends string>(name: string, help: string, labelNames: T[]): Histogram<T> {
+    return new prometheus.Histogram({ name, help, labelNames, buckets: DURATION_BUCKETS, registers: [this.registry] });
+  }
+
+  /** `collect` sets it at each scrape. */
+  gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void | Promise<void>): Gauge<T> {
+    return new prometheus.Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect() {
+        return collect(this);
+      },
+    });
+  }
+
+  onApplicationShutdown(): void {
+    this.registry.clear();
+  }
+}
+
+/** Keeps a label that clients choose from growing without bound: the first values stay, later ones become `other`. */
+export class BoundedLabel {
+  readonly #known = new Set<string>();
+
+  constructor(readonly maxValues = MAX_VALUES) {}
+
+  of(value: string): string {
+    if (this.#known.has(value)) return value;
+    if (this.#known.size >= this.maxValues || value.length > MAX_VALUE_CHARS) return OTHER;
+    this.#known.add(value);
+    return value;
+  }
+}

@@ -1,0 +1,10 @@
+import { Module } from '@nestjs/common';
+import { MetricsController } from '../platform/metrics.controller.ts';
+import { SessionMetrics } from './metrics.ts';
+import { SessionLog } from './session-log.ts';
+import { SessionsModule } from './sessions.module.ts';
+import { SessionTraces } from './traces.ts';
+
+/** What operators see of sessions: metrics, traces, logs. All of it hangs on the engine's observer. */
+@Module({ imports: [SessionsModule], controllers: [MetricsController], providers: [SessionMetrics, SessionLog, SessionTraces] })
+export class ObservabilityModule {}
