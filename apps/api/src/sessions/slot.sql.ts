@@ -77,7 +77,7 @@ export interface SlotHolderRecord extends Pick<
   org_name: string | null;
 }
 
-/** Per version: at most `$4` own by sessions_live_idx, at most `$4` of others by sessions_slots_idx where it is managed; names by primary keys. */
+/** Per version: at most `$4` own, and where it is managed at most `$4` of others, by sessions_live_idx; names by primary keys. */
 const HOLDERS = `
   SELECT s.sid, s.version_id, s.state, s.org_id, o.name AS org_name, u.name AS user_name, s.key_id, k.name AS key_name, k.prefix AS key_prefix,
     s.owner_replica_id, s.created_at, s.last_seen_at, s.waiting_on IS NOT NULL AS waiting, s.recording,

@@ -8,6 +8,7 @@ const SESSION_PAGE = 100;
 const CALL_PAGE = 100;
 /** Lists of what lives have no event stream: they are read again this often while they are looked at. */
 const LIVE_REFRESH_MS = 3_000;
+const PING_REFRESH_MS = 5_000;
 const CALLS_REFRESH_MS = 1_000;
 
 const part = encodeURIComponent;
@@ -52,7 +53,12 @@ export const slotsQuery = (environment?: string) =>
   });
 
 export const sessionQuery = (sid: string) =>
-  queryOptions({ queryKey: sessionKeys.one(sid), queryFn: ({ signal }) => request<SessionView>(path(sid), { signal }) });
+  queryOptions({
+    queryKey: sessionKeys.one(sid),
+    queryFn: ({ signal }) => request<SessionView>(path(sid), { signal }),
+    // Pings move its times and are no events.
+    refetchInterval: ({ state }) => (state.data?.live ? PING_REFRESH_MS : false),
+  });
 
 export const callsQuery = (sid: string) =>
   infiniteQueryOptions({

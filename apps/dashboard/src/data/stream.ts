@@ -26,6 +26,8 @@ export function followStream(client: QueryClient): () => void {
   const source = new EventSource('/v1/stream');
   source.addEventListener('open', () => {
     failures = 0;
+    // What came before it was open.
+    soon();
   });
   for (const type of ['message', 'runs', 'run', 'rollout', 'dirty', 'counters', 'reset']) source.addEventListener(type, soon);
   source.addEventListener('error', () => {
@@ -39,5 +41,26 @@ export function followStream(client: QueryClient): () => void {
     source.close();
     clearTimeout(pending);
     clearInterval(polling);
+  };
+}
+
+/**
+ * Follows only while the reader looks at the page: a browser has six connections to one origin over HTTP/1.1, and a stream holds one of
+ * them in every tab. Returns the function that stops it.
+ */
+export function whileVisible(follow: () => () => void): () => void {
+  let stop: (() => void) | undefined;
+  const update = () => {
+    if (document.visibilityState === 'visible') stop ??= follow();
+    else {
+      stop?.();
+      stop = undefined;
+    }
+  };
+  document.addEventListener('visibilitychange', update);
+  update();
+  return () => {
+    document.removeEventListener('visibilitychange', update);
+    stop?.();
   };
 }

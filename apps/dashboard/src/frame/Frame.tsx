@@ -3,7 +3,7 @@ import { Link, Outlet } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../data/http.ts';
 import { meQuery } from '../data/queries.ts';
-import { followStream } from '../data/stream.ts';
+import { followStream, whileVisible } from '../data/stream.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
 import { HelpDialog } from './HelpDialog.tsx';
 import { TopBarSlot } from './page.tsx';
@@ -99,7 +99,7 @@ export function Frame() {
   const client = useQueryClient();
   const [slot, setSlot] = useState<HTMLElement | null>(null);
   const signedIn = me.data !== undefined;
-  useEffect(() => (signedIn ? followStream(client) : undefined), [client, signedIn]);
+  useEffect(() => (signedIn ? whileVisible(() => followStream(client)) : undefined), [client, signedIn]);
 
   let content: ReactNode = <Outlet />;
   if (me.isPending) content = <SkeletonRows />;

@@ -142,7 +142,9 @@ function CallRow({ session, call, position }: { session: SessionView; call: Sess
         className={`row w-full px-2 text-left hover:bg-paper-1 ${grid} ${open ? 'bg-paper-1' : ''}`}
       >
         <span className="cell num text-ink-3">{position}</span>
-        <span className="cell mono font-medium text-[var(--role-tool)]">{call.tool}</span>
+        <span className="cell mono font-medium text-[var(--role-tool)]">
+          <PlainText text={call.tool} />
+        </span>
         <span className="cell mono text-ink-2">
           <PlainText text={oneLine(call.input)} />
         </span>

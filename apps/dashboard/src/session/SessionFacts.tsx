@@ -57,6 +57,16 @@ function EnvironmentLink({ session }: { session: SessionView }) {
   );
 }
 
+/** Leads to what else the same key holds. */
+function Holder({ holder }: { holder: SessionView['holder'] }) {
+  if (holder.key === null) return holderText(holder);
+  return (
+    <Link to="/sessions" search={{ key: holder.key.id }} className="link" title="Live sessions of this key">
+      {holderText(holder)}
+    </Link>
+  );
+}
+
 function Recording({ session }: { session: SessionView }) {
   const me = useQuery(meQuery);
   const { recording } = session;
@@ -175,7 +185,7 @@ export function SessionFacts({ session }: { session: SessionView }) {
             session.failure_class !== 'ok' && ['failure', <FailureClass key="failure" of={session.failure_class} />],
           ['environment', <EnvironmentLink key="environment" session={session} />],
           session.variant !== null && ['variant', session.variant],
-          ['holder', holderText(session.holder)],
+          ['holder', <Holder key="holder" holder={session.holder} />],
           session.owner_replica !== null && [
             'process',
             <span key="process" className="mono" title={session.owner_replica}>

@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { SessionView } from '@palestra/protocol';
 import { useEffect } from 'react';
 import { followSession, sessionQuery } from '../data/sessions.ts';
+import { whileVisible } from '../data/stream.ts';
 import { Age } from '../frame/Age.tsx';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
@@ -61,7 +62,7 @@ export function SessionPage() {
   const live = session.data?.live === true;
   const known = session.data !== undefined;
   // Also one that has ended: its last calls may still be on their way, and the stream ends by itself.
-  useEffect(() => (known ? followSession(client, sid) : undefined), [client, sid, known]);
+  useEffect(() => (known ? whileVisible(() => followSession(client, sid)) : undefined), [client, sid, known]);
   useKeys({ Escape: () => void navigate({ to: '/sessions', search: {} }) });
   const bar = (
     <TopBar

@@ -3,6 +3,7 @@ import type { SessionLastCall, SessionRow } from '@palestra/protocol';
 import { formatCount, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
+import { PlainText } from '../text/PlainText.tsx';
 import { EndButton } from './EndButton.tsx';
 import { holderName, holderText, shortId } from './names.ts';
 import { FailureClass, SessionState } from './SessionState.tsx';
@@ -41,7 +42,10 @@ export function LastCall({ call }: { call: SessionLastCall | null }) {
   if (call === null) return <span className="text-ink-3">none yet</span>;
   return (
     <>
-      <span className="mono">{call.tool}</span> <span className="text-ink-3">{call.state === 'running' ? 'runs, since ' : ''}</span>
+      <span className="mono">
+        <PlainText text={call.tool} />
+      </span>{' '}
+      <span className="text-ink-3">{call.state === 'running' ? 'runs, since ' : ''}</span>
       <span className="text-ink-3">
         <Age iso={call.started_at} />
       </span>
