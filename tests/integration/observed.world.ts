@@ -2,6 +2,9 @@ import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra
 import { SseParser } from '@palestra/protocol';
 import type { TestServer } from '../support/server.ts';
 
+/** A running service, in this process or in one of its own. */
+export type Service = Pick<TestServer, 'request' | 'orgName'>;
+
 /** A kit environment over HTTP that scores, raises, dawdles and tells its secret, for the tests of what is seen of sessions. */
 
 export const observed = defineEnvironment<{ broken?: boolean }, { secret: string; heard: string[] }>({
@@ -45,7 +48,7 @@ export interface World {
 }
 
 /** Registers the environment with the server. */
-export async function startObserved(server: TestServer): Promise<World> {
+export async function startObserved(server: Service): Promise<World> {
   const upstream = await serve([observed]);
   const body = { name: 'observed', description: '', source: { kind: 'remote', url: upstream.url } };
   const answer = await server.request('POST', '/v1/environments', { body });
@@ -56,7 +59,7 @@ export async function startObserved(server: TestServer): Promise<World> {
 export type Headers = Record<string, string>;
 
 /** Opens a session as the SDK does. */
-export async function openSession(server: TestServer, environment: string, headers: Headers = {}, index = 0): Promise<string> {
+export async function openSession(server: Service, environment: string, headers: Headers = {}, index = 0): Promise<string> {
   const all = { 'x-deployment': environment, ...headers };
   const reserved = await server.request('POST', '/create_session', { body: {}, headers: all });
   const sid = readEvents(reserved.body)[0]!.data;
@@ -68,14 +71,17 @@ export async function openSession(server: TestServer, environment: string, heade
 export const readEvents = (text: unknown) => new SseParser().push(String(text));
 
 /** A call's whole stream: its task id, and what its end or error says. */
-export async function callTool(server: TestServer, sid: string, name: string, input: object = {}, headers: Headers = {}) {
+export async function callTool(server: Service, sid: string, name: string, input: object = {}, headers: Headers = {}) {
   const answer = await server.request('POST', '/call', { body: { name, input }, headers: { 'x-session-id': sid, ...headers } });
   const events = readEvents(answer.body);
-  const text = events.flatMap(({ event, data }) => (event === 'chunk' || event === 'end' || event === 'error' ? [data] : [])).join('');
+  const text =
+    answer.status !== 200
+      ? JSON.stringify(answer.body)
+      : events.flatMap(({ event, data }) => (event === 'chunk' || event === 'end' || event === 'error' ? [data] : [])).join('');
   return { status: answer.status, taskId: events.find(({ event }) => event === 'task_id')?.data ?? '', text };
 }
 
-export const closeSession = (server: TestServer, sid: string) => server.request('POST', '/delete', { headers: { 'x-session-id': sid } });
+export const closeSession = (server: Service, sid: string) => server.request('POST', '/delete', { headers: { 'x-session-id': sid } });
 
 /** Asks again until it answers something else than null. */
 export async function eventually<T>(ask: () => Promise<T | null>, withinMs = 20_000): Promise<T> {
