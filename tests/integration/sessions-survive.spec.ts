@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { type SseEvent, SseParser } from '@palestra/protocol';
 import { InProcessBackend } from '../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../support/server.ts';
+import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
 import { type Replica, startReplica } from './sessions.world.ts';
 
 /** Several API processes on one PostgreSQL, each with a process of the environment beside it, and requests that land anywhere. */
@@ -38,63 +39,7 @@ async function start(options: Options, backend = new InProcessBackend()): Promis
   return { ...replica, kill: ending(replica.kill), close, backend };
 }
 
-const encode = (secrets: object) => Buffer.from(JSON.stringify(secrets)).toString('base64');
-
-async function ask(
-  { url }: { url: string },
-  method: string,
-  path: string,
-  options: { sid?: string; body?: unknown; headers?: object; key?: string } = {},
-) {
-  const response = await fetch(url + path, {
-    method,
-    headers: {
-      'content-type': 'application/json',
-      'x-api-key': options.key ?? 'alice',
-      'x-deployment': 'acme/math',
-      ...(options.sid === undefined ? {} : { 'x-session-id': options.sid }),
-      ...options.headers,
-    },
-    ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-  });
-  return { status: response.status, text: await response.text(), headers: response.headers };
-}
-
-const events = (text: string): SseEvent[] => new SseParser().push(text);
-const sidOf = (text: string) => events(text)[0]!.data;
-
-async function open(replica: Replica, headers: object = {}): Promise<string> {
-  const sid = sidOf((await ask(replica, 'POST', '/create_session', { body: {}, headers })).text);
-  expect(await ask(replica, 'POST', '/create', { sid, headers, body: { split: 'train', index: 0 } })).toMatchObject({ status: 200 });
-  return sid;
-}
-
-async function call(replica: Replica, sid: string, tool: string, input: object = {}, taskId?: string) {
-  const body = { name: tool, input, ...(taskId === undefined ? {} : { task_id: taskId }) };
-  const { status, text } = await ask(replica, 'POST', '/call', { sid, body });
-  const all = events(text);
-  const json = all
-    .filter(({ event }) => event === 'chunk' || event === 'end')
-    .map(({ data }) => data)
-    .join('');
-  return {
-    status,
-    taskId: all.find(({ event }) => event === 'task_id')?.data ?? null,
-    error: status === 200 ? (all.find(({ event }) => event === 'error')?.data ?? null) : (JSON.parse(text) as { code: string }).code,
-    said: json === '' ? null : (JSON.parse(json) as { output: { blocks: { text: string }[] } }).output.blocks[0]!.text,
-  };
-}
-
 const stored = async (sid: string) => (await sql.query('SELECT * FROM sessions WHERE sid = $1', [sid])).rows[0] as Record<string, unknown>;
-
-async function until<T>(look: () => Promise<T>, good: (value: T) => boolean, limitMs = 8_000): Promise<T> {
-  for (const deadline = Date.now() + limitMs; ;) {
-    const value = await look();
-    if (good(value)) return value;
-    if (Date.now() > deadline) throw new Error(`did not happen within ${limitMs} ms: ${JSON.stringify(value)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 describe('sessions that belong to one process', () => {
   test('any process answers for them, in one hop', async () => {
@@ -342,10 +287,9 @@ describe('slots', () => {
       return {
         sid: first,
         leave: () => controller.abort(),
-        done: async () =>
-          void (await reader.read().then(async function go(part): Promise<void> {
-            if (!part.done) await reader.read().then(go);
-          })),
+        done: async () => {
+          while (!(await reader.read()).done);
+        },
       };
     };
     const first = await wait(one, 'bob');

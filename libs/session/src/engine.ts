@@ -10,7 +10,6 @@ import {
   stringifyJson,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { abortable } from './abortable.ts';
 import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts';
 import type { BackendCreate, BackendSessionRef, SecretMap } from './backend.port.ts';
 import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';

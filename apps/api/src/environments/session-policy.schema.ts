@@ -16,7 +16,7 @@ export const sessionPolicySchema = z
     idempotent_tools: z.array(z.string()).max(1_000).optional().describe('Tools that may run again when their outcome is unknown'),
   })
   .meta({ id: 'SessionPolicy' });
-export type SessionPolicySettings = z.output<typeof sessionPolicySchema>;
+
 
 const TIMES = {
   heartbeat_timeout_s: 'heartbeatTimeoutMs',
