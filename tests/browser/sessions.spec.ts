@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import type { SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { hostile, terminal } from './rollouts.data.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 
 /** The pages of sessions over real ones: playing, failed, ended, waiting. */
@@ -113,14 +114,42 @@ describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme
   },
 );
 
+test('what a model called, sent and was told is text, whatever it says', async () => {
+  const sid = await open('palestra/echo', 11);
+  await call(sid, hostile.slice(0, 60), { text: hostile });
+  await call(sid, 'echo', { text: `${hostile}${terminal}` });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  for (const path of [`/sessions/${sid}`, '/sessions', '/sessions?tab=slots']) {
+    await visit(page, palestra.url + path, path.includes(sid) ? 'policy' : sid.slice(0, 8));
+    const folded = page.locator('main button[data-row][aria-expanded=false]');
+    while ((await folded.count()) > 0) await folded.first().click();
+    await page.waitForTimeout(200);
+    await expectSound(page);
+  }
+  expect(await page.evaluate(() => (globalThis as { pwned?: unknown }).pwned)).toBeUndefined();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a recorded session leads to its run and its rollout', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/sessions/${ids.ended}`, 'echo-baseline');
+  await page.getByRole('link', { name: 'echo-baseline-3' }).click();
+  await page.waitForURL(/\/rollout\//);
+  await page.getByText('three').first().waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test('a session is ended from the list, after a second press', async () => {
   const sid = await open('palestra/echo', 7);
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/sessions?environment=palestra%2Fecho`, sid.slice(0, 8));
   await page.getByRole('button', { name: `End session ${sid.slice(0, 8)}` }).click();
+  await shoot(page, 'sessions-end-1280-light');
   expect((await api<SessionView>('GET', `/v1/sessions/${sid}`)).live).toBe(true);
   await page.getByRole('button', { name: `End ${sid.slice(0, 8)} now` }).click();
-  await page.getByText('No live session matches').waitFor();
+  await page.getByRole('link', { name: sid.slice(0, 8) }).waitFor({ state: 'detached' });
   expect(await api<SessionView>('GET', `/v1/sessions/${sid}`)).toMatchObject({ state: 'closed', live: false });
   expect(complaints).toEqual([]);
   await close();
@@ -151,6 +180,7 @@ test('a deterministic session is forked at one of its calls by the keyboard alon
   await page.keyboard.press('Enter');
   await page.waitForURL((url) => url.pathname.startsWith('/sessions/') && !url.pathname.endsWith(sid));
   await page.getByText('after call 2').waitFor();
+  await page.getByText('beta').first().waitFor();
   const text = await page.locator('main').innerText();
   expect(text).toContain('beta');
   expect(text).not.toContain('gamma');

@@ -14,7 +14,9 @@ import { Gated } from '../rollout/Gated.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-const grid = 'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px]';
+/** When a call began is the first thing that a narrow page does without. */
+const grid =
+  'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px]';
 const heads: [string, string][] = [
   ['#', 'justify-end'],
   ['Tool', ''],
@@ -23,7 +25,7 @@ const heads: [string, string][] = [
   ['Reward', 'justify-end'],
   ['Class', ''],
   ['Latency', 'justify-end'],
-  ['Began', 'justify-end'],
+  ['Began', 'justify-end max-[1400px]:hidden'],
 ];
 
 const oneLine = (text: string): string => text.slice(0, 300).replaceAll(/\s+/g, ' ');
@@ -162,7 +164,7 @@ function CallRow({ session, call, position }: { session: SessionView; call: Sess
           )}
         </span>
         <span className="cell num">{formatDuration(call.latency_ms)}</span>
-        <span className="cell num text-ink-3">
+        <span className="cell num text-ink-3 max-[1400px]:hidden">
           <Age iso={call.started_at} />
         </span>
       </button>
