@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { SessionPolicy } from '@palestra/session';
 import { InProcessBackend } from '../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../support/server.ts';
-import { ask, call, encode, open, until } from './session-requests.ts';
+import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
 import { startReplica } from './sessions.world.ts';
 
 /** Deadlines and timeouts of an environment, and what becomes of its sessions at them. */
@@ -118,4 +118,31 @@ describe('an idempotent tool', () => {
     await until(calls, ([first]) => first.state === 'result');
     expect(await calls()).toHaveLength(1);
   }, 20_000);
+});
+
+describe('a process that dies while it opens a session', () => {
+  test('the client’s next attempt opens it, on another process', async () => {
+    const backend = new InProcessBackend();
+    const [one, two] = [await startReplica(database.url, backend), await start({}, backend)];
+    const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
+    const body = { task_spec: { q: '1+1', construct_ms: 1_500 } };
+    const first = ask(one, 'POST', '/create', { sid, body }).catch(() => null);
+    await until(() => stored(sid), ({ state }) => state === 'starting');
+    await one.kill();
+    await first;
+    expect(await ask(two, 'POST', '/create', { sid, body })).toMatchObject({ status: 200 });
+    expect((await call(two, sid, 'count')).said).toBe('call 1');
+  }, 20_000);
+
+  test('an attempt that broke off is joined by the next one while the constructor runs', async () => {
+    const one = await start({});
+    const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
+    const body = { task_spec: { q: '1+1', construct_ms: 600 } };
+    const first = ask(one, 'POST', '/create', { sid, body });
+    await until(() => stored(sid), ({ state }) => state === 'starting');
+    expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(400);
+    await one.plane.engine.noteCreateBroken(sid);
+    expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(200);
+    expect((await first).status).toBe(200);
+  });
 });

@@ -42,6 +42,8 @@ export interface BackendCreate {
   task: { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };
   toolsetName: string | null;
   secrets: SecretMap;
+  /** A process that died may have opened an episode under this SID: it is to be forgotten first. */
+  again?: boolean;
 }
 
 /** Decoded `X-Secrets` (openreward-wire.md 2.10); empty when the client sent none. */

@@ -94,7 +94,7 @@ export class SessionEngine {
   readonly #reaper: SessionReaper;
   readonly #options: SessionEngineOptions;
   /** SIDs that are being claimed right now, so that of two concurrent claims one wins without asking the store. */
-  readonly #claiming = new Set<string>();
+  readonly #claiming = new Map<string, Promise<void>>();
   #refusesNew = false;
 
   constructor(options: SessionEngineOptions) {
@@ -196,16 +196,20 @@ export class SessionEngine {
   /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
   async create(caller: Caller, request: CreateRequest): Promise<void> {
     this.#assertOpen();
-    if (this.#claiming.has(request.sid)) throw new PalestraError('session_exists');
-    this.#claiming.add(request.sid);
-    try {
-      await this.#create(caller, request);
-    } finally {
-      this.#claiming.delete(request.sid);
+    const { sid } = request;
+    const first = this.#claiming.get(sid);
+    if (first !== undefined) {
+      if (!(await this.#options.store.healCreate(sid))) throw new PalestraError('session_exists');
+      // The same client again, who did not hear how its first attempt ends.
+      await first.catch(() => {});
     }
+    const creating = this.#create(caller, request, first !== undefined).finally(() => this.#claiming.delete(sid));
+    this.#claiming.set(sid, creating);
+    await creating;
   }
 
-  async #create(caller: Caller, request: CreateRequest): Promise<void> {
+  /** `repeated`: its client is known to have asked before. */
+  async #create(caller: Caller, request: CreateRequest, repeated: boolean): Promise<void> {
     const { sid } = request;
     const known = await this.#registry.find(sid, caller);
     if (known !== null && isDead(known.record.state)) throw deathError(known.record, this.#options.clock.now());
@@ -214,10 +218,9 @@ export class SessionEngine {
     const mask = new SecretMask(request.secrets ?? {});
     const asked = { ...request.task, toolset_name: request.toolsetName };
     const task = parseJson(mask.hide(stringifyJson(asked))) as JsonObject;
-    if (known !== null && known.record.state !== 'reserved') {
-      if (await this.#isRepeat(known, env, task)) return;
-      throw new PalestraError('session_exists');
-    }
+    const begun = known === null || known.record.state === 'reserved' ? 'no' : await this.#isRepeat(known, env, task, repeated);
+    if (begun === 'open') return;
+    if (begun === 'other') throw new PalestraError('session_exists');
     const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
     if (live === null) throw new PalestraError('session_exists');
     await this.#admission.admit(live, hosted, caller, request.signal ?? null, () => {});
@@ -233,6 +236,7 @@ export class SessionEngine {
       task: request.task,
       toolsetName: request.toolsetName,
       secrets: this.#registry.secrets(live),
+      again: begun === 'abandoned',
     });
   }
 
@@ -259,25 +263,29 @@ export class SessionEngine {
   }
 
   /**
-   * Whether a `/create` for a session that exists comes from the client that opened it and never read the answer: it asks for
-   * the same, and the connection, or the process, broke that would have told it.
+   * What a `/create` for a session that exists is: `open`, when it comes from the client that opened it and never read the answer,
+   * because it asks for the same and the connection or the process broke that would have told it; `abandoned`, when that process died
+   * before the environment answered, so that it is to be opened anew; `other` is a second one.
    */
-  async #isRepeat(known: LiveSession, env: string | null, task: JsonObject): Promise<boolean> {
+  async #isRepeat(known: LiveSession, env: string | null, task: JsonObject, repeated: boolean): Promise<'open' | 'abandoned' | 'other'> {
     const { store, leases, replicaId } = this.#options;
     const { record } = known;
-    if (record.env !== env || stringifyJson(record.task) !== stringifyJson(task)) return false;
-    if (await store.healCreate(record.sid)) return this.#reopened(known);
-    const fresh = record.state === 'starting' || record.state === 'ready' || record.state === 'restoring';
-    if (!fresh || record.writtenBy === replicaId) return false;
-    return !(await leases.confirm(record.writtenBy)).alive && this.#reopened(known);
+    if (record.env !== env || stringifyJson(record.task) !== stringifyJson(task)) return 'other';
+    if (record.writtenBy !== replicaId && !(await leases.confirm(record.writtenBy)).alive) {
+      if (record.ref !== null) return record.state === 'finished' || record.state === 'failed' ? 'other' : 'open';
+      const back = await this.#registry.advance(known, 'reserved', { ownerReplicaId: null }, 'starting');
+      return back ? 'abandoned' : 'other';
+    }
+    if (!repeated && !(await store.healCreate(record.sid))) return 'other';
+    return (await this.#opened(known)) ? 'open' : 'other';
   }
 
-  /** The constructor may still be running for the first attempt. */
-  async #reopened(known: LiveSession): Promise<boolean> {
+  /** The constructor may still be running for the first attempt, on another process. */
+  async #opened(known: LiveSession): Promise<boolean> {
     for (let waited = 0; known.record.ref === null && waited < REPEAT_WAIT_MS; waited += REPEAT_POLL_MS) {
       await this.#options.clock.sleep(REPEAT_POLL_MS, known.signal);
       await this.#registry.refresh(known);
-      if (known.record.state === 'reserved') throw new PalestraError('session_moved');
+      if (known.record.state === 'reserved') throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
     }
     return known.record.ref !== null;
   }

@@ -49,8 +49,9 @@ export class LocalBackend implements Backend {
     return this.#link.request('taskRange', { env, split, start, stop }, signal);
   }
 
-  async create({ sid, env, task, toolsetName, secrets }: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
+  async create({ sid, env, task, toolsetName, secrets, again }: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
     const values = Object.fromEntries(Object.entries(secrets).map(([key, { value }]) => [key, value]));
+    if (again) await this.#link.request('delete', { sid }, signal);
     await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);
     return { sid, env };
   }

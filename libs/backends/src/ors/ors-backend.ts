@@ -112,6 +112,7 @@ export class OrsBackend implements Backend {
     const { body, headers } = createMessage(request, env, kind);
     const session = new OrsSession(this.#connection, request.sid, env, false);
     const create = { method: 'POST', path: '/create', sid: request.sid, body, headers } as const;
+    if (request.again) await session.delete(signal);
     let answer;
     try {
       answer = await this.#connection.answer(create, 'once', signal);
