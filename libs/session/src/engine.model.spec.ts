@@ -174,8 +174,10 @@ test.each([false, true])(
       ],
       { maxCommands: 12 },
     );
+    let lives = 0;
     await fc.assert(
       fc.asyncProperty(commands, async (plan) => {
+        lives += 1;
         await fc.asyncModelRun(
           () => ({ model: { state: 'none', processGone: false, calls: 0 } as Model, real: world(deterministic) }),
           plan,
@@ -183,6 +185,7 @@ test.each([false, true])(
       }),
       { numRuns: 150, endOnFailure: false },
     );
+    expect(lives).toBe(150);
   },
   60_000,
 );

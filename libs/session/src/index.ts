@@ -10,6 +10,7 @@ export { errorOfOutcome } from './failure.ts';
 export * from './observer.port.ts';
 export type { Place } from './placement.ts';
 export { type SecretBox, SecretMask } from './secrets.ts';
+export type { CreateRequest, ForkRequest, Reservation } from './session-opener.ts';
 export * from './session-policy.ts';
 export * from './session-store.port.ts';
 export * from './state.ts';

@@ -1,0 +1,316 @@
+import { newUuid } from '@palestra/kit';
+import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
+import type { Admission } from './admission.ts';
+import type { BackendCreate, BackendSessionRef, SecretMap } from './backend.port.ts';
+import { withDeadline } from './deadline.ts';
+import type { Caller, HostedEnvironment } from './directory.port.ts';
+import type { SessionEngineOptions } from './engine.ts';
+import { deathError, type LiveSession } from './live-session.ts';
+import type { Restorer } from './restorer.ts';
+import { SecretMask } from './secrets.ts';
+import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
+import type { SessionRegistry } from './session-registry.ts';
+import type { Recording, SessionRecord } from './session-store.port.ts';
+import { isDead } from './state.ts';
+
+export interface Reservation {
+  /** The SID that an earlier answer gave; the same one is given again. */
+  sid: string | null;
+  /** null: the request named no deployment; `/create` decides. */
+  hosted: HostedEnvironment | null;
+  secrets: SecretMap | null;
+  recording: Recording | null;
+}
+
+export interface CreateRequest {
+  sid: string;
+  /** Asked only when the reservation did not pin an environment. */
+  resolve: () => Promise<HostedEnvironment>;
+  /** The variant to open, of the environment that the session is pinned to; null = default. Throws `unknown_variant`. */
+  variant: (hosted: HostedEnvironment) => Promise<string | null>;
+  task: BackendCreate['task'];
+  toolsetName: string | null;
+  secrets: SecretMap | null;
+  recording: Recording | null;
+  /** Aborts when the client has left; only a wait for a slot ends by it. */
+  signal?: AbortSignal;
+}
+
+/** Opens a session that begins with the first calls of another one. */
+export interface ForkRequest {
+  sid: string;
+  /** How many calls to begin with; null = all that have ended. */
+  atCall: number | null;
+  recording: Recording | null;
+}
+
+/** An episode that was opened for a session which ended meanwhile. */
+const FORGET_DEADLINE_MS = 60_000;
+const REPEAT_WAIT_MS = 120_000;
+const REPEAT_POLL_MS = 250;
+
+/** Gives out SIDs and opens episodes for them: new ones, repeated attempts, and forks. */
+export class SessionOpener {
+  /** SIDs that are being claimed right now, so that of two concurrent claims one wins without asking the store. */
+  readonly #claiming = new Map<string, Promise<void>>();
+  readonly #registry: SessionRegistry;
+  readonly #restorer: Restorer;
+  readonly #admission: Admission;
+  readonly #options: SessionEngineOptions;
+  #refusesNew = false;
+
+  constructor(registry: SessionRegistry, restorer: Restorer, admission: Admission, options: SessionEngineOptions) {
+    this.#registry = registry;
+    this.#restorer = restorer;
+    this.#admission = admission;
+    this.#options = options;
+  }
+
+  refuseNew(): void {
+    this.#refusesNew = true;
+  }
+
+  /** Gives out a SID. Idempotent: the SID of an earlier answer comes back as it is. */
+  async reserve(caller: Caller, reservation: Reservation): Promise<string> {
+    this.#assertOpen();
+    if (reservation.sid !== null) {
+      const known = await this.#registry.find(reservation.sid, caller);
+      if (known !== null) {
+        if (isDead(known.record.state)) throw deathError(known.record, this.#options.clock.now());
+        return known.record.sid;
+      }
+    }
+    const sid = reservation.sid ?? newUuid();
+    const { hosted, secrets, recording } = reservation;
+    const live = await this.#registry.insert({ ...this.#newRecord(sid, caller, hosted), secrets: this.#sealed(secrets), recording });
+    if (live === null) {
+      // Taken in the meantime: by the same client's other attempt, or it is somebody else's.
+      if ((await this.#registry.find(sid, caller)) === null) throw new PalestraError('session_not_found');
+      return sid;
+    }
+    live.hosted = hosted;
+    return sid;
+  }
+
+  #assertOpen(): void {
+    if (this.#refusesNew) throw new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true });
+  }
+
+  #sealed(secrets: SecretMap | null): Uint8Array | null {
+    return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets);
+  }
+
+  /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
+  async create(caller: Caller, request: CreateRequest): Promise<void> {
+    this.#assertOpen();
+    const { sid } = request;
+    const first = this.#claiming.get(sid);
+    if (first !== undefined) {
+      if (!(await this.#options.store.healCreate(sid))) throw new PalestraError('session_exists');
+      // The same client again, who did not hear how its first attempt ends.
+      await first.catch(() => {});
+    }
+    const creating = this.#create(caller, request, first !== undefined).finally(() => this.#claiming.delete(sid));
+    this.#claiming.set(sid, creating);
+    await creating;
+  }
+
+  /** `repeated`: its client is known to have asked before. */
+  async #create(caller: Caller, request: CreateRequest, repeated: boolean): Promise<void> {
+    const { sid } = request;
+    const known = await this.#registry.find(sid, caller);
+    if (known !== null && isDead(known.record.state)) throw deathError(known.record, this.#options.clock.now());
+    const hosted = await this.#environmentOf(known, request);
+    const env = await request.variant(hosted);
+    const mask = new SecretMask(request.secrets ?? {});
+    const asked = { ...request.task, toolset_name: request.toolsetName };
+    const task = parseJson(mask.hide(stringifyJson(asked))) as JsonObject;
+    const begun = known === null || known.record.state === 'reserved' ? 'no' : await this.#isRepeat(known, env, task, repeated);
+    if (begun === 'open') return;
+    if (begun === 'other') throw new PalestraError('session_exists');
+    const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
+    if (live === null) throw new PalestraError('session_exists');
+    await this.#admission.admit(live, hosted, caller, request.signal ?? null, () => {});
+    const { ownerReplicaId } = live.record;
+    if (ownerReplicaId !== null && ownerReplicaId !== this.#options.replicaId)
+      throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
+    const claimed = await this.#registry.advance(live, 'starting', this.#claim(live, hosted, env, task, request), 'reserved');
+    if (!claimed) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_exists');
+    live.hosted = hosted;
+    await this.#open(live, hosted, {
+      sid,
+      env,
+      task: request.task,
+      toolsetName: request.toolsetName,
+      secrets: this.#registry.secrets(live),
+      again: begun === 'abandoned',
+    });
+  }
+
+  #claim(
+    live: LiveSession,
+    hosted: HostedEnvironment,
+    env: string | null,
+    task: JsonObject,
+    request: CreateRequest,
+  ): Partial<SessionRecord> {
+    const { policy } = hosted;
+    return {
+      versionId: hosted.versionId,
+      environment: `${hosted.owner}/${hosted.name}`,
+      ownerReplicaId: hosted.owned ? this.#options.replicaId : null,
+      admittedAt: live.record.admittedAt ?? this.#options.clock.now(),
+      heartbeatTimeoutMs: policy.heartbeatTimeoutMs,
+      idleTimeoutMs: policy.idleTimeoutMs,
+      env,
+      task,
+      secrets: this.#sealed(request.secrets) ?? live.record.secrets,
+      recording: live.record.recording ?? request.recording,
+    };
+  }
+
+  /**
+   * What a `/create` for a session that exists is: `open`, when it comes from the client that opened it and never read the answer,
+   * because it asks for the same and the connection or the process broke that would have told it; `abandoned`, when that process died
+   * before the environment answered, so that it is to be opened anew; `other` is a second one.
+   */
+  async #isRepeat(known: LiveSession, env: string | null, task: JsonObject, repeated: boolean): Promise<'open' | 'abandoned' | 'other'> {
+    const { store, leases, replicaId } = this.#options;
+    const { record } = known;
+    if (record.env !== env || stringifyJson(record.task) !== stringifyJson(task)) return 'other';
+    if (record.writtenBy !== replicaId && !(await leases.confirm(record.writtenBy)).alive) {
+      if (record.ref !== null) return record.state === 'finished' || record.state === 'failed' ? 'other' : 'open';
+      const back = await this.#registry.advance(known, 'reserved', { ownerReplicaId: null }, 'starting');
+      return back ? 'abandoned' : 'other';
+    }
+    if (!repeated && !(await store.healCreate(record.sid))) return 'other';
+    return (await this.#opened(known)) ? 'open' : 'other';
+  }
+
+  /** The constructor may still be running for the first attempt, on another process. */
+  async #opened(known: LiveSession): Promise<boolean> {
+    for (let waited = 0; known.record.ref === null && waited < REPEAT_WAIT_MS; waited += REPEAT_POLL_MS) {
+      await this.#options.clock.sleep(REPEAT_POLL_MS, known.signal);
+      await this.#registry.refresh(known);
+      if (known.record.state === 'reserved') throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
+    }
+    return known.record.ref !== null;
+  }
+
+  async #open(live: LiveSession, hosted: HostedEnvironment, create: BackendCreate): Promise<void> {
+    const { setupTimeoutMs } = hosted.policy;
+    const tooLong = () =>
+      new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
+    try {
+      const ref = await withDeadline(this.#options.clock, this.#createPatiently(live, hosted, create), setupTimeoutMs, tooLong);
+      if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
+        await hosted.backend
+          .session(ref)
+          .delete(AbortSignal.timeout(FORGET_DEADLINE_MS))
+          .catch(() => {});
+        throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
+      }
+      live.backend = hosted.backend.session(ref);
+      live.upstreamSeenAt = this.#options.clock.now();
+    } catch (error) {
+      // Its slot stays its own for a moment: clients try again with other arguments.
+      const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
+      const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
+      await this.#registry.advance(live, 'reserved', unbound, 'starting');
+      throw this.#registry.mask(live).hideInError(error);
+    }
+  }
+
+  /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
+  async #createPatiently(live: LiveSession, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
+    const { clock, queue } = this.#options;
+    const deadline = clock.now() + queue.patienceMs;
+    for (;;) {
+      try {
+        return await backend.create(create, live.signal);
+      } catch (error) {
+        const full = error instanceof PalestraError && error.code === 'capacity_exhausted';
+        if (!full || clock.now() >= deadline) throw error;
+        // Jitter, so that all who wait do not come back at the same moment.
+        await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), live.signal);
+      }
+    }
+  }
+
+  /**
+   * A new session of the same task that begins with the first calls of `request.sid`, replayed and checked. Only for environments
+   * that declare themselves deterministic. Ended sessions can be forked as well, unless they had secrets, which are erased by then.
+   */
+  async fork(caller: Caller, request: ForkRequest): Promise<string> {
+    const source = await this.#registry.find(request.sid, caller);
+    if (source === null) throw new PalestraError('session_not_found');
+    const { record } = source;
+    if (record.versionId === null || record.task === null) throw new PalestraError('session_not_found');
+    const hosted = await this.#registry.hosted(source);
+    if (!hosted.policy.deterministic) throw new PalestraError('not_deterministic');
+    await this.#options.ledger.drain();
+    const journal = await this.#options.ledger.journal(record.sid);
+    const atCall = request.atCall ?? journal.length;
+    if (atCall > journal.length) {
+      throw new PalestraError('invalid_request', { detail: `at_call: the session has ${journal.length} ended calls, not ${atCall}.` });
+    }
+    const sid = newUuid();
+    const fork: SessionRecord = {
+      ...this.#newRecord(sid, caller, hosted),
+      env: record.env,
+      task: record.task,
+      secrets: record.secrets,
+      recording: request.recording,
+      forkedFrom: record.sid,
+      forkedAtCall: atCall,
+    };
+    const live = await this.#registry.insert(fork);
+    if (live === null) throw new PalestraError('session_exists');
+    live.hosted = hosted;
+    await this.#options.ledger.copy(journal.slice(0, atCall), sid);
+    await this.#registry.advance(live, 'starting', { ownerReplicaId: hosted.owned ? this.#options.replicaId : null });
+    await this.#restorer.restore(live);
+    return sid;
+  }
+
+  async #environmentOf(known: LiveSession | null, request: CreateRequest): Promise<HostedEnvironment> {
+    if (known?.hosted) return known.hosted;
+    if (known?.record.versionId) return this.#options.directory.version(known.record.versionId);
+    return request.resolve();
+  }
+
+  #newRecord(sid: string, caller: Caller, hosted: HostedEnvironment | null): SessionRecord {
+    const now = this.#options.clock.now();
+    return {
+      sid,
+      orgId: caller.orgId,
+      userId: caller.userId,
+      keyId: caller.keyId,
+      versionId: hosted?.versionId ?? null,
+      env: null,
+      task: null,
+      state: 'reserved',
+      version: 1,
+      ref: null,
+      failure: null,
+      failureClass: null,
+      environment: hosted === null ? null : `${hosted.owner}/${hosted.name}`,
+      ownerReplicaId: null,
+      writtenBy: this.#options.replicaId,
+      secrets: null,
+      recording: null,
+      forkedFrom: null,
+      forkedAtCall: null,
+      queuedAt: null,
+      waitingOn: null,
+      slotLimits: null,
+      admittedAt: null,
+      heartbeatTimeoutMs: Math.min(RESERVATION_TIMEOUT_MS, (hosted?.policy ?? defaultSessionPolicy).heartbeatTimeoutMs),
+      idleTimeoutMs: (hosted?.policy ?? defaultSessionPolicy).idleTimeoutMs,
+      createdAt: now,
+      lastSeenAt: now,
+      lastRequestAt: now,
+      endedAt: null,
+    };
+  }
+}
