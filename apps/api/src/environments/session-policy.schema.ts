@@ -17,7 +17,6 @@ export const sessionPolicySchema = z
   })
   .meta({ id: 'SessionPolicy' });
 
-
 const TIMES = {
   heartbeat_timeout_s: 'heartbeatTimeoutMs',
   idle_timeout_s: 'idleTimeoutMs',
