@@ -32,6 +32,7 @@ export function LiveSessions({ environment }: { environment: string }) {
       <div className="overflow-x-auto">
         {open.map((group) => (
           <HolderTable
+            compact
             key={group.version}
             sessions={group.sessions.slice(0, shownRows)}
             label={`Sessions on version ${group.version}, oldest first`}
