@@ -317,6 +317,31 @@ describe('a session', () => {
     expect((await end(sid)).body.state).toBe('closed');
   });
 
+  test('is ended from the dashboard by its cookie, on any process, but not from another site', async () => {
+    const { sid } = await open({ environment: 'palestra/echo' }, { server: first });
+    const login = await second.request('POST', '/v1/login', { body: { key: second.apiKey }, headers: { 'x-api-key': '' } });
+    const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
+    const press = (site: string) =>
+      second.request('DELETE', `/v1/sessions/${sid}`, { headers: { 'x-api-key': '', cookie, 'sec-fetch-site': site } });
+    expect((await press('cross-site')).body.code).toBe('forbidden');
+    expect((await first.request('GET', `/v1/sessions/${sid}`)).body.live).toBe(true);
+    expect((await press('same-origin')).body).toMatchObject({ sid, state: 'closed' });
+  });
+
+  test('is opened where its slot is, whichever process was asked', async () => {
+    await first.database.prisma.environment.updateMany({ where: { name: 'ctf' }, data: { sessionPolicy: { capacity: 1 } } });
+    const task = { environment: 'palestra/ctf', run: { name: 'here or there', metadata: { big: 1 } } };
+    const opened = [await open(task), await open(task)];
+    expect(new Set(opened.map((session) => session.owner_replica)).size).toBe(2);
+    for (const { sid, state, recording } of opened) {
+      expect([state, recording]).toEqual(['starting', expect.objectContaining({ run: 'here or there', metadata: { big: 1 } })]);
+      expect((await second.request('GET', '/prompt', { headers: { 'x-session-id': sid } })).status).toBe(200);
+    }
+    const { body } = await first.request('GET', '/v1/slots?environment=palestra/ctf');
+    expect(body.environments).toMatchObject([{ capacity: 2, used: 2, waiting: 0 }]);
+    await Promise.all(opened.map(({ sid }) => end(sid)));
+  });
+
   test('goes on under a new id from one of its calls, as part of another run', async () => {
     const { sid } = await open({ index: 1 });
     for (const by of [1, 2, 3]) await call(sid, 'add', { by });
