@@ -1,5 +1,6 @@
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { SseParser } from '@palestra/protocol';
+import type { Palestra } from '../support/palestra.ts';
 import type { TestServer } from '../support/server.ts';
 
 /** A running service, in this process or in one of its own. */
@@ -45,6 +46,24 @@ export const observed = defineEnvironment<{ broken?: boolean }, { secret: string
 export interface World {
   upstream: RunningServer;
   environment: string;
+}
+
+/** The built service as a process of its own; `told` hears every answer. */
+export function overHttp(palestra: Palestra, told: (answer: string) => void = () => {}): Service {
+  return {
+    orgName: palestra.namespace,
+    async request(method, path, { body, headers = {} } = {}) {
+      const answer = await fetch(palestra.url + path, {
+        method,
+        headers: { 'x-api-key': palestra.apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await answer.text();
+      told(text);
+      const parsed: unknown = /^[[{"]/.test(text) ? JSON.parse(text) : text;
+      return { status: answer.status, body: parsed, headers: answer.headers };
+    },
+  };
 }
 
 /** Registers the environment with the server. */

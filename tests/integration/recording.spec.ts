@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { startPalestra } from '../support/palestra.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { callTool, closeSession, eventually, observed, openSession, startObserved, type World } from './observed.world.ts';
+import { callTool, closeSession, eventually, observed, openSession, overHttp, startObserved, type World } from './observed.world.ts';
 
 /** Sessions that are written as rollouts from the ledger, on the whole service. */
 let server: TestServer;
@@ -162,14 +163,32 @@ test('a setup that raised and a client that gave up after an error of the tool a
   await closeSession(server, policy);
   await Promise.all([broken, raised, policy].map(whenRecorded));
   const { run, rollouts } = await runNamed('failing');
-  expect(rollouts.map(({ failure_class: failureClass, reward, stop }: any) => [failureClass, reward, stop]).toSorted()).toEqual(
-    [
-      ['environment', null, 'env_error'],
-      ['environment', null, 'env_error'],
-      [null, 0.25, null],
-    ].toSorted(),
-  );
+  const ends = rollouts.map(({ failure_class: failureClass, reward, stop }: any) => `${failureClass} ${reward} ${stop}`) as string[];
+  expect(ends.toSorted()).toEqual(['environment null env_error', 'environment null env_error', 'null 0.25 null']);
   expect(run).toMatchObject({ num_rollouts: 3, num_scored: 1, num_errors: 2, avg_rollout_reward: 0.25 });
+});
+
+test('a call whose outcome died with its replica leaves the rollout unscored', async () => {
+  const sid = await openSession(server, world.environment, recorded('unknown'));
+  await callTool(server, sid, 'score', { reward: 1 });
+  await callTool(server, sid, 'score', { reward: 0, finished: true });
+  await closeSession(server, sid);
+  await whenRecorded(sid);
+  const { run } = await runNamed('unknown');
+  await server.request('DELETE', `/v1/runs/${run.id}`);
+  await sql(
+    `UPDATE session_calls SET state = 'running', ended_at = NULL, result = NULL, reward = NULL, failure_class = NULL
+     WHERE sid = $1 AND seq = (SELECT min(seq) FROM session_calls WHERE sid = $1)`,
+    [sid],
+  );
+  await sql(`UPDATE sessions SET recorded_seq = NULL, ended_at = ended_at - interval '20 s' WHERE sid = $1`, [sid]);
+  const other = await startServer({ databaseUrl: server.config.databaseUrl, dataDir: server.config.dataDir });
+  await whenRecorded(sid);
+  await other.close();
+  const after = await runNamed('unknown');
+  expect(after.run).toMatchObject({ num_rollouts: 1, num_scored: 0, num_errors: 1, avg_rollout_reward: null });
+  const { body } = await server.request('GET', `/v1/rollouts/${after.rollouts[0].id}`);
+  expect(body.messages.map(({ type }: any) => type)).toEqual(['tool_call', 'tool_call', 'tool_result']);
 });
 
 test('reservations that never became an episode, and sessions without a run, are no rollouts', async () => {
@@ -181,4 +200,34 @@ test('reservations that never became an episode, and sessions without a run, are
   const plain = await openSession(server, world.environment);
   await closeSession(server, plain);
   expect((await server.request('GET', '/v1/runs?name=never')).body.runs).toEqual([]);
+});
+
+test('a service that is killed in the middle writes the rest after its restart, once', async () => {
+  const palestra = await startPalestra();
+  const service = overHttp(palestra);
+  const there = await startObserved(service);
+  const sid = await openSession(service, there.environment, recorded('killed'));
+  for (let i = 0; i < 20; i += 1) {
+    // Equal calls right before and after a death would be one (ADR 7).
+    await callTool(service, sid, 'score', { reward: i });
+    // Some rounds of the recorder fall between the calls; the last calls are younger than a round when it dies.
+    if (i % 8 === 7) await new Promise((resolve) => setTimeout(resolve, 1_100));
+  }
+  // The service tells a client its outcome before the ledger has it.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await palestra.kill();
+  await palestra.restart();
+  for (let i = 20; i < 25; i += 1) await callTool(service, sid, 'score', { reward: i });
+  await closeSession(service, sid);
+  const rollout = await eventually(async () => {
+    const { body } = await service.request('GET', '/v1/runs?name=killed');
+    const { rollouts } = (await service.request('GET', `/v1/runs/${body.runs[0].id}/rollouts`)).body;
+    return rollouts[0].num_messages >= 50 ? rollouts[0] : null;
+  });
+  expect(rollout).toMatchObject({ reward: 300, num_messages: 50, num_tool_calls: 25, failure_class: null });
+  const { body } = await service.request('GET', `/v1/rollouts/${rollout.id}`);
+  expect(body.missing_indexes).toEqual([]);
+  expect(new Set(body.messages.map(({ index }: any) => index)).size).toBe(50);
+  await palestra.stop();
+  await there.upstream.close();
 });

@@ -2,7 +2,17 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { callTool, closeSession, eventually, openSession, readEvents, type Service, startObserved, type World } from './observed.world.ts';
+import {
+  callTool,
+  closeSession,
+  eventually,
+  openSession,
+  overHttp,
+  readEvents,
+  type Service,
+  startObserved,
+  type World,
+} from './observed.world.ts';
 
 /** Where the secrets of a session go: to its environment, and nowhere else. On the built service, whose logs are read, too. */
 
@@ -29,20 +39,7 @@ const answers: string[] = [];
 beforeAll(async () => {
   palestra = await startPalestra({ env: { PALESTRA_LOG_LEVEL: 'debug' } });
   pool = new pg.Pool({ connectionString: palestra.databaseUrl!, max: 2 });
-  service = {
-    orgName: palestra.namespace,
-    async request(method, path, { body, headers = {} } = {}) {
-      const answer = await fetch(palestra.url + path, {
-        method,
-        headers: { 'x-api-key': palestra.apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      const text = await answer.text();
-      answers.push(text);
-      const parsed: unknown = /^[[{"]/.test(text) ? JSON.parse(text) : text;
-      return { status: answer.status, body: parsed, headers: answer.headers };
-    },
-  };
+  service = overHttp(palestra, (answer) => answers.push(answer));
   world = await startObserved(service);
   sid = await openSession(service, world.environment, { 'x-secrets': xSecrets, 'x-palestra-run': 'secretive' });
 });

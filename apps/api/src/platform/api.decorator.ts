@@ -11,6 +11,8 @@ export interface ApiDescription {
   response?: z.ZodType;
   /** The 200 is a stream of server-sent events: these, or with `true` those of the session plane. */
   stream?: boolean | string;
+  /** The 200 is plain text. */
+  text?: true;
   /** Codes beyond those that every route may answer. */
   errors?: ErrorCode[];
 }

@@ -1,7 +1,6 @@
 import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
-import { z } from 'zod';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { Public } from '../accounts/caller.decorator.ts';
 import { Api } from './api.decorator.ts';
@@ -19,7 +18,7 @@ export class MetricsController {
 
   @Get()
   @Header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
-  @Api({ summary: 'Metrics for Prometheus, as text; takes an API key also as a bearer token', response: z.string() })
+  @Api({ summary: 'Metrics for Prometheus, as text; takes an API key also as a bearer token', text: true })
   async get(@Req() request: FastifyRequest) {
     if (!this.config.metricsPublic && request.caller === undefined) await this.#authenticateBearer(request);
     return this.metrics.registry.metrics();

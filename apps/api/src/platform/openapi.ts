@@ -103,7 +103,8 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
   };
 }
 
-function okResponse({ response, stream }: DocumentedRoute['description']): object {
+function okResponse({ response, stream, text }: DocumentedRoute['description']): object {
+  if (text) return { description: 'OK', content: { 'text/plain': { schema: { type: 'string' } } } };
   if (stream)
     return {
       description: `Server-sent events: ${stream === true ? 'task_id, chunk, end or error' : stream}.`,

@@ -57,15 +57,17 @@ function settledCalls(session: RecordedSession, calls: readonly RecordedCall[]):
 }
 
 /**
- * Whose fault it is that the episode did not come to its end; null when it did, or when the client ended it. A client that closes
- * the session after a call that failed by no fault of the policy gave up because of that.
+ * Whose fault it is that the episode has no score; null when it came to its end, or when the client ended it. A client that closes
+ * the session after a call that failed by no fault of the policy gave up because of that. A call whose outcome died with its replica
+ * may have given reward: then the sum of the others is none.
  */
 function failureOf(session: RecordedSession): RolloutFailure['failureClass'] | null {
+  if (session.open_calls > 0) return 'infrastructure';
   if (session.finished) return null;
   for (const failureClass of [session.failure_class, session.last_failure_class]) {
     if (failureClass === 'environment' || failureClass === 'infrastructure') return failureClass;
   }
-  return session.last_running ? 'infrastructure' : null;
+  return null;
 }
 
 function startEvent(session: RecordedSession, recording: Recording): object {

@@ -26,7 +26,8 @@ export interface RecordedSession {
   finished: boolean;
   /** Of the last call of the episode; null while it runs, and without any. */
   last_failure_class: string | null;
-  last_running: boolean | null;
+  /** Calls of the episode that have not ended. */
+  open_calls: number;
   /** Milliseconds since the epoch. */
   created_at: number;
   /** Null while it is alive. */
@@ -85,7 +86,7 @@ const CLAIM = `
       count(*) FILTER (WHERE c.seq > COALESCE(s.recorded_seq, 0))::int AS pending_calls,
       COALESCE(bool_or(c.finished), false) AS finished,
       (array_agg(c.failure_class ORDER BY c.seq DESC) FILTER (WHERE ${COUNTS('c')}))[1] AS last_failure_class,
-      (array_agg(c.ended_at IS NULL ORDER BY c.seq DESC) FILTER (WHERE ${COUNTS('c')}))[1] AS last_running
+      count(*) FILTER (WHERE c.ended_at IS NULL AND ${COUNTS('c')})::int AS open_calls
     FROM session_calls AS c WHERE c.sid = s.sid) AS c
   WHERE pg_try_advisory_xact_lock(1885431907, hashtext(s.sid))`;
 
