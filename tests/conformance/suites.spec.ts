@@ -1,8 +1,11 @@
 import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { forwardIpv6 } from './support/forwarder.ts';
 import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { startReplicas } from '../support/replicas.ts';
+import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
+import { type KitSuite, kitSuites } from './kit-suite-environments.ts';
+import { forwardIpv6 } from './support/forwarder.ts';
 import { type PythonName, python, run, sdist, startUpstream, type UpstreamOptions } from './support/python.ts';
 import { suiteEnvironments } from './suite-environments.ts';
 
@@ -158,5 +161,34 @@ describe('the other suites of 0.1.167, through us to the SDK’s server', () => 
       OPENREWARD_API_KEY: palestra.apiKey,
     };
     assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', env), 17);
+  });
+});
+
+/** Two replicas behind `port` of both addresses of `localhost`: each request goes to the other one than the request before. */
+async function serveKitSuite({ port, environments, withoutRoutes = [] }: KitSuite['servers'][number]): Promise<number[]> {
+  const kit = await serve(environments);
+  stops.push(() => kit.close());
+  const older = await startRoundRobinProxy({ targets: [kit.port], withoutRoutes });
+  stops.push(() => older.close());
+  const replicas = await startReplicas(2, { env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' } });
+  stops.push(() => replicas.stop());
+  await addRemote(replicas.all[0]!, 'suite', older.url);
+  const balancer = await startRoundRobinProxy({ port, targets: replicas.all.map((replica) => replica.port) });
+  stops.push(() => balancer.close());
+  const ipv6 = await forwardIpv6(port);
+  stops.push(() => ipv6?.stop());
+  return balancer.served;
+}
+
+describe('the eight suites of 0.1.167 on two replicas without stickiness, their environments written in the kit', () => {
+  test('are 205 tests', () => {
+    expect(kitSuites.reduce((sum, suite) => sum + suite.tests, 0)).toBe(205);
+  });
+
+  test.each(kitSuites)('$file: $tests tests', async ({ file, tests: count, servers }) => {
+    const served = await Promise.all(servers.map(serveKitSuite));
+    assertPassed(await pytest('v167', '0.1.167', file), count);
+    // Every server of the suite was asked, and each of its replicas did its share.
+    for (const replicas of served) for (const requests of replicas) expect(requests).toBeGreaterThan(1);
   });
 });
