@@ -1,4 +1,5 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, type RefObject, useRef } from 'react';
+import { useKeys } from '../frame/keyboard.ts';
 
 export interface SessionSearch {
   tab?: 'ended' | 'slots' | undefined;
@@ -24,11 +25,19 @@ function NameFilter({
   label,
   placeholder,
   set,
-}: Change & { name: 'environment' | 'run'; value: string | undefined; label: string; placeholder: string }) {
+  ref,
+}: Change & {
+  name: 'environment' | 'run';
+  value: string | undefined;
+  label: string;
+  placeholder: string;
+  ref?: RefObject<HTMLInputElement | null>;
+}) {
   const commit = (text: string) => set({ [name]: text.trim() || undefined });
   return (
     <input
       key={value ?? ''}
+      ref={ref}
       type="search"
       className="input w-[170px]"
       aria-label={label}
@@ -43,13 +52,18 @@ function NameFilter({
 function ChoiceFilter({
   name,
   value,
-  label,
+  any,
   choices,
   set,
-}: Change & { name: 'state' | 'failure'; value: string | undefined; label: string; choices: string[] }) {
+}: Change & { name: 'state' | 'failure'; value: string | undefined; any: string; choices: string[] }) {
   return (
-    <select className="input" aria-label={label} value={value ?? ''} onChange={(event) => set({ [name]: event.target.value || undefined })}>
-      <option value="">{label}</option>
+    <select
+      className="input"
+      aria-label={`Only this ${name}`}
+      value={value ?? ''}
+      onChange={(event) => set({ [name]: event.target.value || undefined })}
+    >
+      <option value="">{any}</option>
       {choices.map((choice) => (
         <option key={choice} value={choice}>
           {choice}
@@ -61,6 +75,8 @@ function ChoiceFilter({
 
 /** The filters of the list; all of them live in the URL. */
 export function Filters({ search, ended, set }: Change & { search: SessionSearch; ended: boolean }): ReactNode {
+  const first = useRef<HTMLInputElement>(null);
+  useKeys({ '/': () => first.current?.focus() });
   return (
     <div className="ml-auto flex items-center gap-2">
       {search.key && (
@@ -69,15 +85,16 @@ export function Filters({ search, ended, set }: Change & { search: SessionSearch
         </button>
       )}
       <NameFilter
+        ref={first}
         name="environment"
         value={search.environment}
         label="Environment, as owner/name"
-        placeholder="owner/environment"
+        placeholder="owner/environment  /"
         set={set}
       />
       <NameFilter name="run" value={search.run} label="Run that the sessions are recorded to" placeholder="run" set={set} />
-      <ChoiceFilter name="state" value={search.state} label="Any state" choices={ended ? endedStates : liveStates} set={set} />
-      {ended && <ChoiceFilter name="failure" value={search.failure} label="Any failure" choices={failures} set={set} />}
+      <ChoiceFilter name="state" value={search.state} any="Any state" choices={ended ? endedStates : liveStates} set={set} />
+      {ended && <ChoiceFilter name="failure" value={search.failure} any="Any failure" choices={failures} set={set} />}
     </div>
   );
 }
