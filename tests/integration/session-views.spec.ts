@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { PalestraClient } from '@palestra/client';
-import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
-import { type SessionCallView, type SessionView, SseParser, type SseEvent } from '@palestra/protocol';
+import { serve } from '@palestra/environment-kit';
+import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { callListSchema, callViewSchema, sessionListSchema, sessionViewSchema } from '../../apps/api/src/sessions/session.schema.ts';
 import { slotListSchema } from '../../apps/api/src/sessions/slot.schema.ts';
 import { createDatabase, startServer, type TestServer } from '../support/server.ts';
 import { createCaller } from './environments.world.ts';
+import { counter, follow, gate } from './session-views.world.ts';
 
 /** What people see of sessions: two API processes on one database, two organisations, an environment of the first one's own. */
 let first: TestServer;
@@ -16,29 +16,6 @@ let database: Awaited<ReturnType<typeof createDatabase>>;
 let running: Awaited<ReturnType<typeof serve>>;
 let stranger: Record<string, string>;
 let environment: string;
-
-/** Counts; `wait` lets a test look while a call runs. */
-let letGo: () => void = () => {};
-const counter = defineEnvironment<{ start: number }, { value: number }>({
-  name: 'counter',
-  splits: ['train'],
-  tasks: () => [{ start: 0 }, { start: 10 }],
-  prompt: () => 'Count.',
-  create: ({ task }) => ({ value: task.start }),
-  tools: {
-    add: tool<z.ZodObject<{ by: z.ZodNumber }>, { start: number }, { value: number }>({
-      description: 'Adds.',
-      input: z.object({ by: z.number() }),
-      run: ({ by }, session) => {
-        session.state.value += by;
-        return { content: `now ${session.state.value}`, reward: by };
-      },
-    }),
-    boom: { description: 'Raises.', run: () => Promise.reject(new Error('the tool broke')) },
-    wait: { description: 'Waits.', run: () => new Promise<string>((resolve) => (letGo = () => resolve('waited'))) },
-    long: { description: 'Talks.', run: () => 'x'.repeat(100_000) },
-  },
-});
 
 beforeAll(async () => {
   running = await serve([counter]);
@@ -74,38 +51,6 @@ const call = (sid: string, name: string, input: object = {}, server = first) =>
   server.request('POST', '/call', { body: { name, input }, headers: { 'x-session-id': sid } });
 const ledger = async (sid: string, query = ''): Promise<SessionCallView[]> =>
   callListSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls${query}`)).body).calls;
-
-/** Reads a stream of events until `enough`, or its end. */
-async function follow(
-  sid: string,
-  enough: (events: (SseEvent & { id: string })[]) => boolean,
-  options: { server?: TestServer; from?: string; query?: string } = {},
-) {
-  const { server = first, from, query = '' } = options;
-  const gone = new AbortController();
-  const timer = setTimeout(() => gone.abort(new Error('no such event within 15 s')), 15_000);
-  const events: (SseEvent & { id: string })[] = [];
-  const headers = { 'x-api-key': server.apiKey, ...(from === undefined ? {} : { 'last-event-id': from }) };
-  const answer = await fetch(`${server.url}/v1/sessions/${sid}/events${query}`, { headers, signal: gone.signal });
-  expect(answer.headers.get('content-type')).toContain('text/event-stream');
-  const parser = new SseParser();
-  let ids: string[] = [];
-  try {
-    for await (const bytes of answer.body!) {
-      const piece = Buffer.from(bytes).toString('utf8');
-      ids = [...ids, ...[...piece.matchAll(/^id: (.*?)\r$/gm)].map(([, id]) => id!)];
-      for (const event of parser.push(piece)) events.push({ ...event, id: ids[events.length]! });
-      if (enough(events)) break;
-    }
-  } finally {
-    clearTimeout(timer);
-    gone.abort();
-  }
-  return {
-    events,
-    parsed: events.map(({ event, data }) => ({ event, value: JSON.parse(data) as Partial<Omit<SessionView, 'state'> & SessionCallView> })),
-  };
-}
 
 describe('refusals', () => {
   test('another organisation’s session does not exist, whatever is asked of it', async () => {
@@ -267,7 +212,7 @@ describe('a session', () => {
   test('streams its changes and calls as they happen, on a process that does not run it, until it ends', async () => {
     const { sid } = await open({ environment: 'palestra/echo' });
     await call(sid, 'echo', { text: 'before' });
-    const stream = follow(sid, () => false, { server: second });
+    const stream = follow(second, sid, () => false);
     await new Promise((resolve) => setTimeout(resolve, 800));
     await call(sid, 'echo', { text: 'during' });
     await end(sid);
@@ -283,16 +228,15 @@ describe('a session', () => {
     const { sid } = await open();
     await call(sid, 'add', { by: 1 });
     const waiting = call(sid, 'wait');
-    const cut = await follow(sid, (events) => events.some(({ event }) => event === 'call'));
+    const cut = await follow(first, sid, (events) => events.some(({ event }) => event === 'call'));
     expect(cut.parsed.map(({ event, value }) => [event, value.state])).toEqual([
       ['session', expect.any(String)],
       ['call', 'running'],
     ]);
-    letGo();
+    gate.open();
     await waiting;
     await call(sid, 'add', { by: 2 });
-    const resumed = await follow(sid, (events) => events.filter(({ data }) => !data.includes('"running"')).length >= 2, {
-      server: second,
+    const resumed = await follow(second, sid, (events) => events.filter(({ data }) => !data.includes('"running"')).length >= 2, {
       from: cut.events.at(-1)!.id,
     });
     const calls = resumed.parsed.filter(({ event }) => event === 'call').map(({ value }) => [value.tool, value.state, value.text]);
@@ -300,10 +244,10 @@ describe('a session', () => {
       ['wait', 'result', 'waited'],
       ['add', 'result', 'now 3'],
     ]);
-    const all = await follow(sid, (events) => events.filter(({ event }) => event === 'call').length === 3, { query: '?after=0' });
+    const all = await follow(first, sid, (events) => events.filter(({ event }) => event === 'call').length === 3, { query: '?after=0' });
     expect(all.parsed.filter(({ event }) => event === 'call').map(({ value }) => value.tool)).toEqual(['add', 'wait', 'add']);
     await end(sid);
-    const over = await follow(sid, () => false);
+    const over = await follow(first, sid, () => false);
     expect(over.parsed.map(({ event }) => event)).toEqual(['session', 'end']);
   });
 

@@ -1,0 +1,63 @@
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { defineEnvironment, tool } from '@palestra/environment-kit';
+import { type SessionCallView, type SessionView, type SseEvent, SseParser } from '@palestra/protocol';
+import type { TestServer } from '../support/server.ts';
+
+/** Lets calls of `wait` go on. */
+export const gate = { open: () => {} };
+
+/** Counts; `wait` lets a test look while a call runs. */
+export const counter = defineEnvironment<{ start: number }, { value: number }>({
+  name: 'counter',
+  splits: ['train'],
+  tasks: () => [{ start: 0 }, { start: 10 }],
+  prompt: () => 'Count.',
+  create: ({ task }) => ({ value: task.start }),
+  tools: {
+    add: tool<z.ZodObject<{ by: z.ZodNumber }>, { start: number }, { value: number }>({
+      description: 'Adds.',
+      input: z.object({ by: z.number() }),
+      run: ({ by }, session) => {
+        session.state.value += by;
+        return { content: `now ${session.state.value}`, reward: by };
+      },
+    }),
+    boom: { description: 'Raises.', run: () => Promise.reject(new Error('the tool broke')) },
+    wait: { description: 'Waits.', run: () => new Promise<string>((resolve) => (gate.open = () => resolve('waited'))) },
+    long: { description: 'Talks.', run: () => 'x'.repeat(100_000) },
+  },
+});
+
+/** Reads a stream of events until `enough`, or its end. */
+export async function follow(
+  server: TestServer,
+  sid: string,
+  enough: (events: (SseEvent & { id: string })[]) => boolean,
+  options: { from?: string; query?: string } = {},
+) {
+  const { from, query = '' } = options;
+  const gone = new AbortController();
+  const timer = setTimeout(() => gone.abort(new Error('no such event within 15 s')), 15_000);
+  const events: (SseEvent & { id: string })[] = [];
+  const headers = { 'x-api-key': server.apiKey, ...(from === undefined ? {} : { 'last-event-id': from }) };
+  const answer = await fetch(`${server.url}/v1/sessions/${sid}/events${query}`, { headers, signal: gone.signal });
+  expect(answer.headers.get('content-type')).toContain('text/event-stream');
+  const parser = new SseParser();
+  let ids: string[] = [];
+  try {
+    for await (const bytes of answer.body!) {
+      const piece = Buffer.from(bytes).toString('utf8');
+      ids = [...ids, ...[...piece.matchAll(/^id: (.*?)\r$/gm)].map(([, id]) => id!)];
+      for (const event of parser.push(piece)) events.push({ ...event, id: ids[events.length]! });
+      if (enough(events)) break;
+    }
+  } finally {
+    clearTimeout(timer);
+    gone.abort();
+  }
+  return {
+    events,
+    parsed: events.map(({ event, data }) => ({ event, value: JSON.parse(data) as Partial<Omit<SessionView, 'state'> & SessionCallView> })),
+  };
+}
