@@ -179,24 +179,28 @@ export class SessionEngine {
 
   /** An answer of the environment without the session's secrets, or its error without them. */
   async #hidden<T>(live: LiveSession, answer: Promise<T>): Promise<T> {
-    const mask = this.#registry.mask(live);
+    return this.#registry.mask(live).hideIn((await this.#hiddenError(live, answer)) as JsonValue) as T;
+  }
+
+  async #hiddenError<T>(live: LiveSession, work: Promise<T>): Promise<T> {
     try {
-      return mask.hideIn((await answer) as JsonValue) as T;
+      return await work;
     } catch (error) {
-      throw mask.hideInError(error);
+      throw this.#registry.mask(live).hideInError(error);
     }
   }
 
   /** See {@link CallRunner.open}. `taskId` is set by a client that resumes. */
   async call(caller: Caller, sid: string, request: { tool: string; input: JsonObject; taskId: string | null }): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller);
-    return this.#calls.open(live, {
+    const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
       input: stringifyJson(request.input),
       taskId: request.taskId,
       run: (backend, call) => backend.call({ ...call, tool: request.tool, input: request.input }, live.signal),
     });
+    return this.#hiddenError(live, open);
   }
 
   /** Comparative rewards for the trajectories of one task; changes nothing of the episode. */
@@ -205,7 +209,7 @@ export class SessionEngine {
       // 404 tells the client "unsupported"; a SID that nobody knows must not.
       throw error instanceof PalestraError && error.code === 'session_not_found' ? new PalestraError('session_deleted') : error;
     });
-    return this.#calls.open(live, {
+    const open = this.#calls.open(live, {
       kind: 'score_group',
       tool: 'score_group',
       input: stringifyJson({ candidates: request.candidates }),
@@ -218,6 +222,7 @@ export class SessionEngine {
         finished: false,
       }),
     });
+    return this.#hiddenError(live, open);
   }
 
   /** Keeps the session alive; also a failed one. */
