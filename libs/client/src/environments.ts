@@ -2,6 +2,7 @@ import type {
   EnvironmentDiscoveryView,
   EnvironmentList,
   EnvironmentView,
+  SessionPolicyView,
   Split,
   TaskPageView,
   TaskSpec,
@@ -61,6 +62,15 @@ export class Environments {
       owner: string;
       name: string;
     };
+  }
+
+  /** Sets timeouts, capacity and promises for its sessions, in place of what was set before; null = sets nothing. Open sessions keep theirs. */
+  async setSessions(environment: string, sessions: SessionPolicyView | null): Promise<EnvironmentView> {
+    return (await this.#connection.json({
+      method: 'PUT',
+      path: `${environmentPath(environment)}/details`,
+      body: { sessions },
+    })) as EnvironmentView;
   }
 
   /** Splits, counts and tools of every variant, as last discovered. */

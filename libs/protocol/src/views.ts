@@ -92,6 +92,18 @@ export interface RolloutView extends RolloutRow {
   messages: RolloutMessageView[];
 }
 
+/** What an owner has set for the sessions of an environment; the rest is as its author declared, else the server's default. */
+export interface SessionPolicyView {
+  heartbeat_timeout_s?: number;
+  idle_timeout_s?: number;
+  setup_timeout_s?: number;
+  call_timeout_s?: number;
+  /** Sessions at the same time per replica of the environment; null = no limit. */
+  capacity?: number | null;
+  deterministic?: boolean;
+  idempotent_tools?: string[];
+}
+
 export interface EnvironmentView {
   id: string;
   owner: string;
@@ -106,6 +118,8 @@ export interface EnvironmentView {
   compute_config: { cpu_count: number; mem_gb: number };
   max_concurrency: number;
   max_scale: number;
+  /** Ours: null = nothing was set. */
+  sessions: SessionPolicyView | null;
   created_at: string;
   updated_at: string;
   /** Ours: where it runs, and whether it answers now. */

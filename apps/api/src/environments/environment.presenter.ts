@@ -1,4 +1,4 @@
-import type { EnvironmentView } from '@palestra/protocol';
+import type { EnvironmentView, SessionPolicyView } from '@palestra/protocol';
 import { type EnvironmentRecord, sourceOf, storedDiscovery } from './environment.record.ts';
 
 export interface EnvironmentStatus {
@@ -30,6 +30,7 @@ export function presentEnvironment(record: EnvironmentRecord, status: Environmen
     compute_config: COMPUTE,
     max_concurrency: MAX_CONCURRENCY,
     max_scale: MAX_SCALE,
+    sessions: record.sessionPolicy as SessionPolicyView | null,
     created_at: record.createdAt.toISOString(),
     updated_at: record.updatedAt.toISOString(),
     source: presentSource(record, detailed),

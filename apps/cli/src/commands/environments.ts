@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { printTable, printable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
+import { setCommand } from './environment-policy.ts';
 
 export function environmentCommands(): Command {
   const command = new Command('env').description('environments of the registry');
@@ -14,6 +15,7 @@ export function environmentCommands(): Command {
     .option('--description <text>', '', '')
     .option('--private', 'visible to your organisation only', false)
     .action(add);
+  command.addCommand(setCommand());
   command
     .command('tasks')
     .argument('<owner/name>')
@@ -47,6 +49,7 @@ async function get(environment: string): Promise<void> {
     printable(`${owner}/${name} (${is_private ? 'private' : 'public'}, ${status}${status_detail ? `: ${status_detail}` : ''})`) + '\n',
   );
   if (description) process.stdout.write(`${printable(description)}\n`);
+  if (view.sessions) process.stdout.write(`sessions: ${printable(JSON.stringify(view.sessions))}\n`);
   for (const variant of discovery.variants) {
     process.stdout.write(`\nvariant ${printable(variant.name)}${variant.is_default ? ' (default)' : ''}\n`);
     printTable(

@@ -19,8 +19,8 @@ export function runCommands(): Command[] {
 async function listRuns(options: { search?: string; limit: number }): Promise<void> {
   const { runs, total } = await withClient((client) => client.runs.list(options));
   printTable(
-    ['id', 'name', 'rollouts', 'mean reward', 'created'],
-    runs.map((run) => [run.id, run.name, run.num_rollouts, run.avg_rollout_reward?.toFixed(3) ?? null, run.created_at]),
+    ['id', 'name', 'rollouts', 'failed', 'mean reward', 'created'],
+    runs.map((run) => [run.id, run.name, run.num_rollouts, run.num_errors, run.avg_rollout_reward?.toFixed(3) ?? null, run.created_at]),
   );
   process.stderr.write(`${runs.length} of ${total} runs\n`);
 }
