@@ -3,7 +3,7 @@ import net from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type SseEvent, SseParser } from '@palestra/protocol';
-import { InProcessBackend } from '../../libs/session/src/in-process.fixture.ts';
+import { InProcessBackend, testCaller } from '../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../support/server.ts';
 import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
 import { type Replica, startReplica } from './sessions.world.ts';
@@ -392,4 +392,29 @@ describe('secrets', () => {
     await ask(one, 'POST', '/delete', { sid });
     expect((await stored(sid))['secrets']).toBeNull();
   });
+});
+
+test('a fork needs a slot like any other session, and a process that ends opens none', async () => {
+  const one = await start({
+    policy: { deterministic: true, capacity: 1, heartbeatTimeoutMs: 120_000 },
+    queue: { limit: 10, patienceMs: 300 },
+  });
+  const sid = await open(one);
+  await call(one, sid, 'count');
+  const caller = testCaller('alice');
+  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  await ask(one, 'POST', '/delete', { sid });
+  const fork = await one.plane.engine.fork(caller, { sid, atCall: null, recording: null });
+  expect(await stored(fork)).toMatchObject({ heartbeat_timeout_ms: 120_000, admitted_at: expect.any(Date) });
+  one.plane.engine.refuseNew();
+  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'shutting_down' });
+});
+
+test('a request that reaches a process which lets go of its sessions is told to come again', async () => {
+  const one = await start({ owned: true, policy: { deterministic: true } });
+  const sid = await open(one);
+  one.plane.engine.refuseNew();
+  await sql.query(`UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1 WHERE sid = $1`, [sid]);
+  await one.plane.engine.relocate(testCaller('alice'), sid);
+  expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });
 });

@@ -242,6 +242,7 @@ export class SessionOpener {
    * that declare themselves deterministic. Ended sessions can be forked as well, unless they had secrets, which are erased by then.
    */
   async fork(caller: Caller, request: ForkRequest): Promise<string> {
+    this.#assertOpen();
     const source = await this.#registry.find(request.sid, caller);
     if (source === null) throw new PalestraError('session_not_found');
     const { record } = source;
@@ -268,7 +269,14 @@ export class SessionOpener {
     if (live === null) throw new PalestraError('session_exists');
     live.hosted = hosted;
     await this.#options.ledger.copy(journal.slice(0, atCall), sid);
-    await this.#registry.advance(live, 'starting', { ownerReplicaId: hosted.owned ? this.#options.replicaId : null });
+    await this.#admission.admit(live, hosted, caller, null, () => {});
+    const { heartbeatTimeoutMs, idleTimeoutMs } = hosted.policy;
+    await this.#registry.advance(live, 'starting', {
+      ownerReplicaId: hosted.owned ? this.#options.replicaId : null,
+      admittedAt: live.record.admittedAt ?? this.#options.clock.now(),
+      heartbeatTimeoutMs,
+      idleTimeoutMs,
+    });
     await this.#restorer.restore(live);
     return sid;
   }
