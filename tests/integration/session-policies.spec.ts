@@ -127,7 +127,10 @@ describe('a process that dies while it opens a session', () => {
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
     const body = { task_spec: { q: '1+1', construct_ms: 1_500 } };
     const first = ask(one, 'POST', '/create', { sid, body }).catch(() => null);
-    await until(() => stored(sid), ({ state }) => state === 'starting');
+    await until(
+      () => stored(sid),
+      ({ state }) => state === 'starting',
+    );
     await one.kill();
     await first;
     expect(await ask(two, 'POST', '/create', { sid, body })).toMatchObject({ status: 200 });
@@ -139,7 +142,10 @@ describe('a process that dies while it opens a session', () => {
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
     const body = { task_spec: { q: '1+1', construct_ms: 600 } };
     const first = ask(one, 'POST', '/create', { sid, body });
-    await until(() => stored(sid), ({ state }) => state === 'starting');
+    await until(
+      () => stored(sid),
+      ({ state }) => state === 'starting',
+    );
     expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(400);
     await one.plane.engine.noteCreateBroken(sid);
     expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(200);

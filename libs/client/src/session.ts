@@ -7,6 +7,7 @@ import {
   type Message,
   type OutputBlock,
   parseJson,
+  toPlainNumber,
   type RunToolOutput,
   type ToolOutput,
   type ToolsAnswer,
@@ -120,7 +121,7 @@ export class Session implements AsyncDisposable {
     try {
       const text = await this.#connection.stream(this.#post('/call', { name: tool, input }));
       const result = parseJson(text) as RunToolOutput;
-      if (result.ok) return result.output;
+      if (result.ok) return { ...result.output, reward: toPlainNumber(result.output.reward) };
       throw new ToolCallError(result.reason ?? guessReason(result.error), result.error);
     } catch (error) {
       if (error instanceof ToolFailedError) await this.#die(error.message);

@@ -1,6 +1,8 @@
 import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { FIRST_ORG } from '../accounts/account.service.ts';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { Public } from '../accounts/caller.decorator.ts';
 import { Api } from './api.decorator.ts';
@@ -20,14 +22,21 @@ export class MetricsController {
   @Header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
   @Api({ summary: 'Metrics for Prometheus, as text; takes an API key also as a bearer token', text: true })
   async get(@Req() request: FastifyRequest) {
-    if (!this.config.metricsPublic && request.caller === undefined) await this.#authenticateBearer(request);
+    if (!this.config.metricsPublic) assertOperator(request.caller ?? (await this.#authenticateBearer(request)));
     return this.metrics.registry.metrics();
   }
 
   /** What scrapers can send without a header of their own. */
-  async #authenticateBearer(request: FastifyRequest): Promise<void> {
+  async #authenticateBearer(request: FastifyRequest): Promise<Caller> {
     const token = /^Bearer\s+(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined) throw new PalestraError('unauthorized');
-    await this.authenticator.ofKey(token);
+    return this.authenticator.ofKey(token);
+  }
+}
+
+/** The figures name everybody's environments and tools: they are for those who run the service. */
+function assertOperator(caller: Caller): void {
+  if (caller.orgName !== FIRST_ORG || caller.anonymous) {
+    throw new PalestraError('forbidden', { detail: `Metrics are for keys of the organisation "${FIRST_ORG}", which runs this server.` });
   }
 }

@@ -1,6 +1,6 @@
 import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
-import { CurrentCaller } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Api } from '../platform/api.decorator.ts';
 import { Database } from '../platform/database.ts';
@@ -14,6 +14,7 @@ export class TaskDifficultyController {
     @Inject(ENVIRONMENT_DIRECTORY) private readonly directory: EnvironmentDirectory,
   ) {}
 
+  @RequireScope('rollouts')
   @Get(':owner/:name/task-difficulty')
   @Api({
     summary: "Rewards per task over the caller's rollouts",
