@@ -266,7 +266,9 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
   test('sessions of a deterministic environment survive kill -9 of their replica and of their process', async () => {
     const chaos = await startChaos(bundled);
     const { replicas } = chaos;
-    const killChild = async () => void (await run('pkill', ['-9', '-f', `environments/dist/main.js echo .*--exit-with-parent`]));
+    // Of this test's replicas only: another Palestra on the machine keeps its processes.
+    const parents = () => replicas.all.map((replica) => replica.pid()).join(',');
+    const killChild = async () => void (await run('pkill', ['-9', '-P', parents(), '-f', 'environments/dist/main.js echo ']));
     const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), killChild], 2_000);
     const played = await play(replicas, 'palestra/echo', 'echo');
     await assertSane(chaos, played, { environment: 'bundled, kill -9', kills: await calm() });

@@ -21,6 +21,8 @@ export interface Palestra {
   namespace: string;
   /** null when the service started a PostgreSQL of its own. */
   databaseUrl: string | null;
+  /** Of the process that runs now. */
+  pid(): number;
   /** Everything it has printed so far. */
   output(): string;
   /** As `kill -9`: nothing gets a chance to be tidied up. */
@@ -128,6 +130,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     dataDir,
     namespace: name,
     databaseUrl,
+    pid: () => child.pid!,
     output: () => output,
     kill: () => end('SIGKILL'),
     terminate: () => end('SIGTERM'),
