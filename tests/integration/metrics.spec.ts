@@ -30,13 +30,13 @@ test('metrics need a key, in either header, unless they are public', async () =>
   expect((await get({ 'x-api-key': 'or_wrong' })).status).toBe(401);
   expect((await get({ authorization: 'Bearer or_wrong' })).status).toBe(401);
   expect((await get({ authorization: `Bearer ${server.apiKey}` })).status).toBe(200);
-  const { headers } = await createCaller(server, 'scrapers');
-  await server.database.pool.query(
-    `UPDATE api_keys SET scopes = '{sessions}' WHERE org_id = (SELECT id FROM organisations WHERE name = 'scrapers')`,
-  );
-  const answer = await get(headers);
-  expect(answer.status).toBe(200);
+  const answer = await get({ 'x-api-key': server.apiKey });
   expect(answer.headers.get('content-type')).toContain('text/plain; version=0.0.4');
+  // They name everybody's environments and tools.
+  const { headers } = await createCaller(server, 'tenants');
+  const refused = await get(headers);
+  expect(refused.status).toBe(403);
+  expect(await refused.text()).toContain('forbidden');
   const open = await startServer({ metricsPublic: true });
   expect((await fetch(`${open.url}/metrics`)).status).toBe(200);
   await open.close();
