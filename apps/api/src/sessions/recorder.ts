@@ -117,8 +117,11 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async #writeClaimed(client: pg.PoolClient, sids: string[]): Promise<string[]> {
-    const sessions = await claimSessions(client, sids);
-    if (sessions.length === 0) return [];
+    const found = await claimSessions(client, sids);
+    const sessions = found.filter(({ mine }) => mine);
+    // The other one may have looked before what we know happened.
+    const busy = found.flatMap(({ sid, mine }) => (mine ? [] : sid));
+    if (sessions.length === 0) return busy;
     const calls = await nextCalls(client, sessions);
     const transcripts = sessions.map((session) => ({ session, transcript: transcribe(session, calls.get(session.sid) ?? []) }));
     for (const orgId of new Set(sessions.map((session) => session.org_id))) {
@@ -132,7 +135,8 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
       seq === null || seq === session.recorded_seq ? [] : { sid: session.sid, seq },
     );
     const noted = await advanceRecorded(client, moved);
-    return transcripts.filter(({ session, transcript }) => hasMore(session, transcript, noted)).map(({ session }) => session.sid);
+    const more = transcripts.filter(({ session, transcript }) => hasMore(session, transcript, noted)).map(({ session }) => session.sid);
+    return [...busy, ...more];
   }
 
   async #store(client: pg.PoolClient, orgId: string, ofOrg: { session: RecordedSession; transcript: SessionTranscript }[]): Promise<void> {

@@ -2,6 +2,8 @@ import type pg from 'pg';
 
 /** A session that is to be written as a rollout, as far as its rollout needs it. */
 export interface RecordedSession {
+  /** False: another replica is writing it right now. */
+  mine: boolean;
   sid: string;
   org_id: string;
   /** `owner/name`; null until it was pinned. */
@@ -68,15 +70,15 @@ const COUNTS = (call: string) =>
   `${call}.kind = 'call' AND NOT (${call}.state = 'refused' AND position('"code":"call_abandoned"' IN COALESCE(${call}.result, '')) > 0)`;
 
 /**
- * Of these sessions those that are to be written and that no other replica is writing right now. The lock is an advisory one, until
+ * Of these sessions those that are to be written; `mine` when no other replica is writing them right now. The lock is an advisory one, until
  * the transaction ends: a row lock would hold up the engine's own changes of the session, and with them those of all sessions in its
- * batch. Writing twice would change nothing anyway. Plan: Index Scan using sessions_pkey, per session an Index Scan using
+ * batch. Writing twice would change nothing anyway. Plan: Index Scan using sessions_to_record_idx, per session an Index Scan using
  * session_calls_sid_seq_idx.
  */
 const CLAIM = `
   WITH asked AS MATERIALIZED (
     SELECT * FROM sessions WHERE sid = ANY($1::text[]) AND recording IS NOT NULL AND (recorded_seq IS NULL OR recorded_seq >= 0))
-  SELECT s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
+  SELECT pg_try_advisory_xact_lock(1885431907, hashtext(s.sid)) AS mine, s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
     s.recorded_seq, c.*,
     extract(epoch FROM s.created_at)::float8 * 1000 AS created_at, extract(epoch FROM s.ended_at)::float8 * 1000 AS ended_at,
     extract(epoch FROM now() - s.ended_at)::float8 * 1000 AS ended_ms
@@ -87,8 +89,7 @@ const CLAIM = `
       COALESCE(bool_or(c.finished), false) AS finished,
       (array_agg(c.failure_class ORDER BY c.seq DESC) FILTER (WHERE ${COUNTS('c')}))[1] AS last_failure_class,
       count(*) FILTER (WHERE c.ended_at IS NULL AND ${COUNTS('c')})::int AS open_calls
-    FROM session_calls AS c WHERE c.sid = s.sid) AS c
-  WHERE pg_try_advisory_xact_lock(1885431907, hashtext(s.sid))`;
+    FROM session_calls AS c WHERE c.sid = s.sid) AS c`;
 
 /** The next calls of each, in order, at most MAX_BYTES of all. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
 const CALLS = `
@@ -106,7 +107,7 @@ const CALLS = `
 const ADVANCE = `
   UPDATE sessions AS s SET recorded_seq = n.seq
   FROM (SELECT n.* FROM unnest($1::text[], $2::bigint[]) AS n(sid, seq) JOIN sessions USING (sid)
-        ORDER BY n.sid FOR UPDATE OF sessions SKIP LOCKED) AS n
+        WHERE sessions.recorded_seq IS NULL OR sessions.recorded_seq >= 0 ORDER BY n.sid FOR UPDATE OF sessions SKIP LOCKED) AS n
   WHERE s.sid = n.sid RETURNING s.sid`;
 
 /** Sessions that somebody should have written by now. Plan: Index Scan using sessions_to_record_idx, per session one probe of session_calls_sid_seq_idx. */
