@@ -251,7 +251,7 @@ export class CallRunner {
 
   /**
    * The client gets its outcome at once; that it reached the ledger is waited for by `drain`. Not so in a session that may be
-   * replayed: there no client may know a result that the journal could lose.
+   * replayed, or is recorded: there no client may know a result that the journal could lose.
    */
   async #finish(live: LiveSession, taskId: string, outcome: CallOutcome): Promise<CallOutcome> {
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
@@ -268,7 +268,7 @@ export class CallRunner {
     if (outcome.type === 'result' && outcome.finished && live.record.state !== 'finished') {
       this.registry.advance(live, 'finished').catch(background);
     }
-    if (live.hosted?.policy.deterministic) await stored;
+    if (live.hosted?.policy.deterministic || live.record.recording !== null) await stored;
     return outcome;
   }
 

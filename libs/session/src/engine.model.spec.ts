@@ -58,6 +58,10 @@ function world(deterministic: boolean): Real {
   return { engines, backend, store, ledger, directory, sid: crypto.randomUUID(), changes };
 }
 
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise(setImmediate);
+}
+
 const codeOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => 'ok',
@@ -95,7 +99,7 @@ const reserve = (at: number) =>
   });
 
 const create = (at: number) =>
-  command(`create on ${at}`, async (model, { engines, sid, directory }) => {
+  command(`create on ${at}`, async (model, { engines, sid, directory, store }) => {
     const request = {
       sid,
       resolve: async () => directory.hosted,
@@ -108,7 +112,10 @@ const create = (at: number) =>
     const code = await codeOf(engines[at]!.create(alice, request));
     const open = model.state === 'none' || model.state === 'reserved';
     expect(code).toBe(open ? 'ok' : (DEATHS[model.state as SessionState] ?? 'session_exists'));
-    if (open) model.state = 'starting';
+    if (!open) return;
+    // Setup is followed though nobody asks.
+    await until(() => store.records.get(sid)?.state === 'ready');
+    model.state = 'ready';
   });
 
 const call = (at: number, tool: 'count' | 'submit') =>

@@ -68,7 +68,7 @@ export class SessionEngine {
     this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
     this.#reaper = new SessionReaper(this.#registry, options, (live) => this.#teardown(live));
     this.#admission = new Admission(this.#registry, options);
-    this.#opener = new SessionOpener(this.#registry, this.#restorer, this.#admission, options);
+    this.#opener = new SessionOpener(this.#registry, this.#setup, this.#restorer, this.#admission, options);
     this.#placement = new Placement(this.#registry, this.#reaper, options);
   }
 

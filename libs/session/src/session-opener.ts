@@ -11,6 +11,7 @@ import { SecretMask } from './secrets.ts';
 import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import type { Recording, SessionRecord } from './session-store.port.ts';
+import type { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
 export interface Reservation {
@@ -54,13 +55,15 @@ export class SessionOpener {
   /** SIDs that are being claimed right now, so that of two concurrent claims one wins without asking the store. */
   readonly #claiming = new Map<string, Promise<void>>();
   readonly #registry: SessionRegistry;
+  readonly #setup: SetupGate;
   readonly #restorer: Restorer;
   readonly #admission: Admission;
   readonly #options: SessionEngineOptions;
   #refusesNew = false;
 
-  constructor(registry: SessionRegistry, restorer: Restorer, admission: Admission, options: SessionEngineOptions) {
+  constructor(registry: SessionRegistry, setup: SetupGate, restorer: Restorer, admission: Admission, options: SessionEngineOptions) {
     this.#registry = registry;
+    this.#setup = setup;
     this.#restorer = restorer;
     this.#admission = admission;
     this.#options = options;
@@ -212,6 +215,7 @@ export class SessionOpener {
       }
       live.backend = hosted.backend.session(ref);
       live.upstreamSeenAt = this.#options.clock.now();
+      this.#setup.follow(live);
     } catch (error) {
       // Its slot stays its own for a moment: clients try again with other arguments.
       const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);

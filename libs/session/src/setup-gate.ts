@@ -41,6 +41,13 @@ export class SetupGate {
     await abortable(live.settingUp, live.signal);
   }
 
+  /** Notices the end of setup, and its deadline, though nobody may ask; not where asking costs the environment a prompt. */
+  follow(live: LiveSession): void {
+    if (live.backend?.ready === undefined) return;
+    // Whoever asks hears the failure; it is kept.
+    this.wait(live).catch(() => {});
+  }
+
   async #watch(live: LiveSession): Promise<void> {
     const backend = await this.registry.backend(live);
     const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
