@@ -1,8 +1,8 @@
 // Rollout ingest over HTTP (authentication, tolerant parsing, resolution of names) against its bare SQL statement on the same
 // PostgreSQL: what everything around the statement costs.
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { databaseUrl } from './support/postgres.mjs';
 import { apiKey, root } from './support/processes.mjs';
 
 const BATCHES = 200;
@@ -36,13 +36,6 @@ async function measure(batches, store) {
   };
   await Promise.all(Array.from({ length: WORKERS }, work));
   return (BATCHES * BATCH_SIZE) / ((performance.now() - started) / 1000);
-}
-
-/** The embedded PostgreSQL of the service under test. */
-function databaseUrl(dataDir) {
-  const password = readFileSync(path.join(dataDir, 'postgres/password'), 'utf8').trim();
-  const port = readFileSync(path.join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[3];
-  return `postgresql://postgres:${password}@127.0.0.1:${port}/palestra`;
 }
 
 export async function benchIngest(palestra) {

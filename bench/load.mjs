@@ -86,6 +86,7 @@ const quantile = (q) => latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(
 console.log(
   JSON.stringify({
     callsPerSecond: latenciesMs.length / elapsed,
+    requestsPerSecond: (episodes * 9) / elapsed,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     episodes,

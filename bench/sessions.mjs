@@ -1,43 +1,47 @@
-// ORS episodes at 128 sessions: Palestra with authentication and ledger, against the SDK's own Python server, same echo.
+// ORS episodes at 128 sessions: Palestra with authentication and ledger, against the SDK's own Python server, same echo, and
+// against a route of Nest on Fastify that does no work.
 import path from 'node:path';
-import { apiKey, freePort, startServer, time } from './support/processes.mjs';
+import { apiKey, freePort, startServer } from './support/processes.mjs';
+import { playRounds } from './support/rounds.mjs';
 
-const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
-const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 8);
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+const headers = { 'X-API-Key': apiKey, 'X-Deployment': 'palestra/echo' };
+const sessions = 128;
 
-async function load(port, headers, duration) {
-  const given = JSON.stringify({ port, sessions: 128, seconds: duration, headers });
-  const { stdout } = await time(process.execPath, [path.join(import.meta.dirname, 'load.mjs'), given]);
-  const round = JSON.parse(stdout);
-  if (round.failures > 0) throw new Error(`${round.failures} requests failed, the first with:\n${round.firstFailure}`);
-  return round;
-}
-
-/** Rounds alternate, so that whatever else the machine does falls on both sides. */
 export async function benchSessions(palestra, python) {
-  const port = await freePort();
+  const [port, barePort] = [await freePort(), await freePort()];
   const reference = await startServer(python, [path.join(import.meta.dirname, 'echo_environment.py'), String(port)], {}, port);
-  const sides = {
-    palestra: { port: palestra.port, headers: { 'X-API-Key': apiKey, 'X-Deployment': 'palestra/echo' }, rounds: [] },
-    reference: { port, headers: { 'X-API-Key': apiKey, 'X-Deployment': 'palestra/echo' }, rounds: [] },
-  };
+  const bare = await startServer(process.execPath, [path.join(import.meta.dirname, 'bare-nest.mjs'), String(barePort)], {}, barePort);
   try {
-    for (const side of Object.values(sides)) await load(side.port, side.headers, 3);
-    for (let round = 0; round < rounds; round += 1) {
-      for (const side of Object.values(sides)) side.rounds.push(await load(side.port, side.headers, seconds));
-    }
+    const played = await playRounds({
+      palestra: { port: palestra.port, headers, sessions },
+      reference: { port, headers, sessions },
+      bare: { port: barePort, headers, sessions },
+    });
+    const [ours, theirs] = [played.palestra, played.reference];
+    const more = (name, key, other, target) => ({
+      name,
+      ours: ours[key],
+      theirs: other[key],
+      unit: '/s',
+      ratio: ours[key] / other[key],
+      target,
+    });
+    const less = (name, key, target) => ({
+      name,
+      ours: ours[key],
+      theirs: theirs[key],
+      unit: 'ms',
+      ratio: theirs[key] / ours[key],
+      target,
+    });
+    return [
+      more(`tool calls per second, ${sessions} sessions`, 'callsPerSecond', theirs, 4),
+      less('p50 of a call', 'p50Ms', null),
+      less('p99 of a call', 'p99Ms', 5),
+      more('tool calls against requests of bare Nest', 'callsPerSecond', { callsPerSecond: played.bare.requestsPerSecond }, 0.6),
+      more('all requests against those of bare Nest', 'requestsPerSecond', played.bare, null),
+    ];
   } finally {
-    await reference.stop();
+    await Promise.all([reference.stop(), bare.stop()]);
   }
-  const figure = (side, key) => median(side.rounds.map((round) => round[key]));
-  const row = (name, key, unit, better, target) => {
-    const [ours, theirs] = [figure(sides.palestra, key), figure(sides.reference, key)];
-    return { name, ours, theirs, unit, ratio: better === 'higher' ? ours / theirs : theirs / ours, target };
-  };
-  return [
-    row('tool calls per second, 128 sessions', 'callsPerSecond', '/s', 'higher', 2),
-    row('p50 of a call', 'p50Ms', 'ms', 'lower', null),
-    row('p99 of a call', 'p99Ms', 'ms', 'lower', 2),
-  ];
 }

@@ -50,6 +50,7 @@ export async function startServer(command, args, env, port) {
   return {
     url,
     port,
+    pid: child.pid,
     stop: async () => {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');

@@ -1,0 +1,30 @@
+// What Nest on Fastify costs by itself: one route that does no work, with the answers that load.mjs waits for.
+// usage: bare-nest.mjs PORT
+import 'reflect-metadata';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+const api = createRequire(path.resolve(import.meta.dirname, '../apps/api/package.json'));
+const { All, Body, Controller, HttpCode, Module } = api('@nestjs/common');
+const { NestFactory } = api('@nestjs/core');
+const { FastifyAdapter } = api('@nestjs/platform-fastify');
+
+class Bare {
+  answer(body) {
+    return `event: task_id\r\ndata: bare\r\n\r\n${body?.input?.text ?? ''}`;
+  }
+}
+const answer = Object.getOwnPropertyDescriptor(Bare.prototype, 'answer');
+All('*')(Bare.prototype, 'answer', answer);
+HttpCode(200)(Bare.prototype, 'answer', answer);
+Body()(Bare.prototype, 'answer', 0);
+Controller()(Bare);
+
+class Application {}
+Module({ controllers: [Bare] })(Application);
+
+const application = await NestFactory.create(Application, new FastifyAdapter(), { logger: false, bodyParser: false });
+const fastify = application.getHttpAdapter().getInstance();
+// The session plane reads bodies with leniency of its own; here an empty one must do no harm either.
+fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => done(null, text ? JSON.parse(text) : {}));
+await application.listen(Number(process.argv[2]), '127.0.0.1');

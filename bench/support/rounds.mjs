@@ -1,0 +1,28 @@
+// Episodes against several servers in turns, so that whatever else the machine does falls on all sides.
+import path from 'node:path';
+import { time } from './processes.mjs';
+
+const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
+const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 5);
+export const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** One run of load.mjs: `side` is { port, headers, sessions }. Throws when a request failed. */
+export async function load(side, duration) {
+  const given = JSON.stringify({ ...side, seconds: duration });
+  const { stdout } = await time(process.execPath, [path.join(import.meta.dirname, '../load.mjs'), given]);
+  const round = JSON.parse(stdout);
+  if (round.failures > 0) throw new Error(`${round.failures} requests failed, the first with:\n${round.firstFailure}`);
+  return round;
+}
+
+/** The median of each figure of load.mjs, by the name of the side. */
+export async function playRounds(sides) {
+  const played = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
+  for (const side of Object.values(sides)) await load(side, 2);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, side] of Object.entries(sides)) played[name].push(await load(side, seconds));
+  }
+  const figures = ['callsPerSecond', 'requestsPerSecond', 'p50Ms', 'p99Ms'];
+  const medians = (list) => Object.fromEntries(figures.map((key) => [key, median(list.map((round) => round[key]))]));
+  return Object.fromEntries(Object.entries(played).map(([name, list]) => [name, medians(list)]));
+}
