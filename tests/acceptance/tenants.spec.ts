@@ -1,170 +1,76 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../support/server.ts';
-import { type Scope, settle, type Tenants } from './tenants.world.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import {
+  ALIKE,
+  allRoutes,
+  bodyOf,
+  called,
+  isAbsent,
+  isOfOneSession,
+  isOfSessionPlane,
+  OWN,
+  PUBLIC,
+  type Route,
+  scopeOf,
+  UNSCOPED,
+  urlOf,
+} from './tenants.routes.ts';
+import { asked, type Belongings, settle, type Tenants } from './tenants.world.ts';
 
-/**
- * Every documented route × another tenant's key, a revoked key, no key, a key without the scope. What is open to all, what
- * concerns only the caller's own things and what needs no scope stands here by name: a route that is new must be refused, or be named.
- */
-let server: TestServer;
+/** Every route × another tenant's key, a revoked key, no key, a key without the scope; black box, on the built service. */
+let palestra: Palestra;
 let tenants: Tenants;
-let routes: [method: string, path: string][];
+let first: Belongings;
+let documented: Route[];
+let routes: Route[];
+
+interface Document {
+  paths: Record<string, object>;
+}
+const routesOf = ({ paths }: Document): Route[] =>
+  Object.entries(paths).flatMap(([url, methods]) => Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path: url })));
 
 beforeAll(async () => {
-  server = await startServer();
-  tenants = await settle(server);
-  const document = (await server.request('GET', '/openapi.json')).body;
-  routes = Object.entries<Record<string, unknown>>(document.paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method): [string, string] => [method.toUpperCase(), path]),
-  );
-  // Not part of the document: it is the dashboard's own.
-  routes.push(['GET', '/v1/stream']);
+  palestra = await startPalestra();
+  tenants = await settle(palestra);
+  first = tenants.first;
+  documented = routesOf(await asked(palestra, 'GET', '/openapi.json'));
+  routes = allRoutes(documented);
 });
 afterAll(async () => {
   await tenants?.close();
-  await server?.close();
+  await palestra?.stop();
 });
 
-const called = ([method, path]: [string, string]): string => `${method} ${path}`;
-
-/** Answer without a key; about another's private environment they say that there is none. */
-const PUBLIC = new Set([
-  'GET /health',
-  'GET /version',
-  'GET /v1/environments',
-  'GET /v1/environments/{owner}/{name}',
-  'GET /v1/environments/{owner}/{name}/discovery',
-  'GET /v1/environments/{owner}/{name}/required-secrets',
-  'GET /v1/environments/{owner}/{name}/tasks',
-  'GET /v1/environments/{owner}/{name}/variants',
-  'GET /v1/environments/{name}/required-secrets',
-  'POST /v1/login',
-  'POST /v1/logout',
-]);
-/** Of the caller's own organisation, whoever that is. */
-const OWN = new Set([
-  'GET /v1/me',
-  'GET /v1/namespace/current',
-  'GET /v1/keys',
-  'POST /v1/keys',
-  'GET /v1/runs',
-  'GET /v1/stream',
-  'GET /v1/sessions',
-  'GET /v1/slots',
-  'GET /v1/billing/api-usage',
-  'GET /v1/github/auth-status',
-  'POST /v1/rollouts',
-  'GET /metrics',
-  'GET /health',
-  'GET /version',
-  'GET /v1/environments',
-  'POST /v1/logout',
-]);
-/** Whatever the key may do. */
-const UNSCOPED = new Set([
-  'GET /metrics',
-  'GET /v1/me',
-  'GET /v1/namespace/current',
-  'GET /v1/billing/api-usage',
-  'GET /v1/environments/{owner}/{name}/task-difficulty',
-]);
-
-/** Say the same of a session that never was: ending is idempotent, and clients take a 404 of score_group for an old server. */
-const ALIKE = new Set(['POST /delete', 'POST /delete_session', 'POST /score_group', 'POST /{env}/score_group']);
-/** Nothing that could be taken: 501 for whoever has a key. */
-const isAbsent = (route: string): boolean => /^\w+ \/v1\/github\/(?!auth-status|environments\/\{id\}\/deployments)/.test(route);
-
-function scopeOf(method: string, path: string): Scope | null {
-  if (PUBLIC.has(`${method} ${path}`) || UNSCOPED.has(`${method} ${path}`)) return null;
-  if (!path.startsWith('/v1/')) return 'sessions';
-  const [, , plane] = path.split('/');
-  switch (plane) {
-    case 'keys':
-      return 'keys';
-    case 'rollouts':
-    case 'runs':
-    case 'stream':
-      return 'rollouts';
-    case 'sessions':
-    case 'slots':
-    case 'exports':
-      return 'sessions';
-    case 'environments':
-    case 'files':
-      return 'environments';
-    case 'github':
-      return null;
-    default:
-      throw new Error(`say which scope ${method} ${path} needs`);
-  }
-}
-
-function fill(path: string): string {
-  const { first } = tenants;
-  const ids: Record<string, string> = { keys: first.keyId, runs: first.runId, rollouts: first.rolloutId, exports: first.exportId };
-  const values: Record<string, string> = {
-    ...first,
-    env: 'told',
-    path: 'some-file.txt',
-    id: ids[path.split('/')[2]!] ?? first.environmentId,
-  };
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name]!);
-  return path.endsWith('/tasks') && path.startsWith('/v1/environments') ? `${filled}?split=train` : filled;
-}
-
-/** Bodies that would do something if the caller were allowed to. */
-function bodyOf(path: string): unknown {
-  const { first } = tenants;
-  const environment = `${first.owner}/${first.name}`;
-  const split = 'train';
-  const event = { eventType: 'message', eventId: randomUUID(), rolloutEventId: first.rolloutId, timestamp: Date.now(), index: 1 };
-  const bodies: Record<string, unknown> = {
-    call: { name: 'tell', input: {} },
-    create: { split, index: 0 },
-    create_sandbox: { environment },
-    tasks: path.startsWith('/v1/exports')
-      ? { environments: [environment], split, max_tasks: 1, format: 'jsonl', prompt_format: 'text' }
-      : { split },
-    num_tasks: { split },
-    task: { split, index: 0 },
-    task_range: { split, start: 0, stop: 1 },
-    score_group: { candidates: [] },
-    details: { description: 'taken over', isPrivate: false },
-    versions: { source: { kind: 'remote', url: 'http://127.0.0.1:9' } },
-    environments: { name: 'squatter', namespace: first.owner, description: '', source: { kind: 'remote', url: 'http://127.0.0.1:9' } },
-    'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
-    keys: { name: 'one more', scopes: ['rollouts'] },
-    login: { key: 'or_nobody_has_this_key' },
-    rollouts: { events: [{ ...event, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
-    sessions: { environment, split, index: 0 },
-  };
-  return bodies[path.split('/').at(-1)!] ?? {};
-}
-
-interface Refusal {
+interface Answer {
   status: number;
   code: string | undefined;
   text: string;
+  /** Names of what of the first tenant's stands in it without having been said. */
+  leaks: string[];
 }
 
-/** Streams are read as far as they say something within a moment. */
-async function ask(method: string, path: string, headers: Record<string, string>): Promise<Refusal> {
-  const { first } = tenants;
-  const answer = await fetch(server.url + fill(path), {
-    method,
+/** Without a deployment of its own, a request of the session plane names the first tenant's. A stream is read for `readMs`. */
+async function ask(route: Route, headers: Record<string, string>, url = urlOf(route, first), readMs = 1_000): Promise<Answer> {
+  const body = bodyOf(route, first);
+  const request = {
+    method: route.method,
     headers: {
-      'x-session-id': first.sid,
-      'x-deployment': `${first.owner}/${first.name}`,
-      ...(method === 'POST' || method === 'PUT' ? { 'content-type': 'application/json' } : {}),
+      ...(isOfSessionPlane(route) ? { 'x-session-id': first.sid, 'x-deployment': `${first.owner}/${first.name}` } : {}),
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
-    body: method === 'POST' || method === 'PUT' ? JSON.stringify(bodyOf(path)) : null,
-    redirect: 'manual',
-  });
-  const text = await readFor(answer, 1_000);
-  const code = /"code":"(\w+)"/.exec(text)?.[1];
-  return { status: answer.status, code, text };
+    body: body && JSON.stringify(body),
+  };
+  const answer = await fetch(palestra.url + url, { ...request, redirect: 'manual' });
+  const text = await readFor(answer, readMs);
+  const said = url + JSON.stringify(request);
+  const heard = text + JSON.stringify([...answer.headers]);
+  const leaks = Object.entries(first.marks).flatMap(([name, mark]) => (heard.includes(mark) && !said.includes(mark) ? [name] : []));
+  return { status: answer.status, code: /"code":"(\w+)"/.exec(text)?.[1], text, leaks };
 }
 
 async function readFor(answer: Response, ms: number): Promise<string> {
@@ -182,120 +88,164 @@ async function readFor(answer: Response, ms: number): Promise<string> {
   return text;
 }
 
-/** All that `judge` finds wrong, so that one run names every route. */
+/** `judge` says whether the answer is as due. All that is wrong, so that one run names every route. */
 async function problemsOf(
-  headersOf: (method: string, path: string) => Record<string, string> | null,
-  judge: (route: string, refusal: Refusal, path: string) => string | null,
+  some: Route[],
+  headersOf: (route: Route) => Record<string, string>,
+  judge: (answer: Answer, name: string, route: Route) => boolean,
 ): Promise<string[]> {
   const problems: string[] = [];
-  for (const route of routes) {
-    const [method, path] = route;
-    const headers = headersOf(method, path);
-    if (headers === null) continue;
-    const refusal = await ask(method, path, headers);
-    const problem = refusal.text.includes(tenants.first.canary) ? 'leaks' : judge(called(route), refusal, path);
-    if (problem !== null) problems.push(`${called(route)}: ${problem} (${refusal.status} ${refusal.code ?? refusal.text.slice(0, 80)})`);
+  for (const route of some) {
+    const answer = await ask(route, headersOf(route));
+    const problem = answer.leaks.length > 0 ? `leaks ${answer.leaks.join(', ')}` : 'answers otherwise';
+    if (answer.leaks.length > 0 || !judge(answer, called(route), route))
+      problems.push(`${called(route)} ${problem}: ${answer.status} ${answer.text.slice(0, 200)}`);
   }
   return problems;
 }
 
-const unless = (right: boolean, problem: string): string | null => (right ? null : problem);
+const isRefusal = (status: number): boolean => status === 401 || status === 403 || status === 404;
 
 describe('every route', () => {
-  test('is there: the lists name no route that the document has not', () => {
+  test('is tried: all of the committed document, and what the lists name is there', () => {
+    const committed = routesOf(JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as Document);
     const known = new Set(routes.map(called));
-    expect(known.size).toBeGreaterThan(70);
-    expect([...PUBLIC, ...OWN, ...UNSCOPED].filter((route) => !known.has(route))).toEqual([]);
+    expect(committed.length).toBeGreaterThan(80);
+    expect(committed.map(called).filter((name) => !known.has(name))).toEqual([]);
+    expect(known.size).toBe(routes.length);
+    expect([...Object.keys(PUBLIC), ...OWN, ...UNSCOPED, ...ALIKE].filter((name) => !known.has(name))).toEqual([]);
   });
 
   test('refuses who brings no key, unless it is public', async () => {
     const problems = await problemsOf(
+      routes,
       () => ({}),
-      (route, { status, code }) =>
-        PUBLIC.has(route) ? unless(status < 500, 'fails') : unless(status === 401 && code === 'unauthorized', 'is open to all'),
+      ({ status, code }, name) => (name in PUBLIC ? status === PUBLIC[name] : status === 401 && code === 'unauthorized'),
     );
     expect(problems).toEqual([]);
   });
 
-  test('refuses a revoked key, unless it is public', async () => {
+  test('refuses a revoked key, also where none is needed', async () => {
     const problems = await problemsOf(
+      routes,
       () => ({ 'x-api-key': tenants.revokedKey }),
-      (route, { status, code }) => unless((status === 401 && code === 'key_revoked') || (PUBLIC.has(route) && status < 500), 'takes it'),
+      ({ status, code }) => status === 401 && code === 'key_revoked',
     );
     expect(problems).toEqual([]);
   });
 
   test('refuses a key without its scope', async () => {
+    const scoped = routes.filter((route) => scopeOf(route) !== null);
+    const open = routes.filter((route) => !(called(route) in PUBLIC || UNSCOPED.has(called(route)) || scoped.includes(route)));
+    expect(open.filter(({ path: url }) => !url.startsWith('/v1/github/'))).toEqual([]);
     const problems = await problemsOf(
-      (method, path) => {
-        const scope = scopeOf(method, path);
-        return scope && { 'x-api-key': tenants.without(scope) };
-      },
-      (_, { status, code }) => unless(status === 403 && code === 'scope_missing', 'takes it'),
+      scoped,
+      (route) => ({ 'x-api-key': tenants.without(scopeOf(route)!) }),
+      ({ status, code }) => status === 403 && code === 'scope_missing',
     );
     expect(problems).toEqual([]);
   });
 
   test('knows nothing of another tenant’s things', async () => {
     const problems = await problemsOf(
+      routes,
       () => ({ 'x-api-key': tenants.foreignKey }),
-      (route, { status, code }) => {
-        if (OWN.has(route)) return unless(status === 200, 'does not answer');
-        if (isAbsent(route)) return unless(status === 501 && code === 'not_available', 'is there');
-        return ALIKE.has(route) ? null : unless([401, 403, 404].includes(status), 'takes it');
+      ({ status, code }, name, route) => {
+        if (OWN.has(name)) return status === 200;
+        if (isAbsent(route)) return status === 501 && code === 'not_available';
+        return isRefusal(status) || ALIKE.has(name.replace('/{owner}/{name}/', '/{env}/'));
       },
     );
     expect(problems).toEqual([]);
   });
 
-  test('of the session plane knows no session of another tenant, whatever environment the request names', async () => {
-    const aboutSessions = /\/(call|create|delete|delete_session|messages|ping|prompt|score_group|task_tools)$/;
-    const problems = await problemsOf(
-      (_, path) =>
-        path.startsWith('/v1/') || !aboutSessions.test(path)
-          ? null
-          : { 'x-api-key': tenants.foreignKey, 'x-deployment': tenants.foreignEnvironment },
-      (route, { status, code }) => {
-        if (ALIKE.has(route)) return null;
-        // A SID is 122 random bits that its client chose: that it is taken is no news for whoever knows it.
-        if (route === 'POST /create') return unless(status === 400 && code === 'session_exists', 'takes it');
-        return unless([403, 404].includes(status), 'takes it');
-      },
-    );
-    expect(problems).toEqual([]);
-  });
-
-  test.each([...ALIKE])('%s: another tenant’s session is as one that never was', async (route) => {
-    const [method, path] = route.split(' ') as [string, string];
+  test('knows no session of another tenant, whatever environment the request names', async () => {
     const headers = { 'x-api-key': tenants.foreignKey, 'x-deployment': tenants.foreignEnvironment };
-    const [taken, never] = [tenants.first.sid, randomUUID()];
+    const plane = routes.filter((route) => isOfSessionPlane(route) && !route.path.startsWith('/{owner}/'));
+    expect(plane.filter(isOfOneSession).length).toBeGreaterThan(12);
+    const problems = await problemsOf(
+      plane,
+      () => headers,
+      ({ status, code }, name, route) => {
+        // A SID is 122 random bits that its client chose: that it is taken is no news for whoever knows it.
+        if (name === 'POST /create') return status === 400 && code === 'session_exists';
+        return isRefusal(status) || ALIKE.has(name) || (!isOfOneSession(route) && status === 200);
+      },
+    );
+    expect(problems).toEqual([]);
+  });
+
+  test.each([...ALIKE])('%s: another tenant’s session is as one that never was', async (name) => {
+    const [method, url] = name.split(' ') as [string, string];
     const answerOf = async (sid: string) => {
-      const { status, text } = await ask(method, path, { ...headers, 'x-session-id': sid });
+      const headers = { 'x-api-key': tenants.foreignKey, 'x-deployment': tenants.foreignEnvironment, 'x-session-id': sid };
+      const { status, text } = await ask({ method, path: url }, headers);
       return { status, text: text.replaceAll(sid, 'the SID') };
     };
-    expect(await answerOf(taken)).toEqual(await answerOf(never));
+    expect(await answerOf(first.sid)).toEqual(await answerOf(randomUUID()));
+  });
+});
+
+describe('beside the routes', () => {
+  test.each([
+    '/v1/sessions?environment={owner}/{name}',
+    '/v1/sessions?key_id={keyId}',
+    '/v1/sessions?forked_from={sid}',
+    '/v1/slots?environment={owner}/{name}',
+    '/v1/slots?environment=other/shared',
+    '/v1/runs?search=run-canary-',
+    '/v1/environments?owner={owner}&limit=100',
+    '/v1/environments?search=private-',
+    '/v1/stream?run={runId}',
+  ])('%s finds nothing for another', async (template) => {
+    const { marks: _, ...values } = first;
+    const url = template.replaceAll(/\{(\w+)\}/g, (_match, name: keyof typeof values) => values[name]);
+    const { status, leaks } = await ask({ method: 'GET', path: '/v1/runs' }, { 'x-api-key': tenants.foreignKey }, url);
+    expect({ leaks, answers: status === 200 || isRefusal(status) }).toEqual({ leaks: [], answers: true });
   });
 
-  test('left everything as it was, and shows it to its owner', async () => {
-    const { first } = tenants;
-    const get = (path: string, headers = {}) => server.request('GET', path, { headers });
-    const headers = { 'x-session-id': first.sid, 'x-deployment': `${first.owner}/${first.name}` };
-    expect(await get(`/v1/sessions/${first.sid}`)).toMatchObject({ status: 200, body: { state: 'ready', live: true } });
-    expect((await get(`/v1/sessions/${first.sid}/calls`)).body.calls).toHaveLength(1);
-    expect((await get(`/v1/rollouts/${first.rolloutId}`)).body.messages).toHaveLength(1);
-    expect((await get('/v1/keys')).body.keys.find(({ id }: { id: string }) => id === first.keyId).revoked_at).toBeNull();
-    expect(JSON.stringify((await get('/v1/environments')).body)).not.toContain('squatter');
-    const shown = [
-      ['/prompt', headers],
-      [`/v1/environments/${first.owner}/${first.name}`],
-      [`/v1/environments/${first.owner}/${first.name}/tasks?split=train`],
-      [`/v1/sessions/${first.sid}/calls/${first.taskId}`],
-      ['/v1/runs'],
-      [`/v1/rollouts/${first.rolloutId}`],
-      ['/v1/keys'],
-      [`/v1/exports/${first.exportId}/file`],
-      [`/v1/files/${first.environmentId}`],
-    ] as const;
-    for (const [path, more] of shown) expect(JSON.stringify((await get(path, more)).body), path).toContain(first.canary);
+  test('the stream of runs tells each tenant of its own only', async () => {
+    const stream = { method: 'GET', path: '/v1/stream' };
+    const listeners = [palestra.apiKey, tenants.foreignKey].map((key) => ask(stream, { 'x-api-key': key }, stream.path, 4_000));
+    const heard = Promise.all(listeners);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const event = { eventType: 'rollout', eventId: randomUUID(), timestamp: Date.now(), runName: `run-${first.canary}` };
+    await asked(palestra, 'POST', '/v1/rollouts', { body: { events: [event] } });
+    const [own, others] = await heard;
+    expect(own!.text).toContain(first.runId);
+    expect(others!.text).not.toContain(first.runId);
+  });
+
+  test('a stored file has no URL but a signed one', async () => {
+    const url = `/blobs/environments/${first.environmentId}/${first.file}`;
+    for (const key of [palestra.apiKey, tenants.foreignKey]) {
+      const answer = await ask({ method: 'GET', path: '/v1/files' }, { 'x-api-key': key }, url);
+      expect(answer).toMatchObject({ status: 403, code: 'url_expired', leaks: [] });
+    }
+  });
+});
+
+describe('afterwards', () => {
+  test('everything is as it was', async () => {
+    const get = (url: string) => asked(palestra, 'GET', url);
+    expect(await get(`/v1/sessions/${first.sid}`)).toMatchObject({ state: 'ready', live: true });
+    expect((await get(`/v1/sessions/${first.sid}/calls`)).calls).toHaveLength(1);
+    expect((await get(`/v1/rollouts/${first.rolloutId}`)).messages).toHaveLength(1);
+    expect((await get('/v1/keys')).keys.find(({ id }: { id: string }) => id === first.keyId).revoked_at).toBeNull();
+    expect((await get(`/v1/files/${first.environmentId}`)).files).toEqual([{ path: first.file, size: first.canary.length }]);
+    expect(await get(`/v1/environments/${first.owner}/${first.name}`)).toMatchObject({ is_private: true, description: first.canary });
+    expect(JSON.stringify(await get('/v1/environments'))).not.toContain('squatter');
+  });
+
+  test('its owner is shown every mark that was looked for: the search was not blind', async () => {
+    const shown = await Promise.all(
+      ['/v1/me', '/v1/keys', '/v1/runs', '/v1/sessions?limit=200', '/v1/environments', `/v1/exports/${first.exportId}`]
+        .concat(`/v1/sessions/${first.sid}/calls`, `/v1/runs/${first.runId}/rollouts`, `/v1/files/${first.environmentId}`)
+        .map(async (url) => JSON.stringify(await asked(palestra, 'GET', url))),
+    );
+    const { apiKey: _, ...marks } = first.marks;
+    for (const [name, mark] of Object.entries(marks)) expect(shown.join('\n').includes(mark), name).toBe(true);
+    const { status, text } = await ask({ method: 'GET', path: '/prompt' }, { 'x-api-key': palestra.apiKey });
+    expect({ status, tells: text.includes(first.canary) }).toEqual({ status: 200, tells: true });
   });
 });

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
-import type { TestServer } from '../support/server.ts';
+import pg from 'pg';
+import type { Palestra } from '../support/palestra.ts';
 
 const SCOPES = ['sessions', 'environments', 'rollouts', 'keys'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** What one organisation has; every piece of it holds `canary`, which no request of another says. */
+/** What one organisation has. */
 export interface Belongings {
+  /** In every description, name, task, prompt, result and file of it; no request says it. */
   canary: string;
   owner: string;
   name: string;
@@ -18,6 +20,8 @@ export interface Belongings {
   keyId: string;
   exportId: string;
   file: string;
+  /** Of all that is above: what must not stand in an answer to another, unless the request itself said it. */
+  marks: Record<string, string>;
 }
 
 export interface Tenants {
@@ -43,32 +47,39 @@ const told = (canary: string) =>
   });
 
 /** A first organisation that has one of everything, and a second one that is after it. */
-export async function settle(server: TestServer): Promise<Tenants> {
+export async function settle(palestra: Palestra): Promise<Tenants> {
   const canary = `canary-${randomUUID()}`;
   const [own, foreign] = await Promise.all([serve([told(canary)]), serve([told('nothing of interest')])]);
-  const foreignKey = await secondOrganisation(server);
+  const foreignKey = await secondOrganisation(palestra);
   const keys = new Map<Scope, string>();
   for (const scope of SCOPES)
     keys.set(
       scope,
       (
         await newKey(
-          server,
+          palestra,
           `without ${scope}`,
           SCOPES.filter((other) => other !== scope),
         )
       ).key,
     );
-  const revoked = await newKey(server, 'revoked', [...SCOPES]);
-  await asked(server, 'DELETE', `/v1/keys/${revoked.id}`);
-  const theirs = await asked(server, 'POST', '/v1/environments', {
-    body: { name: 'theirs', description: '', isPrivate: true, source: { kind: 'remote', url: foreign.url } },
-    headers: { 'x-api-key': foreignKey },
-  });
+  const revoked = await newKey(palestra, 'revoked', [...SCOPES]);
+  await asked(palestra, 'DELETE', `/v1/keys/${revoked.id}`);
+  const theirs = (name: string, isPrivate: boolean) =>
+    asked(palestra, 'POST', '/v1/environments', {
+      body: { name, description: '', isPrivate, source: { kind: 'remote', url: foreign.url } },
+      headers: { 'x-api-key': foreignKey },
+    });
+  await Promise.all([theirs('theirs', true), theirs('shared', false)]);
+  const first = await acquire(palestra, own, canary);
+  // Its owner sees that the slot is taken, and not by which session, key or run.
+  const guest = randomUUID();
+  const headers = { 'x-session-id': guest, 'x-deployment': 'other/shared', 'x-palestra-run': `guest-${canary}` };
+  await asked(palestra, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
   return {
-    first: await acquire(server, own, canary),
+    first: { ...first, marks: { ...first.marks, guest } },
     foreignKey,
-    foreignEnvironment: `${theirs.owner ?? theirs.namespace ?? 'other'}/theirs`,
+    foreignEnvironment: 'other/theirs',
     revokedKey: revoked.key,
     without: (scope) => keys.get(scope)!,
     close: async () => void (await Promise.all([own.close(), foreign.close()])),
@@ -80,39 +91,48 @@ interface Ask {
   headers?: Record<string, string>;
 }
 
-async function asked(server: TestServer, method: string, path: string, options: Ask = {}): Promise<any> {
-  const { status, body } = await server.request(method, path, options);
-  if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
-  return body;
+export async function asked(palestra: Palestra, method: string, path: string, options: Ask = {}): Promise<any> {
+  const { body, headers } = options;
+  const answer = await fetch(palestra.url + path, {
+    method,
+    headers: { 'x-api-key': palestra.apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+  return answer.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
 }
 
-const newKey = (server: TestServer, name: string, scopes: string[]): Promise<{ id: string; key: string }> =>
-  asked(server, 'POST', '/v1/keys', { body: { name, scopes } });
+const newKey = (palestra: Palestra, name: string, scopes: string[]): Promise<{ id: string; key: string }> =>
+  asked(palestra, 'POST', '/v1/keys', { body: { name, scopes } });
 
 /** There is no route that founds organisations. */
-async function secondOrganisation(server: TestServer): Promise<string> {
+async function secondOrganisation(palestra: Palestra): Promise<string> {
   const key = `or_${randomUUID()}`;
-  const { pool } = server.database;
-  const { rows: orgs } = await pool.query(`INSERT INTO organisations (name) VALUES ('other') RETURNING id`);
-  const { rows: users } = await pool.query(`INSERT INTO users (name) VALUES ('other-user') RETURNING id`);
-  await pool.query(`INSERT INTO memberships (org_id, user_id) VALUES ($1, $2)`, [orgs[0].id, users[0].id]);
-  await pool.query(
-    `INSERT INTO api_keys (org_id, user_id, name, prefix, hash, scopes) VALUES ($1, $2, 'theirs', 'or_', sha256($3::bytea), $4)`,
-    [orgs[0].id, users[0].id, Buffer.from(key), SCOPES],
+  const client = new pg.Client({ connectionString: palestra.databaseUrl! });
+  await client.connect();
+  await client.query(
+    `WITH org AS (INSERT INTO organisations (name) VALUES ('other') RETURNING id),
+       person AS (INSERT INTO users (name) VALUES ('other-user') RETURNING id),
+       member AS (INSERT INTO memberships (org_id, user_id) SELECT org.id, person.id FROM org, person)
+     INSERT INTO api_keys (org_id, user_id, name, prefix, hash, scopes)
+     SELECT org.id, person.id, 'theirs', 'or_', sha256($1::bytea), $2 FROM org, person`,
+    [Buffer.from(key), SCOPES],
   );
+  await client.end();
   return key;
 }
 
-async function acquire(server: TestServer, upstream: RunningServer, canary: string): Promise<Belongings> {
-  const [owner, name] = [server.orgName, 'private'];
+async function acquire(palestra: Palestra, upstream: RunningServer, canary: string): Promise<Belongings> {
+  const [owner, name] = [palestra.namespace, `private-${randomUUID()}`];
   const source = { kind: 'remote', url: upstream.url };
-  const environment = await asked(server, 'POST', '/v1/environments', { body: { name, description: canary, isPrivate: true, source } });
-  const { key: _, ...key } = await newKey(server, canary, ['rollouts']);
+  const environment = await asked(palestra, 'POST', '/v1/environments', { body: { name, description: canary, isPrivate: true, source } });
+  const { key: _, ...key } = await newKey(palestra, canary, ['rollouts']);
 
   const sid = randomUUID();
-  const headers = { 'x-session-id': sid, 'x-deployment': `${owner}/${name}` };
-  await asked(server, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
-  const stream = String(await asked(server, 'POST', '/call', { headers, body: { name: 'tell', input: {} } }));
+  const headers = { 'x-session-id': sid, 'x-deployment': `${owner}/${name}`, 'x-palestra-run': `recorded-${canary}` };
+  await asked(palestra, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
+  const stream = String(await asked(palestra, 'POST', '/call', { headers, body: { name: 'tell', input: {} } }));
   const taskId = /event: task_id\r?\ndata: (\S+)/.exec(stream)![1]!;
 
   const rolloutId = randomUUID();
@@ -120,22 +140,23 @@ async function acquire(server: TestServer, upstream: RunningServer, canary: stri
   const started = { eventType: 'rollout', eventId: rolloutId, timestamp, runName: `run-${canary}`, rolloutName: canary };
   const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: rolloutId, timestamp, index: 0 };
   const said = { ...message, type: 'assistant_message', content: canary, isFinished: false, metadata: {} };
-  await asked(server, 'POST', '/v1/rollouts', { body: { events: [started, said] } });
-  const { runs } = await asked(server, 'GET', '/v1/runs');
+  await asked(palestra, 'POST', '/v1/rollouts', { body: { events: [started, said] } });
+  const { runs } = await asked(palestra, 'GET', `/v1/runs?name=run-${canary}`);
 
   const wanted = { environments: [`${owner}/${name}`], split: 'train', max_tasks: 1, format: 'jsonl', prompt_format: 'text' };
-  const { id: exportId } = await asked(server, 'POST', '/v1/exports/tasks', { body: wanted });
+  const { id: exportId } = await asked(palestra, 'POST', '/v1/exports/tasks', { body: wanted });
   for (;;) {
-    const { state } = await asked(server, 'GET', `/v1/exports/${exportId}`);
+    const { state } = await asked(palestra, 'GET', `/v1/exports/${exportId}`);
     if (state === 'complete') break;
     if (state !== 'running') throw new Error(`the export is ${state}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
   const file = `${canary}.txt`;
-  const { urls } = await asked(server, 'POST', '/v1/files/upload-urls', {
+  const { urls } = await asked(palestra, 'POST', '/v1/files/upload-urls', {
     body: { environmentId: environment.id, files: [{ fileName: file, contentType: 'text/plain' }] },
   });
   await fetch(urls[0].uploadUrl, { method: 'PUT', body: canary, headers: { 'content-type': 'text/plain' } });
-  return { canary, owner, name, environmentId: environment.id, sid, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId, file };
+  const ids = { environmentId: environment.id, sid, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId };
+  return { canary, owner, name, ...ids, file, marks: { canary, name, ...ids, apiKey: palestra.apiKey } };
 }

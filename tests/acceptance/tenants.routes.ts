@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import type { Belongings, Scope } from './tenants.world.ts';
+
+/** What the matrix of tenants knows of the routes. What is open, own or unscoped stands here by name: a new route is refused, or named. */
+export interface Route {
+  method: string;
+  /** As the document writes it: `/v1/runs/{id}`. */
+  path: string;
+}
+export const called = ({ method, path }: Route): string => `${method} ${path}`;
+
+/** Answer without a key. */
+export const PUBLIC: Record<string, number> = {
+  'GET /health': 200,
+  'GET /version': 200,
+  'GET /v1/environments': 200,
+  // There is no such environment for whoever may not see it.
+  'GET /v1/environments/{owner}/{name}': 404,
+  'GET /v1/environments/{owner}/{name}/discovery': 404,
+  'GET /v1/environments/{owner}/{name}/required-secrets': 404,
+  'GET /v1/environments/{owner}/{name}/tasks': 404,
+  'GET /v1/environments/{owner}/{name}/variants': 404,
+  'GET /v1/environments/{name}/required-secrets': 404,
+  // The key is in the body, and nobody has it.
+  'POST /v1/login': 401,
+  'POST /v1/logout': 200,
+};
+/** Of the caller's own organisation, whoever that is. */
+export const OWN = new Set([
+  'GET /v1/me',
+  'GET /v1/namespace/current',
+  'GET /v1/keys',
+  'POST /v1/keys',
+  'GET /v1/runs',
+  'GET /v1/stream',
+  'GET /v1/sessions',
+  'GET /v1/slots',
+  'GET /v1/billing/api-usage',
+  'GET /v1/github/auth-status',
+  'POST /v1/rollouts',
+  'GET /health',
+  'GET /version',
+  'GET /v1/environments',
+  'POST /v1/logout',
+]);
+/** Whatever the key may do. */
+export const UNSCOPED = new Set(['GET /metrics', 'GET /v1/me', 'GET /v1/namespace/current', 'GET /v1/billing/api-usage']);
+/** Say the same of a session that never was: ending is idempotent, and clients take a 404 of score_group for an old server. */
+export const ALIKE = new Set(['POST /delete', 'POST /delete_session', 'POST /score_group', 'POST /{env}/score_group']);
+
+/** Nothing that could be taken: 501 for whoever has a key. */
+export const isAbsent = ({ path }: Route): boolean => /^\/v1\/github\/(?!auth-status|environments\/\{id\}\/deployments)/.test(path);
+export const isOfSessionPlane = ({ path }: Route): boolean => !path.startsWith('/v1/') && path !== '/metrics';
+export const isOfOneSession = ({ path }: Route): boolean =>
+  /^(?!\/v1\/).*\/(call|create|delete|delete_session|messages|ping|prompt|run|score_group|task_tools)$/.test(path);
+
+/** Also the forms that the document leaves out: the dashboard's stream, and the session plane with an owner in the path. */
+export function allRoutes(documented: Route[]): Route[] {
+  const long = documented
+    .filter(({ path }) => path.startsWith('/{env}/'))
+    .map(({ method, path }) => ({ method, path: path.replace('/{env}/', '/{owner}/{name}/') }));
+  // Afterwards a tenant that wrote under another's id has a rollout of that id itself, which it may read and delete.
+  const isLast = (route: Route): boolean => called(route) === 'POST /v1/rollouts';
+  const all = [...documented, ...long, { method: 'GET', path: '/v1/stream' }];
+  return [...all.filter((route) => !isLast(route)), ...all.filter(isLast)];
+}
+
+/** null: any key will do. */
+export function scopeOf(route: Route): Scope | null {
+  const name = called(route);
+  if (name in PUBLIC || UNSCOPED.has(name)) return null;
+  if (isOfSessionPlane(route)) return 'sessions';
+  if (route.path.endsWith('/task-difficulty')) return 'rollouts';
+  switch (route.path.split('/')[2]) {
+    case 'keys':
+      return 'keys';
+    case 'rollouts':
+    case 'runs':
+    case 'stream':
+      return 'rollouts';
+    case 'sessions':
+    case 'slots':
+    case 'exports':
+      return 'sessions';
+    case 'environments':
+    case 'files':
+      return 'environments';
+    case 'github':
+      return null;
+    default:
+      throw new Error(`say which scope ${name} needs`);
+  }
+}
+
+/** The URL of the first tenant's thing. */
+export function urlOf({ path }: Route, first: Belongings): string {
+  const ids: Record<string, string> = { keys: first.keyId, runs: first.runId, rollouts: first.rolloutId, exports: first.exportId };
+  const { marks: _, ...belongings } = first;
+  const values: Record<string, string> = {
+    ...belongings,
+    env: 'told',
+    path: first.file,
+    id: ids[path.split('/')[2]!] ?? first.environmentId,
+  };
+  // The SDK asks with an empty owner for a bare name.
+  const real = path.replace('/v1/environments/{name}/', '/v1/environments//{name}/');
+  const filled = real.replaceAll(/\{(\w+)\}/g, (_match, name: string) => values[name]!);
+  return path.startsWith('/v1/environments') && path.endsWith('/tasks') ? `${filled}?split=train` : filled;
+}
+
+/** A body that would do something if the caller were allowed to. */
+export function bodyOf({ method, path }: Route, first: Belongings): object | null {
+  if (method !== 'POST' && method !== 'PUT') return null;
+  const environment = `${first.owner}/${first.name}`;
+  const source = { kind: 'remote', url: 'http://127.0.0.1:9' };
+  const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: first.rolloutId, timestamp: Date.now(), index: 1 };
+  const split = 'train';
+  const bodies: Record<string, object> = {
+    call: { name: 'tell', input: {} },
+    create: { split, index: 0 },
+    create_sandbox: { environment },
+    tasks: path.startsWith('/v1/exports')
+      ? { environments: [environment], split, max_tasks: 1, format: 'jsonl', prompt_format: 'text' }
+      : { split },
+    num_tasks: { split },
+    task: { split, index: 0 },
+    task_range: { split, start: 0, stop: 1 },
+    score_group: { candidates: [] },
+    details: { new_description: 'taken over', new_is_private: false },
+    versions: { source },
+    environments: { name: 'squatter', namespace: first.owner, description: '', source },
+    'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
+    keys: { name: 'one more', scopes: ['rollouts'] },
+    login: { key: 'or_nobody_has_this_key' },
+    rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
+    sessions: { environment, split, index: 0 },
+    fork: { at_call: 0 },
+  };
+  return bodies[path.split('/').at(-1)!] ?? {};
+}
