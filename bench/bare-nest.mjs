@@ -1,17 +1,17 @@
 // What Nest on Fastify costs by itself: one route that does no work, with the answers that load.mjs waits for.
 // usage: bare-nest.mjs PORT
-import 'reflect-metadata';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
 const api = createRequire(path.resolve(import.meta.dirname, '../apps/api/package.json'));
+api('reflect-metadata');
 const { All, Body, Controller, HttpCode, Module } = api('@nestjs/common');
 const { NestFactory } = api('@nestjs/core');
 const { FastifyAdapter } = api('@nestjs/platform-fastify');
 
 class Bare {
   answer(body) {
-    return `event: task_id\r\ndata: bare\r\n\r\n${body?.input?.text ?? ''}`;
+    return { first: 'event: task_id', text: body?.input?.text ?? '' };
   }
 }
 const answer = Object.getOwnPropertyDescriptor(Bare.prototype, 'answer');
