@@ -10,8 +10,9 @@ const sessions = 128;
 export async function benchSessions(palestra, python) {
   const [port, barePort] = [await freePort(), await freePort()];
   const reference = await startServer(python, [path.join(import.meta.dirname, 'echo_environment.py'), String(port)], {}, port);
-  const bare = await startServer(process.execPath, [path.join(import.meta.dirname, 'bare-nest.mjs'), String(barePort)], {}, barePort);
+  let bare = null;
   try {
+    bare = await startServer(process.execPath, [path.join(import.meta.dirname, 'bare-nest.mjs'), String(barePort)], {}, barePort);
     const played = await playRounds({
       palestra: { port: palestra.port, headers, sessions },
       reference: { port, headers, sessions },
@@ -42,6 +43,6 @@ export async function benchSessions(palestra, python) {
       more('all requests against those of bare Nest', 'requestsPerSecond', played.bare, null),
     ];
   } finally {
-    await Promise.all([reference.stop(), bare.stop()]);
+    await Promise.all([reference.stop(), bare?.stop()]);
   }
 }

@@ -37,6 +37,7 @@ async function waitForHealth(url, child, output) {
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+  child.kill('SIGKILL');
   throw new Error(`${url} did not start:\n${output()}`);
 }
 
