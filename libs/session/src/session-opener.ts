@@ -49,6 +49,8 @@ export interface ForkRequest {
 const FORGET_DEADLINE_MS = 60_000;
 const REPEAT_WAIT_MS = 120_000;
 const REPEAT_POLL_MS = 250;
+/** A constructor that kills its process is given up. */
+const MAX_DEATHS = 3;
 
 /** Gives out SIDs and opens episodes for them: new ones, repeated attempts, and forks. */
 export class SessionOpener {
@@ -229,12 +231,15 @@ export class SessionOpener {
   async #createPatiently(live: LiveSession, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
     const { clock, queue } = this.#options;
     const deadline = clock.now() + queue.patienceMs;
+    let deaths = 0;
     for (;;) {
       try {
-        return await backend.create(create, live.signal);
+        return await backend.create(deaths === 0 ? create : { ...create, again: true }, live.signal);
       } catch (error) {
-        const full = error instanceof PalestraError && error.code === 'capacity_exhausted';
-        if (!full || clock.now() >= deadline) throw error;
+        if (!(error instanceof PalestraError) || clock.now() >= deadline) throw error;
+        // Its process died under the constructor: nothing is bound yet, a fresh one may try.
+        const died = error.code === 'session_lost' && (deaths += 1) < MAX_DEATHS && !live.signal.aborted;
+        if (error.code !== 'capacity_exhausted' && !died) throw error;
         // Jitter, so that all who wait do not come back at the same moment.
         await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), live.signal);
       }
