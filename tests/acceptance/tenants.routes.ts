@@ -20,7 +20,7 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments/{owner}/{name}/required-secrets': 404,
   'GET /v1/environments/{owner}/{name}/tasks': 404,
   'GET /v1/environments/{owner}/{name}/variants': 404,
-  'GET /v1/environments/{name}/required-secrets': 404,
+  'GET /v1/environments//{name}/required-secrets': 404,
   // The key is in the body, and nobody has it.
   'POST /v1/login': 401,
   'POST /v1/logout': 200,

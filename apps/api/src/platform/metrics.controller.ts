@@ -20,7 +20,11 @@ export class MetricsController {
 
   @Get()
   @Header('content-type', 'text/plain; version=0.0.4; charset=utf-8')
-  @Api({ summary: 'Metrics for Prometheus, as text; takes an API key also as a bearer token', text: true })
+  @Api({
+    summary: 'Metrics for Prometheus, as text, for the operator; takes an API key also as a bearer token',
+    text: true,
+    errors: ['unauthorized', 'forbidden'],
+  })
   async get(@Req() request: FastifyRequest) {
     if (!this.config.metricsPublic) assertOperator(request.caller ?? (await this.#authenticateBearer(request)));
     return this.metrics.registry.metrics();

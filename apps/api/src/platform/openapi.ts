@@ -79,7 +79,8 @@ function nestRoutes(app: INestApplication): DocumentedRoute[] {
 
 const joinPath = (...parts: string[]): string =>
   `/${parts
-    .map((part) => part.replaceAll(/^\/+|\/+$/g, ''))
+    // One slash only: the second of '//:name' is an empty segment.
+    .map((part) => part.replace(/^\//, '').replace(/\/+$/, ''))
     .filter(Boolean)
     .join('/')}`;
 
