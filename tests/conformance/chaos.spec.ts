@@ -38,16 +38,17 @@ async function play(replicas: Replicas, deployment: string, tool: string): Promi
   return JSON.parse(finished.stdout.trimEnd().split('\n').at(-1)!) as Played;
 }
 
-/** Does one of `deeds` at random, again and again, until it is told to stop. */
+/** Does each of `deeds` once, then one of them at random, again and again, until it is told to stop. */
 function haunt(deeds: (() => Promise<unknown>)[], pauseMs: number): () => Promise<number> {
   const random = randomOf(seed);
   let over = false;
   let done = 0;
   const haunting = (async () => {
     for (;;) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs * (0.5 + random())));
+      // Soon at first: however short the run is, it is haunted.
+      await new Promise((resolve) => setTimeout(resolve, pauseMs * (done === 0 ? 0.25 : 0.5 + random())));
       if (over) return;
-      await deeds[Math.floor(random() * deeds.length)]!();
+      await deeds[done < deeds.length ? done : Math.floor(random() * deeds.length)]!();
       done += 1;
     }
   })();
@@ -152,7 +153,7 @@ function tally(errors: string[]): Record<string, number> {
 }
 
 /** What holds however bad it gets. */
-async function assertSane(chaos: Chaos, played: Played, report: object): Promise<void> {
+async function assertSane(chaos: Chaos, played: Played, report: { environment: string; kills: number }): Promise<void> {
   const { live, ended, unclear, falseZeros } = await endings(chaos.postgres);
   const calls = Object.keys(played.results).length;
   const { failed, reopened } = played;
@@ -167,6 +168,9 @@ async function assertSane(chaos: Chaos, played: Played, report: object): Promise
       ended,
     }),
   );
+  // Else nothing of the following would be proven.
+  const { cut, duplicated } = chaos.replicas.proxy.counts;
+  expect(Math.min(report.kills, cut, duplicated), 'kills, cuts and duplicates').toBeGreaterThan(0);
   const crashes = chaos.replicas.all.flatMap(({ output }) =>
     output()
       .split('\n')
@@ -194,7 +198,7 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
     stops.push(() => kit.kill());
     const { replicas, postgres } = chaos;
     const deployment = await addRemote(replicas.all[0]!, 'counted', kit.url);
-    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), () => postgres.crash()], 3_000);
+    const calm = haunt([() => postgres.crash(), () => restarted(replicas, 0), () => restarted(replicas, 1)], 3_000);
     const played = await play(replicas, deployment, 'work');
     await assertSane(chaos, played, { environment: 'kit', kills: await calm() });
     expect(played.failed).toEqual({});
@@ -212,7 +216,7 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
     stops.push(() => upstream.stop());
     const { replicas, postgres } = chaos;
     const deployment = await addRemote(replicas.all[0]!, 'counted', upstream.url);
-    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), () => postgres.crash()], 3_000);
+    const calm = haunt([() => postgres.crash(), () => restarted(replicas, 0), () => restarted(replicas, 1)], 3_000);
     const played = await play(replicas, deployment, 'work');
     const kills = await calm();
     await assertSane(chaos, played, { environment: 'sdk', kills });
@@ -268,10 +272,15 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
     const { replicas } = chaos;
     // Of this test's replicas only: another Palestra on the machine keeps its processes.
     const parents = () => replicas.all.map((replica) => replica.pid()).join(',');
-    const killChild = async () => void (await run('pkill', ['-9', '-P', parents(), '-f', 'environments/dist/main.js echo ']));
-    const calm = haunt([() => restarted(replicas, 0), () => restarted(replicas, 1), killChild], 2_000);
+    let children = 0;
+    const killChild = async () => {
+      const { code } = await run('pkill', ['-9', '-P', parents(), '-f', 'environments/dist/main.js echo ']);
+      if (code === 0) children += 1;
+    };
+    const calm = haunt([killChild, () => restarted(replicas, 0), () => restarted(replicas, 1)], 2_000);
     const played = await play(replicas, 'palestra/echo', 'echo');
     await assertSane(chaos, played, { environment: 'bundled, kill -9', kills: await calm() });
+    expect(children).toBeGreaterThan(0);
     expect(played.failed).toEqual({});
   }, 300_000);
 });
