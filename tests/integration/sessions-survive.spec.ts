@@ -414,6 +414,10 @@ test('a request that reaches a process which lets go of its sessions is told to 
   const one = await start({ owned: true, policy: { deterministic: true } });
   const sid = await open(one);
   one.plane.engine.refuseNew();
+  await until(
+    () => stored(sid),
+    ({ state }) => state === 'ready',
+  );
   await sql.query(`UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1 WHERE sid = $1`, [sid]);
   await one.plane.engine.relocate(testCaller('alice'), sid);
   expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });

@@ -120,6 +120,11 @@ export class SessionRegistry {
         return true;
       }
       const stored = await this.store.find(live.record.sid);
+      // A crash of the store may have swallowed what had not opened yet.
+      if (stored === null && live.record.ref === null && (await this.store.insert(next))) {
+        this.#adopt(live, next);
+        return true;
+      }
       if (stored === null || stored.version === live.record.version) return false;
       this.#adopt(live, stored);
     }

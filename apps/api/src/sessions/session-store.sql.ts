@@ -67,20 +67,29 @@ const EXPIRES_AT = (from: string) => `CASE WHEN ${from}.ended_at IS NULL THEN to
 const SELECT = `SELECT ${ALL.map((column) => (column.time ? `extract(epoch from ${column.name}) * 1000 AS ${column.name}` : column.name)).join(', ')}
   FROM sessions`;
 
+/**
+ * Whether a commit waits for the disk. What is known of a session before its environment has opened it, and that its setup has ended,
+ * may be forgotten by a crash of PostgreSQL: its client asks again, or the next request does.
+ */
+const needsDisk = ({ ref, state }: SessionRecord): boolean => ref !== null && state !== 'ready';
+const COMMIT = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', $1, true))`;
+
 const INSERT = `
+  ${COMMIT}
   INSERT INTO sessions (${names(ALL)}, expires_at)
   SELECT ${ALL.map((column) => source(column, 'n')).join(', ')}, ${EXPIRES_AT('n')}
-  FROM unnest(${arrays(ALL, 1)}) AS n(${names(ALL)})
+  FROM commit, unnest(${arrays(ALL, 2)}) AS n(${names(ALL)})
   ON CONFLICT (sid) DO UPDATE SET written_by = EXCLUDED.written_by
     WHERE sessions.version = EXCLUDED.version AND sessions.written_by = EXCLUDED.written_by AND sessions.created_at = EXCLUDED.created_at
   RETURNING sid`;
 
 const UPDATE = `
+  ${COMMIT}
   UPDATE sessions AS s SET
     ${CHANGING.map((column) => `${column.name} = ${source(column, 'n')}`).join(', ')},
     expires_at = ${EXPIRES_AT('n')},
     unbound_ended_at = CASE WHEN n.ref IS NULL THEN to_timestamp(n.ended_at / 1000) END
-  FROM unnest($1::int[], $2::text[], ${arrays(CHANGING, 3)}) AS n(ord, sid, ${names(CHANGING)})
+  FROM commit, unnest($2::int[], $3::text[], ${arrays(CHANGING, 4)}) AS n(ord, sid, ${names(CHANGING)})
   WHERE s.sid = n.sid AND (s.version = n.version - 1 OR (s.version = n.version AND s.written_by = n.written_by))
   RETURNING n.ord`;
 
@@ -147,6 +156,8 @@ export function toSessionRecord(row: Row): SessionRecord {
   };
 }
 
+const synchronous = (records: SessionRecord[]): string => (records.some(needsDisk) ? 'on' : 'off');
+
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
 const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 
@@ -212,7 +223,7 @@ export class SqlSessionStore implements SessionStore {
   async #insertAll(records: SessionRecord[]): Promise<boolean[]> {
     // Two clients may bring the same SID at the same moment: the first one gets it.
     const first = new Map(records.toReversed().map((record) => [record.sid, record]));
-    const columns = ALL.map(({ of }) => [...first.values()].map(of));
+    const columns = [synchronous(records), ...ALL.map(({ of }) => [...first.values()].map(of))];
     const inserted = await this.#query<{ sid: string }>('session_insert', INSERT, columns);
     const taken = new Set(inserted.map(({ sid }) => sid));
     return records.map((record) => first.get(record.sid) === record && taken.has(record.sid));
@@ -220,6 +231,7 @@ export class SqlSessionStore implements SessionStore {
 
   async #updateAll(records: SessionRecord[]): Promise<boolean[]> {
     const updated = await this.#query<{ ord: number }>('session_update', UPDATE, [
+      synchronous(records),
       records.map((_record, index) => index),
       records.map(({ sid }) => sid),
       ...CHANGING.map(({ of }) => records.map(of)),
