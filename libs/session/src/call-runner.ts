@@ -69,6 +69,7 @@ const LAST_WORDS_MS = 1_500;
 const MAX_DOUBTS = 5;
 /** A session that is restored again and again during one call has a call that kills its process. */
 const MAX_RESTORES = 2;
+const UPSTREAM_ID_DELAY_MS = 5;
 /** Before an idempotent tool whose outcome is unknown runs again. */
 const REPEAT_PAUSE_MS = 500;
 
@@ -272,7 +273,14 @@ export class CallRunner {
     return outcome;
   }
 
+  /** Most calls end a moment after they were given an id: then nobody needs it any more. */
   #noteUpstream(live: LiveSession, taskId: string, upstreamTaskId: string): void {
+    this.options.clock.after(UPSTREAM_ID_DELAY_MS, () => {
+      if (this.#running.has(taskId)) this.#storeUpstream(live, taskId, upstreamTaskId);
+    });
+  }
+
+  #storeUpstream(live: LiveSession, taskId: string, upstreamTaskId: string): void {
     this.options.ledger.upstream(taskId, upstreamTaskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 

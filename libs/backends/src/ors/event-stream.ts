@@ -19,6 +19,7 @@ export interface StreamedRequest {
 }
 
 const RESUME_LIMIT_MS = 60_000;
+const REST_LIMIT_MS = 2_000;
 
 /** The stream ended or broke before the result was complete, but the server's id for it is known. */
 class StreamCut extends Error {}
@@ -84,17 +85,33 @@ async function open(
 
 async function readResult(pieces: AsyncIterable<Uint8Array>, onTaskId: (id: string) => void): Promise<string> {
   const parser = new SseParser();
+  const iterator = pieces[Symbol.asyncIterator]();
   let text = '';
-  for await (const piece of pieces) {
-    for (const event of parser.push(piece)) {
+  // Not `for await`: leaving it would destroy the connection, and the next call would have to open another one.
+  for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
+    for (const event of parser.push(piece.value)) {
       if (event.event === 'task_id') onTaskId(event.data);
       else if (event.event === 'chunk') text += event.data;
-      else if (event.event === 'end') return text + event.data;
-      else if (event.event === 'error') {
+      else if (event.event === 'end' || event.event === 'error') {
+        void readRest(iterator);
+        if (event.event === 'end') return text + event.data;
         if (event.data === 'unknown task_id') throw outcomeUnknown('the environment server no longer knows the result of a call.');
         throw new ToolFailedError(event.data || 'Unknown SSE error');
       }
     }
   }
   throw new StreamCut('the stream ended without a result');
+}
+
+/** What follows the last event: the end of the body, at once. A server that goes on instead loses its connection. */
+async function readRest(iterator: AsyncIterator<Uint8Array>): Promise<void> {
+  const impatient = setTimeout(() => void iterator.return?.().catch(() => {}), REST_LIMIT_MS);
+  impatient.unref();
+  try {
+    while (!(await iterator.next()).done);
+  } catch {
+    // The result is known already.
+  } finally {
+    clearTimeout(impatient);
+  }
 }
