@@ -18,6 +18,7 @@ describe('toPalestraError', () => {
     [Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 'database_unavailable'],
     [Object.assign(new Error('going down'), { code: '57P01' }), 'database_unavailable'],
     [new Error('outer', { cause: Object.assign(new Error('inner'), { code: 'P1001' }) }), 'database_unavailable'],
+    [new DOMException('too late', 'TimeoutError'), 'backend_timeout'],
     [new BlobError('full', 'no room'), 'storage_full'],
     [new BlobError('unavailable', 'away'), 'storage_unavailable'],
     [new BlobError('not_found', 'none'), 'file_not_found'],

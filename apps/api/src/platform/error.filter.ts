@@ -48,6 +48,8 @@ export function errorHeaders(error: PalestraError): Record<string, string> {
 export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'method' | 'url'>, routes: RouteTable): PalestraError {
   if (error instanceof PalestraError) return error;
   if (error instanceof BatchQueueFullError) return new PalestraError('ingest_overloaded', { retryAfterSeconds: 1, cause: error });
+  // The only deadlines that reach this far are those of questions to an environment's server (AbortSignal.timeout).
+  if (error instanceof DOMException && error.name === 'TimeoutError') return new PalestraError('backend_timeout', { cause: error });
   if (error instanceof BlobError) return fromBlobError(error);
   if (isDatabaseAway(error)) return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: number }).statusCode;
