@@ -170,6 +170,8 @@ export interface ApiKeyView {
   /** First characters of the key, enough to recognise it. */
   prefix: string;
   scopes: string[];
+  /** Sessions open at the same time; null = the default of the server. */
+  max_sessions: number | null;
   created_at: string;
   last_used_at: string | null;
   revoked_at: string | null;

@@ -5,6 +5,7 @@ export const scopeSchema = z.enum(['sessions', 'environments', 'rollouts', 'keys
 export const createKeyBodySchema = z.object({
   name: z.string().trim().min(1).max(100),
   scopes: z.array(scopeSchema).min(1).default(['sessions', 'environments', 'rollouts']),
+  max_sessions: z.int().positive().nullable().default(null).describe('Sessions open at the same time; null = the default of the server'),
 });
 export type CreateKeyBody = z.infer<typeof createKeyBodySchema>;
 
@@ -13,6 +14,7 @@ export const keyViewSchema = z.object({
   name: z.string(),
   prefix: z.string(),
   scopes: z.array(z.string()),
+  max_sessions: z.int().nullable(),
   created_at: z.string(),
   last_used_at: z.string().nullable(),
   revoked_at: z.string().nullable(),

@@ -26,7 +26,8 @@ export class KeyService {
   async create(caller: Caller, body: CreateKeyBody): Promise<ApiKeyView & { key: string }> {
     for (const scope of body.scopes) this.authenticator.requireScope(caller, scope);
     const key = newApiKey();
-    const row = await this.store({ ...body, orgId: caller.orgId, userId: caller.userId }, key);
+    const { max_sessions: maxSessions, ...named } = body;
+    const row = await this.store({ ...named, maxSessions, orgId: caller.orgId, userId: caller.userId }, key);
     return { ...presentKey(row), key };
   }
 
@@ -40,7 +41,10 @@ export class KeyService {
   }
 
   /** Stores a given key, also one that is known already (then only its owner is checked). */
-  async store(owner: { orgId: string; userId: string; name: string; scopes: string[] }, key: string): Promise<ApiKeyModel> {
+  async store(
+    owner: { orgId: string; userId: string; name: string; scopes: string[]; maxSessions?: number | null },
+    key: string,
+  ): Promise<ApiKeyModel> {
     return this.database.prisma.apiKey.upsert({
       where: { hash: hashToken(key) },
       create: { ...owner, prefix: key.slice(0, PREFIX_LENGTH), hash: hashToken(key) },
@@ -55,6 +59,7 @@ function presentKey(row: ApiKeyModel): ApiKeyView {
     name: row.name,
     prefix: row.prefix,
     scopes: row.scopes,
+    max_sessions: row.maxSessions,
     created_at: row.createdAt.toISOString(),
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
     revoked_at: row.revokedAt?.toISOString() ?? null,
