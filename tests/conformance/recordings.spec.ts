@@ -70,7 +70,30 @@ const emptyError: Allowance = {
   applies: ({ body }) => body.includes('"boom_empty"'),
   normalise: () => ({ kind: 'error' }),
 };
-const table = [version, unknownEnvironment, emptyError, bare, doubleSlash, tombstones, held, reasons, newerTools, validation];
+const maskedSecrets: Allowance = {
+  why: 'what a tool tells of the secrets of its session is masked (ADR 12)',
+  applies: ({ body }) => body.includes('"secretz"'),
+  normalise: (value) =>
+    JSON.parse(
+      JSON.stringify(value)
+        .replaceAll('dummy-openai-key', '[secret:OPENAI_API_KEY]')
+        .replaceAll('dummy-value', '[secret:MY_SECRET]')
+        .replaceAll(recordedKey, '[secret:api_key]'),
+    ) as unknown,
+};
+const table = [
+  maskedSecrets,
+  version,
+  unknownEnvironment,
+  emptyError,
+  bare,
+  doubleSlash,
+  tombstones,
+  held,
+  reasons,
+  newerTools,
+  validation,
+];
 
 /**
  * The reference answers a bare path by a redirect to the explicit one. Each such pair becomes one request: the bare path

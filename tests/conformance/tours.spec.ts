@@ -108,7 +108,8 @@ describe('a tour by the official client', () => {
       calls: [['secretz', {}]],
     });
     const seen = results[0]!.blocks![0]!.text;
-    expect(seen).toContain("'OPENAI_API_KEY': 'dummy-openai-key'");
+    // It was told the value: only where that comes back stands this in its place.
+    expect(seen).toContain("'OPENAI_API_KEY': '[secret:OPENAI_API_KEY]'");
     expect(seen).not.toContain('allowed_domains');
   });
 
