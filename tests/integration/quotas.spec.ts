@@ -16,10 +16,9 @@ beforeAll(async () => {
     tools: { noop: tool({ description: 'Nothing', run: () => '' }) },
   });
   upstream = await serve([still]);
-  const created = await server.request('POST', '/v1/environments', {
+  await server.request('POST', '/v1/environments', {
     body: { name: 'still', description: '', source: { kind: 'remote', url: upstream.url } },
   });
-  expect(created.status).toBe(200);
 });
 afterAll(async () => {
   await server?.close();
