@@ -1,110 +1,121 @@
 import type pg from 'pg';
-import { factsOfInfo, factsOfStart, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
+import { messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
 
 /**
- * Stores a batch in one statement, acknowledged when it has committed. Idempotent on (organisation, event id): the first
+ * Stores a batch in one statement, acknowledged when it has committed. Idempotent on (rollout, event id): the first
  * acknowledged event wins, and only rows that were really inserted move the counters, so that duplicates, any order and
- * concurrent batches leave the same numbers. Rows of `rollouts` are locked in id order, so that batches cannot deadlock.
+ * concurrent batches leave the same numbers. What the numbers mean is worked out later, from these rows (derive.service.ts).
  *
- * Plan (EXPLAIN, 100 messages): Insert on rollout_messages from a function scan of jsonb_to_recordset, conflict arbiter
- * rollout_messages_pkey; HashAggregate over its RETURNING; Insert on rollouts from a merge of the three small sets, conflict
- * arbiter rollouts_pkey. No table is scanned.
+ * Heads that exist are locked in id order, so that batches cannot deadlock; heads that do not are inserted with all that the batch
+ * says of them, since none of their messages can be there yet. When another batch makes the same head in the same moment,
+ * this statement leaves that rollout's events alone (it is not in `handled`) and the caller runs it again for them.
+ *
+ * Plan (EXPLAIN, 100 messages): function scans of jsonb_to_recordset; Nested Loop with Index Scan using rollout_heads_org_id_id_key;
+ * Insert on rollout_messages, conflict arbiter its primary key, into one partition per row; HashAggregate over its RETURNING; Update
+ * on rollout_heads by primary key. No table is scanned.
  */
 const INGEST = `
-WITH message AS (
+WITH message AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($2::jsonb) AS m(
     event_id uuid, rollout_id uuid, index int, type text, name text, call_id text, content text, content_reference text,
-    summary text, reward float8, is_finished boolean, metadata jsonb, extra jsonb, nonfinite boolean, sent_at bigint)
-), start AS (
-  SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(
-    rollout_id uuid, run_id uuid, rollout_name text, environment text, environment_id uuid, variant text, split text, step int,
-    task_index int, stop text, turns int, reward float8, nonfinite boolean, raw jsonb)
-), info AS (
-  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, step int, step_at bigint, task_index int,
-    task_index_at bigint, stop text, rollout_info jsonb, rollout_info_at jsonb)
-), failure AS (
+    summary text, reward float8, is_finished boolean, metadata jsonb, extra jsonb, flags int, bytes int, blob_key text, sent_at bigint)
+), start AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(rollout_id uuid, run_seq int, flags int, raw jsonb)
+), info AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, rollout_info jsonb, rollout_info_at jsonb)
+), failure AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($5::jsonb) AS f(rollout_id uuid, failure_class text)
+), sent AS (
+  SELECT rollout_id, count(*)::int AS messages, count(*) FILTER (WHERE type = 'tool_call')::int AS calls, max(index) AS max_index,
+    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes
+  FROM message GROUP BY rollout_id
+), touched AS MATERIALIZED (
+  SELECT rollout_id FROM sent UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info UNION SELECT rollout_id FROM failure
+), known AS MATERIALIZED (
+  SELECT h.id, h.seq, h.day FROM rollout_heads h WHERE h.org_id = $1 AND h.id = ANY(ARRAY(SELECT rollout_id FROM touched)) ORDER BY h.id FOR UPDATE
+), fresh AS (
+  INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, finished, flags, bytes, failure_class)
+  SELECT $1, t.rollout_id, (now() AT TIME ZONE 'UTC')::date, s.run_seq, COALESCE(n.messages, 0), COALESCE(n.calls, 0), COALESCE(n.max_index, -1),
+    COALESCE(n.finished, false), COALESCE(n.flags, 0) | COALESCE(s.flags, 0), COALESCE(n.bytes, 0), f.failure_class
+  FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN sent n USING (rollout_id) LEFT JOIN failure f USING (rollout_id)
+  WHERE NOT EXISTS (SELECT FROM known WHERE known.id = t.rollout_id)
+  ORDER BY t.rollout_id
+  ON CONFLICT (org_id, id) DO NOTHING
+  RETURNING id, seq, day, run_seq
+), place AS MATERIALIZED (
+  SELECT id, seq, day FROM known UNION ALL SELECT id, seq, day FROM fresh
 ), inserted AS (
-  INSERT INTO rollout_messages (org_id, event_id, rollout_id, index, type, name, call_id, content, content_reference, summary,
-    reward, is_finished, metadata, extra, nonfinite, sent_at)
-  SELECT $1, event_id, rollout_id, index, type, name, call_id, content, content_reference, summary, reward, is_finished, metadata,
-    extra, nonfinite, sent_at
-  FROM message ORDER BY event_id
+  INSERT INTO rollout_messages (day, rollout_seq, event_id, index, bytes, flags, is_finished, type, sent_at, reward, name, call_id, content,
+    content_reference, summary, blob_key, metadata, extra)
+  SELECT p.day, p.seq, m.event_id, m.index, m.bytes, m.flags, m.is_finished, m.type, m.sent_at, m.reward, m.name, m.call_id, m.content,
+    m.content_reference, m.summary, m.blob_key, m.metadata, m.extra
+  FROM message m JOIN place p ON p.id = m.rollout_id ORDER BY p.seq, m.event_id
   ON CONFLICT DO NOTHING
-  RETURNING rollout_id, index, type, reward, is_finished, nonfinite,
-    octet_length(COALESCE(content, '')) + octet_length(COALESCE(summary, '')) AS bytes
+  RETURNING rollout_seq, event_id, index, type, is_finished, flags, bytes
 ), delta AS (
-  SELECT n.rollout_id, count(*)::int AS messages, count(*) FILTER (WHERE n.type = 'tool_call')::int AS calls,
-    sum(n.reward) AS reward, max(n.reward) AS max_reward, max(n.index) AS max_index, bool_or(n.is_finished) AS finished,
-    bool_or(n.nonfinite) AS nonfinite, sum(n.bytes) AS bytes
-  FROM inserted n GROUP BY n.rollout_id
+  SELECT rollout_seq, count(*)::int AS messages, count(*) FILTER (WHERE type = 'tool_call')::int AS calls, max(index) AS max_index,
+    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes
+  FROM inserted GROUP BY rollout_seq
+), grown AS (
+  UPDATE rollout_heads h SET
+    run_seq = COALESCE(h.run_seq, s.run_seq),
+    messages = h.messages + COALESCE(d.messages, 0),
+    calls = h.calls + COALESCE(d.calls, 0),
+    max_index = GREATEST(h.max_index, d.max_index),
+    finished = h.finished OR COALESCE(d.finished, false),
+    flags = h.flags | COALESCE(d.flags, 0) | COALESCE(s.flags, 0),
+    bytes = h.bytes + COALESCE(d.bytes, 0),
+    failure_class = COALESCE(f.failure_class, h.failure_class),
+    dirty = true,
+    unsearched = h.unsearched OR COALESCE(d.messages, 0) > 0,
+    unverified = true,
+    revision = h.revision + 1,
+    last_at = now()
+  FROM known k LEFT JOIN delta d ON d.rollout_seq = k.seq LEFT JOIN start s ON s.rollout_id = k.id LEFT JOIN info i ON i.rollout_id = k.id
+    LEFT JOIN failure f ON f.rollout_id = k.id
+  WHERE h.seq = k.seq AND (d.messages > 0 OR i.rollout_id IS NOT NULL OR f.failure_class IS DISTINCT FROM h.failure_class AND f.failure_class IS NOT NULL
+    OR s.rollout_id IS NOT NULL)
+  RETURNING h.run_seq
 ), meta AS (
-  INSERT INTO rollout_meta (org_id, rollout_id, start, rollout_info, rollout_info_at)
-  SELECT $1, rollout_id, start.raw, info.rollout_info, info.rollout_info_at FROM start FULL JOIN info USING (rollout_id) ORDER BY rollout_id
-  ON CONFLICT (org_id, rollout_id) DO UPDATE SET
-    start = COALESCE(rollout_meta.start, excluded.start),
+  INSERT INTO rollout_meta (rollout_seq, start, rollout_info, rollout_info_at)
+  SELECT p.seq, start.raw, info.rollout_info, info.rollout_info_at
+  FROM start FULL JOIN info USING (rollout_id) JOIN place p ON p.id = rollout_id ORDER BY p.seq
+  ON CONFLICT (rollout_seq) DO UPDATE SET
+    start = CASE WHEN rollout_meta.start IS NULL THEN excluded.start ELSE COALESCE(excluded.start, '{}') || COALESCE((
+      SELECT jsonb_object_agg(key, value) FROM jsonb_each(rollout_meta.start) WHERE value <> 'null'), '{}') END,
     rollout_info = COALESCE(rollout_meta.rollout_info, '{}') || COALESCE((
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info)
       WHERE (excluded.rollout_info_at->>key)::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}'),
     rollout_info_at = COALESCE(rollout_meta.rollout_info_at, '{}') || COALESCE((
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info_at)
       WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
-), touched AS (
-  SELECT rollout_id FROM delta UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info UNION SELECT rollout_id FROM failure
-), stored AS (
-  INSERT INTO rollouts AS r (org_id, id, run_id, rollout_name, environment, environment_id, variant, split, step_start, step_info,
-    step_info_at, task_index_start, task_index_info, task_index_info_at, reward, max_reward, num_messages, num_tool_calls, max_index, turns_reported, reward_reported,
-    finished, stop, failure_class, nonfinite, bytes)
-  SELECT $1, t.rollout_id, s.run_id, s.rollout_name, s.environment, s.environment_id, s.variant, s.split, s.step, i.step, i.step_at,
-    s.task_index, i.task_index, i.task_index_at, d.reward, d.max_reward, COALESCE(d.messages, 0), COALESCE(d.calls, 0), COALESCE(d.max_index, -1),
-    s.turns, s.reward, COALESCE(d.finished, false), COALESCE(s.stop, i.stop), f.failure_class, COALESCE(s.nonfinite, false) OR COALESCE(d.nonfinite, false), COALESCE(d.bytes, 0)
-  FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN info i USING (rollout_id) LEFT JOIN delta d USING (rollout_id)
-  LEFT JOIN failure f USING (rollout_id)
-  ORDER BY t.rollout_id
-  ON CONFLICT (org_id, id) DO UPDATE SET
-    run_id = COALESCE(r.run_id, excluded.run_id),
-    rollout_name = CASE WHEN r.run_id IS NULL THEN excluded.rollout_name ELSE r.rollout_name END,
-    environment = CASE WHEN r.run_id IS NULL THEN excluded.environment ELSE r.environment END,
-    environment_id = CASE WHEN r.run_id IS NULL THEN excluded.environment_id ELSE r.environment_id END,
-    variant = CASE WHEN r.run_id IS NULL THEN excluded.variant ELSE r.variant END,
-    split = CASE WHEN r.run_id IS NULL THEN excluded.split ELSE r.split END,
-    step_start = CASE WHEN r.run_id IS NULL THEN excluded.step_start ELSE r.step_start END,
-    task_index_start = CASE WHEN r.run_id IS NULL THEN excluded.task_index_start ELSE r.task_index_start END,
-    turns_reported = CASE WHEN r.run_id IS NULL THEN excluded.turns_reported ELSE r.turns_reported END,
-    reward_reported = CASE WHEN r.run_id IS NULL THEN excluded.reward_reported ELSE r.reward_reported END,
-    stop = COALESCE(excluded.stop, r.stop),
-    failure_class = COALESCE(excluded.failure_class, r.failure_class),
-    step_info = CASE WHEN excluded.step_info_at >= COALESCE(r.step_info_at, excluded.step_info_at) THEN excluded.step_info ELSE r.step_info END,
-    step_info_at = GREATEST(r.step_info_at, excluded.step_info_at),
-    task_index_info = CASE WHEN excluded.task_index_info_at >= COALESCE(r.task_index_info_at, excluded.task_index_info_at)
-      THEN excluded.task_index_info ELSE r.task_index_info END,
-    task_index_info_at = GREATEST(r.task_index_info_at, excluded.task_index_info_at),
-    reward = CASE WHEN excluded.reward IS NULL THEN r.reward ELSE COALESCE(r.reward, 0) + excluded.reward END,
-    max_reward = GREATEST(r.max_reward, excluded.max_reward),
-    num_messages = r.num_messages + excluded.num_messages,
-    num_tool_calls = r.num_tool_calls + excluded.num_tool_calls,
-    max_index = GREATEST(r.max_index, excluded.max_index),
-    turns_counted = CASE WHEN excluded.num_messages > 0 THEN NULL ELSE r.turns_counted END,
-    finished = r.finished OR excluded.finished,
-    nonfinite = r.nonfinite OR excluded.nonfinite,
-    bytes = r.bytes + excluded.bytes,
-    updated_at = CASE WHEN excluded.num_messages > 0 OR r.run_id IS NULL OR excluded.step_info IS NOT NULL THEN now() ELSE r.updated_at END
-  RETURNING run_id
 )
-SELECT (SELECT count(*)::int FROM inserted) AS inserted, ARRAY(SELECT DISTINCT run_id::text FROM stored WHERE run_id IS NOT NULL) AS run_ids`;
+SELECT ARRAY(SELECT id::text FROM place) AS handled, ARRAY(SELECT event_id::text FROM inserted) AS inserted,
+  ARRAY(SELECT DISTINCT run_seq FROM (SELECT run_seq FROM fresh UNION ALL SELECT run_seq FROM grown) r WHERE run_seq IS NOT NULL) AS run_seqs`;
 
-/** A start event with the ids that its names stand for. */
+/** Of messages that were not inserted those whose stored content differs from what was sent. Plan: primary key of rollout_messages. */
+const CONFLICTS = `
+SELECT m.event_id::text FROM jsonb_to_recordset($2::jsonb) AS m(event_id uuid, rollout_id uuid, index int, type text, content text, reward float8, call_id text)
+JOIN rollout_heads h ON h.org_id = $1 AND h.id = m.rollout_id
+JOIN rollout_messages x ON x.day = h.day AND x.rollout_seq = h.seq AND x.event_id = m.event_id
+WHERE (x.index, x.type, x.content, x.reward, x.call_id) IS DISTINCT FROM (m.index, m.type, m.content, m.reward, m.call_id)`;
+
+/** A start event with the run that its name stands for. */
 export interface ResolvedStart {
   event: ReadStart;
-  runId: string;
-  environmentId: string | null;
+  runSeq: number;
 }
 
+/** A message whose body or images are objects of their own by now; `blobKey`: its whole content, of `bodyBytes`, is that object. */
+export type StoredMessage = ReadMessage & { blobKey?: string; bodyBytes?: number };
+
 export interface IngestResult {
-  /** Messages that were new. */
-  inserted: number;
-  runIds: string[];
+  /** Event ids of messages that were new. */
+  inserted: Set<string>;
+  /** Event ids of messages that were there with other content; the stored one stays. */
+  conflicts: string[];
+  runSeqs: number[];
 }
 
 /** A rollout that failed by no fault of its policy: it is unscored from here on, whatever rewards its messages have. */
@@ -112,6 +123,9 @@ export interface RolloutFailure {
   rolloutId: string;
   failureClass: 'environment' | 'infrastructure';
 }
+
+/** Another batch that made the same rollout has long committed by then. */
+const MAX_ROUNDS = 5;
 
 export async function storeBatch(
   pool: Pick<pg.Pool, 'query'>,
@@ -121,21 +135,37 @@ export async function storeBatch(
   failures: readonly RolloutFailure[] = [],
 ): Promise<IngestResult> {
   const messages = events.filter((event) => event.kind === 'message').map(messageRow);
-  const { rows } = await pool.query<{ inserted: number; run_ids: string[] }>({
-    name: 'rollouts-ingest',
-    text: INGEST,
-    values: [
-      orgId,
-      JSON.stringify(messages),
-      JSON.stringify(firstOfEach(starts).map(startRow)),
-      JSON.stringify(infoRows(events)),
-      JSON.stringify(failures.map(({ rolloutId, failureClass }) => ({ rollout_id: rolloutId, failure_class: failureClass }))),
-    ],
-  });
-  return { inserted: rows[0]?.inserted ?? 0, runIds: rows[0]?.run_ids ?? [] };
+  let batch = {
+    messages,
+    starts: startRows(starts),
+    infos: infoRows(events),
+    failures: failures.map(({ rolloutId, failureClass }) => ({ rollout_id: rolloutId, failure_class: failureClass })),
+  };
+  const result: IngestResult = { inserted: new Set(), conflicts: [], runSeqs: [] };
+  for (let round = 0; ; round += 1) {
+    const { rows } = await pool.query<{ handled: string[]; inserted: string[]; run_seqs: number[] }>({
+      name: 'rollouts-ingest',
+      text: INGEST,
+      values: [orgId, ...[batch.messages, batch.starts, batch.infos, batch.failures].map((part) => JSON.stringify(part))],
+    });
+    const { handled, inserted, run_seqs } = rows[0]!;
+    for (const id of inserted) result.inserted.add(id);
+    result.runSeqs = [...new Set([...result.runSeqs, ...run_seqs])];
+    const done = new Set(handled);
+    const left = <T extends { rollout_id: string }>(part: T[]) => part.filter((row) => !done.has(row.rollout_id));
+    batch = { messages: left(batch.messages), starts: left(batch.starts), infos: left(batch.infos), failures: left(batch.failures) };
+    if (Object.values(batch).every((part) => part.length === 0)) break;
+    if (round === MAX_ROUNDS) throw new Error('rollouts of a batch were made by others again and again');
+  }
+  const repeated = messages.filter((message) => !result.inserted.has(message.event_id));
+  if (repeated.length > 0) {
+    const { rows } = await pool.query<{ event_id: string }>(CONFLICTS, [orgId, JSON.stringify(repeated)]);
+    result.conflicts = rows.map((row) => row.event_id);
+  }
+  return result;
 }
 
-function messageRow(event: ReadMessage) {
+function messageRow(event: StoredMessage) {
   return {
     event_id: event.eventId,
     rollout_id: event.rolloutId,
@@ -148,38 +178,25 @@ function messageRow(event: ReadMessage) {
     summary: event.summary,
     reward: event.reward,
     is_finished: event.isFinished,
-    metadata: event.metadata,
+    metadata: Object.keys(event.metadata).length > 0 ? event.metadata : null,
     extra: event.extra,
-    nonfinite: event.nonfinite,
+    flags: messageFlags(event),
+    bytes: (event.bodyBytes ?? Buffer.byteLength(event.content ?? '')) + Buffer.byteLength(event.summary ?? ''),
+    blob_key: event.blobKey ?? null,
     sent_at: event.sentAt,
   };
 }
 
-/** A statement may touch a row once: of several start events of one rollout the first wins. */
-function firstOfEach(starts: ResolvedStart[]): ResolvedStart[] {
-  const seen = new Map<string, ResolvedStart>();
-  for (const start of starts) if (!seen.has(start.event.rolloutId)) seen.set(start.event.rolloutId, start);
-  return [...seen.values()];
-}
-
-function startRow({ event, runId, environmentId }: ResolvedStart) {
-  const facts = factsOfStart(event.raw);
-  return {
-    rollout_id: event.rolloutId,
-    run_id: runId,
-    rollout_name: facts.rolloutName,
-    environment: facts.environment,
-    environment_id: environmentId,
-    variant: facts.variant,
-    split: facts.split,
-    step: facts.step,
-    task_index: facts.taskIndex,
-    stop: facts.stop,
-    turns: facts.turns,
-    reward: facts.reward,
-    nonfinite: event.nonfinite,
-    raw: event.raw,
-  };
+/** A statement may touch a row once: of several start events of one rollout the first wins, later ones fill what it left out. */
+function startRows(starts: ResolvedStart[]) {
+  const rows = new Map<string, { rollout_id: string; run_seq: number; flags: number; raw: JsonObject }>();
+  for (const { event, runSeq } of starts) {
+    const flags = messageFlags(event);
+    const row = rows.get(event.rolloutId);
+    if (row) row.raw = { ...event.raw, ...Object.fromEntries(Object.entries(row.raw).filter(([, value]) => value !== null)) };
+    else rows.set(event.rolloutId, { rollout_id: event.rolloutId, run_seq: runSeq, flags, raw: event.raw });
+  }
+  return [...rows.values()];
 }
 
 /** One row a rollout: its updates (and the start event's own rollout_info) merged key by key, the newest client time wins. */
@@ -191,19 +208,7 @@ function infoRows(events: readonly ReadEvent[]) {
     for (const key of Object.keys(info)) row.at[key] = sentAt;
     merged.set(rolloutId, row);
   }
-  return [...merged].map(([rolloutId, { info, at }]) => {
-    const { step, taskIndex, stop } = factsOfInfo(info);
-    return {
-      rollout_id: rolloutId,
-      step,
-      step_at: step === null ? null : at.current_step,
-      task_index: taskIndex,
-      task_index_at: taskIndex === null ? null : at.task_index,
-      stop,
-      rollout_info: info,
-      rollout_info_at: at,
-    };
-  });
+  return [...merged].map(([rolloutId, { info, at }]) => ({ rollout_id: rolloutId, rollout_info: info, rollout_info_at: at }));
 }
 
 function infoOf(event: ReadEvent): { rolloutId: string; sentAt: number; info: JsonObject }[] {

@@ -143,8 +143,7 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     const events = ofOrg.flatMap(({ transcript }) => transcript.events);
     const failures = ofOrg.flatMap(({ transcript }) => transcript.failure ?? []);
     if (events.length === 0 && failures.length === 0) return;
-    const environmentIds = new Map(ofOrg.map(({ session, transcript }) => [transcript.events[0]?.rolloutId ?? '', session.environment_id]));
-    await this.ingest.record(client, orgId, events, failures, environmentIds);
+    await this.ingest.record(client, orgId, events, failures);
   }
 }
 
