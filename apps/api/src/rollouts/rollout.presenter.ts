@@ -1,6 +1,8 @@
 import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
-import { hasDoubleReward, rolloutState } from '@palestra/rollouts';
-import type { MessageRecord, RolloutDetail, RolloutRecord } from './rollout.sql.ts';
+import { MESSAGE_FLAGS, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
+import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from './codes.ts';
+import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
+import type { StoredMessageRow } from './transcript-reader.service.ts';
 
 export function presentRolloutRow(record: RolloutRecord): RolloutRow {
   return {
@@ -10,52 +12,113 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     split: record.split,
     variant: record.variant,
     task_index: record.task_index,
+    task: record.task_id === null ? null : String(record.task_id),
     step: record.step,
+    policy_step: record.policy_step,
+    group: record.group_key,
+    sample: record.sample_idx,
+    phase: wordOf(PHASES, record.phase) ?? 'unknown',
     reward: record.reward,
+    reward_reported: record.reward_reported,
     max_reward: record.max_reward,
-    num_messages: record.num_messages,
-    num_tool_calls: record.num_tool_calls,
-    turns: record.turns,
+    num_messages: record.messages,
+    num_tool_calls: record.calls,
+    num_errors: record.call_errors,
+    turns: record.turns ?? 0,
+    tokens: record.tokens_out,
+    tool_tokens: record.tokens_tool,
+    bytes: Number(record.bytes),
+    gaps: record.gaps,
     finished: record.finished,
-    stop: record.finished ? 'finished' : record.stop,
-    failure_class: record.failure_class,
-    state: rolloutState({ messages: record.num_messages, finished: record.finished, lastEventAgeMs: record.age_ms }),
-    created_at: record.created_at.toISOString(),
-    updated_at: record.updated_at.toISOString(),
+    stop: wordOf(STOPS, record.stop),
+    failure_class: wordOf(FAILURES, record.failure),
+    flags: rolloutFlagNames(record.flags),
+    provenance: unpackProvenance(record.provenance),
+    verified: wordOf(VERDICTS, record.verdict),
+    latency_ms: record.latency_ms,
+    source: record.source,
+    model: record.model,
+    session: record.sid,
+    state: rolloutState({ messages: record.messages, finished: record.finished, lastEventAgeMs: record.age_ms }),
+    created_at: record.received_at.toISOString(),
+    updated_at: record.last_at.toISOString(),
   };
 }
 
 /** A message under the names of the upload; `content` is always a string there, so null is only for one that had none. */
-export function presentMessage(record: MessageRecord): RolloutMessageView {
+export function presentMessage(row: StoredMessageRow): RolloutMessageView {
   return {
-    eventId: record.event_id,
-    index: record.index,
-    timestamp: Number(record.sent_at),
-    type: record.type as MessageType,
-    content: record.content,
-    contentReference: record.content_reference,
-    summary: record.summary,
-    name: record.name,
-    callId: record.call_id,
-    reward: record.reward,
-    isFinished: record.is_finished,
-    metadata: record.metadata,
-    ...(record.nonfinite ? { nonfinite: true } : {}),
+    eventId: row.event_id,
+    index: row.index,
+    timestamp: Number(row.sent_at),
+    type: row.type as MessageType,
+    content: row.content,
+    contentReference: row.content_reference,
+    summary: row.summary,
+    name: row.name,
+    callId: row.call_id,
+    reward: row.reward,
+    isFinished: row.is_finished,
+    metadata: row.metadata ?? {},
+    ...(row.flags & MESSAGE_FLAGS.nonfinite ? { nonfinite: true } : {}),
+    ...(row.blob_key === null ? {} : { body_bytes: row.bytes }),
   };
 }
 
-export function presentRollout(detail: RolloutDetail, orgName: string, messages: MessageRecord[], missing: number[]): RolloutView {
-  const start = detail.start ?? {};
-  const views = messages.map(presentMessage);
+/** What is known of a rollout before its start event came: messages without a run. */
+function presentOrphan(head: RolloutHead): RolloutRow {
+  const lastEventAgeMs = Date.now() - head.last_at.getTime();
   return {
-    ...presentRolloutRow(detail),
-    run: { id: detail.run_id ?? '', name: detail.run_name ?? '', org: orgName },
+    id: head.id,
+    rolloutName: null,
+    environment: null,
+    split: null,
+    variant: null,
+    task_index: null,
+    task: null,
+    step: null,
+    policy_step: null,
+    group: null,
+    sample: null,
+    phase: 'unknown',
+    reward: null,
+    reward_reported: null,
+    max_reward: null,
+    num_messages: head.messages,
+    num_tool_calls: 0,
+    num_errors: 0,
+    turns: 0,
+    tokens: null,
+    tool_tokens: null,
+    bytes: 0,
+    gaps: 0,
+    finished: false,
+    stop: null,
+    failure_class: null,
+    flags: [],
+    provenance: unpackProvenance(0),
+    verified: null,
+    latency_ms: null,
+    source: null,
+    model: null,
+    session: null,
+    state: rolloutState({ messages: head.messages, finished: false, lastEventAgeMs }),
+    created_at: head.received_at.toISOString(),
+    updated_at: head.last_at.toISOString(),
+  };
+}
+
+/** Everything but the messages. */
+export function presentHeader(head: RolloutHead, record: RolloutRecord | null, orgName: string, missing: number[]): Omit<RolloutView, 'messages'> {
+  const start = head.start ?? {};
+  return {
+    ...(record ? presentRolloutRow(record) : presentOrphan(head)),
+    run: { id: head.run_id ?? '', name: head.run_name ?? '', org: orgName },
     metadata: (start.metadata as JsonObject | undefined) ?? {},
     task_spec: start.task_spec ?? null,
     run_info: (start.run_info as JsonObject | undefined) ?? null,
-    rollout_info: detail.rollout_info,
-    flags: hasDoubleReward(views) ? ['double_reward'] : [],
+    rollout_info: head.rollout_info,
+    rules: (head.rules as Record<string, string> | null) ?? {},
     missing_indexes: missing,
-    messages: views,
   };
 }

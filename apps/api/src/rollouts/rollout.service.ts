@@ -1,41 +1,51 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
+import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database.ts';
-import { presentMessage, presentRollout } from './rollout.presenter.ts';
-import { deleteRollout, type RolloutDetail, selectMessages, selectMissingIndexes, selectRollout } from './rollout.sql.ts';
+import { DeriveService } from './derive.service.ts';
+import { EraseService } from './erase.service.ts';
+import { presentHeader, presentMessage } from './rollout.presenter.ts';
+import { type RolloutHead, type RolloutRecord, selectHead, selectRollout } from './rollout.sql.ts';
+import { TranscriptReader } from './transcript-reader.service.ts';
 
 /** Reads and erasure of single rollouts, within the caller's organisation. */
 @Injectable()
 export class RolloutService {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly derive: DeriveService,
+    private readonly transcripts: TranscriptReader,
+    private readonly eraser: EraseService,
+  ) {}
 
   /** The whole rollout without paging: readers expect it in one answer (openreward-wire.md 13.5). */
   async get(caller: Caller, id: string): Promise<RolloutView> {
-    const detail = await this.#find(caller, id);
-    const { pool } = this.database;
-    const gaps = detail.max_index + 1 > detail.num_messages;
-    const [messages, missing] = await Promise.all([
-      selectMessages(pool, caller.orgId, id),
-      gaps ? selectMissingIndexes(pool, caller.orgId, id, detail.max_index) : [],
-    ]);
-    return presentRollout(detail, caller.orgName, messages, missing);
+    const { head, record } = await this.find(caller, id);
+    const messages = await this.transcripts.messages(head);
+    const missing = missingIndexes(messages.map(({ index }) => index));
+    return { ...presentHeader(head, record, caller.orgName, missing), messages: messages.map(presentMessage) };
   }
 
   async messages(caller: Caller, id: string, from: number, limit: number): Promise<{ messages: RolloutMessageView[]; total: number }> {
-    const detail = await this.#find(caller, id);
-    const messages = await selectMessages(this.database.pool, caller.orgId, id, from, limit);
-    return { messages: messages.map(presentMessage), total: detail.num_messages };
+    const { head, record } = await this.find(caller, id);
+    const messages = await this.transcripts.messages(head, { from, limit });
+    return { messages: messages.map(presentMessage), total: record?.messages ?? head.messages };
   }
 
   async delete(caller: Caller, id: string): Promise<void> {
-    if (!isUuid(id) || !(await deleteRollout(this.database.pool, caller.orgId, id))) throw new PalestraError('rollout_not_found');
+    if (!isUuid(id) || !(await this.eraser.eraseRollout(caller.orgId, id))) throw new PalestraError('rollout_not_found');
   }
 
-  async #find(caller: Caller, id: string): Promise<RolloutDetail> {
-    const detail = isUuid(id) ? await selectRollout(this.database.pool, caller.orgId, id) : null;
-    if (!detail) throw new PalestraError('rollout_not_found');
-    return detail;
+  /** The rollout as it is now, its narrow row made from everything that was acknowledged. Throws `rollout_not_found`. */
+  async find(caller: Caller, id: string): Promise<{ head: RolloutHead; record: RolloutRecord | null }> {
+    let head = isUuid(id) ? await selectHead(this.database.pool, caller.orgId, id) : null;
+    if (!head) throw new PalestraError('rollout_not_found');
+    if (head.dirty && head.run_seq !== null) {
+      await this.derive.settle({ seq: head.seq });
+      head = (await selectHead(this.database.pool, caller.orgId, id)) ?? head;
+    }
+    return { head, record: await selectRollout(this.database.pool, head.seq) };
   }
 }

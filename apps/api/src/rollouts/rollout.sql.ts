@@ -1,167 +1,165 @@
 import type pg from 'pg';
+import type { JsonObject } from '@palestra/protocol';
 
-/** The reward of a rollout: reported, else the sum. One that failed by no fault of its policy has none: a false zero would be learned from. */
-export function scoreOf(rollout: string): string {
-  return `CASE WHEN ${rollout}.failure_class IS NULL THEN COALESCE(${rollout}.reward_reported, ${rollout}.reward) END`;
-}
-
-/** The columns of a rollout's narrow row, as `RolloutRecord`. Turns that were not counted yet are counted here. */
-const COLUMNS = `
-  r.id, r.run_id, r.rollout_name, r.environment, r.environment_id, r.variant, r.split, COALESCE(r.step_info, r.step_start) AS step,
-  COALESCE(r.task_index_info, r.task_index_start) AS task_index, ${scoreOf('r')} AS reward,
-  CASE WHEN r.failure_class IS NULL THEN r.max_reward END AS max_reward, r.num_messages, r.num_tool_calls, r.max_index,
-  COALESCE(r.turns_reported, r.turns_counted, (${countTurns('r')})) AS turns, r.finished, r.stop, r.failure_class, r.nonfinite, r.created_at, r.updated_at,
-  extract(epoch FROM now() - r.updated_at)::float8 * 1000 AS age_ms`;
-
-/** Turns = runs of (reasoning, assistant_message, tool_call) between other messages (dashboard.md 2.3); an index-ordered scan. */
-function countTurns(rollout: string): string {
-  return `SELECT count(*)::int FROM (
-    SELECT type IN ('reasoning', 'assistant_message', 'tool_call') AS policy,
-      lag(type IN ('reasoning', 'assistant_message', 'tool_call')) OVER (ORDER BY index) AS before
-    FROM rollout_messages WHERE org_id = ${rollout}.org_id AND rollout_id = ${rollout}.id) m WHERE policy AND before IS NOT TRUE`;
-}
+/** A narrow row with the names that its numbers stand for, as `RolloutRecord`. */
+export const ROLLOUT_COLUMNS = `
+  r.seq, r.id, r.run_seq, r.env_id, r.task_id, m.rollout_name, e.environment, e.variant, e.environment_id, r.split, r.step, r.policy_step, r.task_index,
+  r.group_key, r.sample_idx, r.phase, r.reward, r.reward_reported, r.max_reward, r.messages, r.calls, r.call_errors, r.turns, r.tokens_out, r.tokens_tool,
+  r.bytes, r.gaps, r.flags, r.provenance, r.finished, r.stop, r.failure, r.verdict, r.latency_ms, m.source, m.model, m.sid, r.received_at, r.last_at,
+  extract(epoch FROM now() - r.last_at)::float8 * 1000 AS age_ms`;
+export const ROLLOUT_NAMES = `JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq`;
 
 export interface RolloutRecord {
+  seq: string;
   id: string;
-  run_id: string | null;
+  run_seq: number;
+  env_id: number;
+  task_id: number | null;
   rollout_name: string | null;
   environment: string | null;
-  environment_id: string | null;
   variant: string | null;
+  environment_id: string | null;
   split: string | null;
   step: number | null;
+  policy_step: number | null;
   task_index: number | null;
+  group_key: string | null;
+  sample_idx: number | null;
+  phase: number;
   reward: number | null;
+  reward_reported: number | null;
   max_reward: number | null;
-  num_messages: number;
-  num_tool_calls: number;
-  max_index: number;
-  turns: number;
+  messages: number;
+  calls: number;
+  call_errors: number;
+  turns: number | null;
+  tokens_out: number | null;
+  tokens_tool: number | null;
+  bytes: string;
+  gaps: number;
+  flags: number;
+  provenance: number;
   finished: boolean;
-  stop: string | null;
-  failure_class: 'environment' | 'infrastructure' | null;
-  nonfinite: boolean;
-  created_at: Date;
-  updated_at: Date;
+  stop: number | null;
+  failure: number | null;
+  verdict: number | null;
+  latency_ms: number | null;
+  source: string | null;
+  model: string | null;
+  sid: string | null;
+  received_at: Date;
+  last_at: Date;
   age_ms: number;
 }
 
-/** Sortable columns; the expression and whether missing values exist. */
+/** Sorts that an index answers at any depth; rows without a value are below every value. */
 export const rolloutSorts = {
-  created_at: 'r.created_at',
-  reward: scoreOf('r'),
-  step: 'COALESCE(r.step_info, r.step_start)',
-  task: 'COALESCE(r.task_index_info, r.task_index_start)',
-  turns: 'COALESCE(r.turns_reported, r.turns_counted)',
-  messages: 'r.num_messages',
+  created_at: { column: 'r.seq', type: 'bigint' },
+  reward: { column: `COALESCE(r.reward, '-Infinity')`, type: 'float8' },
+  step: { column: 'COALESCE(r.step, -1)', type: 'int' },
+  task: { column: 'COALESCE(r.task_index, -1)', type: 'int' },
+  turns: { column: 'COALESCE(r.turns, -1)', type: 'int' },
+  messages: { column: 'r.messages', type: 'int' },
 } as const;
 export type RolloutSort = keyof typeof rolloutSorts;
 
+/** Where a page ended: the sort's value there, as text, and the row. */
+export interface Keyset {
+  value: string;
+  seq: string;
+}
+
 export interface RolloutPage {
-  orgId: string;
-  runId: string;
+  /** Runs to look in; all of one organisation. */
+  runSeqs: readonly number[];
   sort: RolloutSort;
   order: 'asc' | 'desc';
   limit: number;
-  offset: number;
+  offset?: number;
+  after?: Keyset;
+  /** A condition on `r` whose parameters are `values`, numbered from `firstParameter`. */
+  where?: { sql: string; values: readonly unknown[] };
 }
+/** Parameters before those of a page's own condition. */
+export const FIRST_PARAMETER = 6;
 
-/** Index scan of rollouts_run_id_created_at_id_idx for the default order; a sort of the run's rollouts for the others. */
-export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutRecord[]> {
-  const { rows } = await pool.query<RolloutRecord>(
-    `SELECT ${COLUMNS} FROM rollouts r WHERE r.run_id = $1 AND r.org_id = $2
-     ORDER BY ${rolloutSorts[page.sort]} ${page.order === 'asc' ? 'ASC' : 'DESC'} NULLS LAST, r.id ${page.order === 'asc' ? 'ASC' : 'DESC'} LIMIT $3 OFFSET $4`,
-    [page.runId, page.orgId, page.limit, page.offset],
+export type RolloutPageRow = RolloutRecord & { sort_value: string };
+
+/**
+ * A page of rollouts. Plan, without a condition and in one run: Index Scan (backwards) of the sort's index from the keyset's place, then for
+ * the page's rows one probe each of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
+ */
+export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutPageRow[]> {
+  const { column, type } = rolloutSorts[page.sort];
+  const [direction, beyond] = page.order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
+  const run = page.runSeqs.length === 1 ? 'r.run_seq = ($1::int[])[1]' : 'r.run_seq = ANY($1::int[])';
+  const after = page.after ? `AND (${column}, r.seq) ${beyond} ($2::${type}, $3::bigint)` : 'AND $2::text IS NULL AND $3::bigint IS NULL';
+  const { rows } = await pool.query<RolloutPageRow>(
+    `SELECT ${ROLLOUT_COLUMNS}, r.sort_value FROM (
+       SELECT r.*, (${column})::text AS sort_value FROM rollouts r WHERE ${run} ${after} ${page.where ? `AND (${page.where.sql})` : ''}
+       ORDER BY ${column} ${direction}, r.seq ${direction} LIMIT $4 OFFSET $5) r ${ROLLOUT_NAMES}
+     ORDER BY ${column} ${direction}, r.seq ${direction}`,
+    [
+      page.runSeqs,
+      page.after?.value ?? null,
+      page.after?.seq ?? null,
+      page.limit,
+      page.offset ?? 0,
+      ...(page.where?.values ?? []),
+    ],
   );
   return rows;
 }
 
-export async function countRollouts(pool: pg.Pool, orgId: string, runId: string): Promise<number> {
-  const { rows } = await pool.query<{ total: number }>('SELECT count(*)::int AS total FROM rollouts WHERE run_id = $1 AND org_id = $2', [
-    runId,
-    orgId,
-  ]);
+/** At most `limit` of them are counted: a figure of "10k+" costs no more than that. */
+export async function countRollouts(
+  pool: pg.Pool,
+  runSeqs: readonly number[],
+  where: RolloutPage['where'] | undefined,
+  limit: number,
+): Promise<number> {
+  const { rows } = await pool.query<{ total: number }>(
+    `SELECT count(*)::int AS total FROM (SELECT FROM rollouts r WHERE r.run_seq = ANY($1::int[]) AND $2::int IS NULL AND $3::int IS NULL AND $5::int IS NULL
+       ${where ? `AND (${where.sql})` : ''} LIMIT $4) counted`,
+    [runSeqs, null, null, limit, null, ...(where?.values ?? [])],
+  );
   return rows[0]!.total;
 }
 
-export interface RolloutDetail extends RolloutRecord {
+/** A rollout as it was received; it has no narrow row before its start event came. */
+export interface RolloutHead {
+  seq: string;
+  id: string;
+  day: string;
+  run_seq: number | null;
+  run_id: string | null;
   run_name: string | null;
-  start: Record<string, unknown> | null;
-  rollout_info: Record<string, unknown> | null;
+  messages: number;
+  max_index: number;
+  revision: number;
+  dirty: boolean;
+  sealed: boolean;
+  received_at: Date;
+  last_at: Date;
+  start: JsonObject | null;
+  rollout_info: JsonObject | null;
+  rules: JsonObject | null;
 }
 
-export async function selectRollout(pool: pg.Pool, orgId: string, id: string): Promise<RolloutDetail | null> {
-  const { rows } = await pool.query<RolloutDetail>(
-    `SELECT ${COLUMNS}, runs.name AS run_name, meta.start, meta.rollout_info
-     FROM rollouts r LEFT JOIN runs ON runs.id = r.run_id LEFT JOIN rollout_meta meta ON meta.org_id = r.org_id AND meta.rollout_id = r.id
-     WHERE r.org_id = $1 AND r.id = $2`,
+/** Plan: rollout_heads_org_id_id_key, runs_seq_key, rollout_meta_pkey. */
+export async function selectHead(pool: pg.Pool, orgId: string, id: string): Promise<RolloutHead | null> {
+  const { rows } = await pool.query<RolloutHead>(
+    `SELECT h.seq, h.id, h.day::text, h.run_seq, runs.id AS run_id, runs.name AS run_name, h.messages, h.max_index, h.revision, h.dirty,
+       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, m.start, m.rollout_info, m.rules
+     FROM rollout_heads h LEFT JOIN runs ON runs.seq = h.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
+     WHERE h.org_id = $1 AND h.id = $2 AND runs.deleted_at IS NULL`,
     [orgId, id],
   );
   return rows[0] ?? null;
 }
 
-export interface MessageRecord {
-  event_id: string;
-  index: number;
-  type: string;
-  name: string | null;
-  call_id: string | null;
-  content: string | null;
-  content_reference: string | null;
-  summary: string | null;
-  reward: number | null;
-  is_finished: boolean;
-  metadata: Record<string, unknown>;
-  nonfinite: boolean;
-  sent_at: string;
-}
-
-/** Messages by index; equal indexes by event id, so that the order never changes between two reads. */
-export async function selectMessages(
-  pool: pg.Pool,
-  orgId: string,
-  rolloutId: string,
-  from = 0,
-  limit: number | null = null,
-): Promise<MessageRecord[]> {
-  const { rows } = await pool.query<MessageRecord>(
-    `SELECT event_id, index, type, name, call_id, content, content_reference, summary, reward, is_finished, metadata, nonfinite, sent_at
-     FROM rollout_messages WHERE org_id = $1 AND rollout_id = $2 AND index >= $3 ORDER BY index, event_id LIMIT $4`,
-    [orgId, rolloutId, from, limit],
-  );
-  return rows;
-}
-
-/** Indexes that never arrived, at most 1000 of them. */
-export async function selectMissingIndexes(pool: pg.Pool, orgId: string, rolloutId: string, maxIndex: number): Promise<number[]> {
-  const { rows } = await pool.query<{ index: number }>(
-    `SELECT index FROM generate_series(0, $3::int) AS index EXCEPT
-     SELECT index FROM rollout_messages WHERE org_id = $1 AND rollout_id = $2 ORDER BY index LIMIT 1000`,
-    [orgId, rolloutId, maxIndex],
-  );
-  return rows.map(({ index }) => index);
-}
-
-/** Erases a rollout with its messages. False when the organisation has none of that id. */
-export async function deleteRollout(pool: pg.Pool, orgId: string, id: string): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `WITH gone AS (DELETE FROM rollouts WHERE org_id = $1 AND id = $2 RETURNING id),
-     meta AS (DELETE FROM rollout_meta USING gone WHERE org_id = $1 AND rollout_id = gone.id),
-     message AS (DELETE FROM rollout_messages USING gone WHERE org_id = $1 AND rollout_id = gone.id)
-     SELECT id FROM gone`,
-    [orgId, id],
-  );
-  return rowCount === 1;
-}
-
-/** Counts the turns of quiet rollouts once, so that lists need not; at most `limit` a call. Answers how many it did. */
-export async function settleTurns(pool: pg.Pool, limit: number): Promise<number> {
-  const { rowCount } = await pool.query(
-    `UPDATE rollouts r SET turns_counted = counted.turns FROM (
-       SELECT r.org_id, r.id, r.num_messages, (${countTurns('r')}) AS turns FROM rollouts r
-       WHERE r.turns_counted IS NULL AND r.updated_at < now() - interval '2 seconds' LIMIT $1
-     ) counted WHERE r.org_id = counted.org_id AND r.id = counted.id AND r.num_messages = counted.num_messages`,
-    [limit],
-  );
-  return rowCount ?? 0;
+/** The narrow row. Plan: rollouts_pkey. */
+export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutRecord | null> {
+  const { rows } = await pool.query<RolloutRecord>(`SELECT ${ROLLOUT_COLUMNS} FROM rollouts r ${ROLLOUT_NAMES} WHERE r.seq = $1`, [seq]);
+  return rows[0] ?? null;
 }

@@ -1,0 +1,188 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  inferSteps,
+  NORMALISER_VERSION,
+  type NormalisedRollout,
+  normaliseRollout,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  PROVENANCES,
+  provenanceShift,
+  type RunSettings,
+  withProvenance,
+} from '@palestra/rollouts';
+import type { JsonObject } from '@palestra/protocol';
+import { Database } from '../platform/database.ts';
+import { codeOf, PHASES, wordOf } from './codes.ts';
+import {
+  type DirtyHead,
+  type FactRow,
+  markOutdated,
+  markRun,
+  selectDirty,
+  selectPrompts,
+  selectRunFacts,
+  selectSkeletons,
+  writeFacts,
+} from './derive.sql.ts';
+import { Dictionary } from './dictionary.sql.ts';
+import { factRow } from './fact-row.ts';
+import { selectArrivals, selectDueRuns, writeInferred } from './infer.sql.ts';
+import { RollupService } from './rollup.service.ts';
+import { TranscriptReader } from './transcript-reader.service.ts';
+
+/** Rollouts of one statement: their messages are in memory at the same time. */
+const BATCH = 300;
+/** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
+const SETTLE_BATCHES = 4;
+
+const bitsOf = (...fields: ProvenanceField[]) => fields.reduce((bits, field) => bits | (3 << provenanceShift(field)), 0);
+const BITS = {
+  mask: bitsOf('step'),
+  inferred: PROVENANCES.indexOf('inferred') << provenanceShift('step'),
+  kept: bitsOf('step', 'group', 'sample'),
+  telemetry: bitsOf('telemetry'),
+};
+
+/**
+ * Makes narrow rows from raw ones: normalises rollouts that changed, infers steps that nobody told, and has the rollups of touched
+ * steps made again. Pure functions of the raw rows, so that running twice, on two replicas, or after a crash changes nothing.
+ */
+@Injectable()
+export class DeriveService {
+  readonly #dictionary: Dictionary;
+  #outdatedAfter: string | null = '0';
+
+  constructor(
+    private readonly database: Database,
+    private readonly rollups: RollupService,
+    @Inject(TranscriptReader) private readonly transcripts: TranscriptReader,
+  ) {
+    this.#dictionary = new Dictionary(database.pool);
+  }
+
+  /** One round of everything; answers whether there is more. */
+  async round(): Promise<boolean> {
+    const derived = await this.#deriveBatch({});
+    for (const runSeq of await selectDueRuns(this.database.pool, 20)) await this.infer(runSeq);
+    const rolled = await this.rollups.round();
+    await this.#markOutdated();
+    return derived === BATCH || rolled;
+  }
+
+  /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. */
+  async settle(scope: { runSeq: number } | { seq: string }): Promise<void> {
+    let derived = 0;
+    for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
+      const count = await this.#deriveBatch(scope);
+      derived += count;
+      if (count < BATCH) break;
+    }
+    if (derived === 0 || !('runSeq' in scope)) return;
+    await this.infer(scope.runSeq, true);
+    await this.rollups.settle(scope.runSeq);
+  }
+
+  /** Everything of a run is normalised again, with its settings as they are now. */
+  renormalise(runSeq: number): Promise<void> {
+    return markRun(this.database.pool, runSeq);
+  }
+
+  async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
+    const { pool } = this.database;
+    const heads = await selectDirty(pool, scope, BATCH);
+    if (heads.length === 0) return 0;
+    const [messages, sealed, runs] = await Promise.all([
+      selectSkeletons(pool, heads),
+      this.transcripts.skeletons(heads.filter((head) => head.sealed)),
+      selectRunFacts(pool, [...new Set(heads.map((head) => head.run_seq))]),
+    ]);
+    const maxTurns = new Map([...runs].map(([seq, run]) => [seq, run.max_turns]));
+    const rawOf = (head: DirtyHead, prompt: string | null) => ({
+      id: head.id,
+      start: head.start,
+      rolloutInfo: head.rollout_info ?? {},
+      messages: sealed.get(head.seq) ?? messages.get(head.seq) ?? [],
+      prompt,
+      startedAt: startedAt(head.start),
+      receivedAt: head.received_at,
+      lastReceivedAt: head.last_at,
+      failureClass: head.failure_class,
+    });
+    const normalise = (head: DirtyHead, prompt: string | null) =>
+      normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), { runMaxTurns: maxTurns.get(head.run_seq) ?? null });
+    let rollouts = heads.map((head) => normalise(head, null));
+    const grown = new Set<number>();
+    heads.forEach((head, at) => {
+      const turns = rollouts[at]!.turns;
+      if (turns === null || turns <= (maxTurns.get(head.run_seq) ?? 0)) return;
+      if (maxTurns.get(head.run_seq) !== null) grown.add(head.run_seq);
+      maxTurns.set(head.run_seq, turns);
+    });
+    const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
+    const prompts = nameless.length > 0 ? await selectPrompts(pool, nameless) : new Map<string, string | null>();
+    rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
+    const facts = await this.#facts(heads, rollouts, (head) => rawOf(head, null).messages);
+    await writeFacts(pool, facts, BITS);
+    // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
+    for (const runSeq of grown) if (rollouts.some(({ source }) => source === 'skyrl')) await markRun(pool, runSeq);
+    return heads.length;
+  }
+
+  async #facts(
+    heads: readonly DirtyHead[],
+    rollouts: readonly NormalisedRollout[],
+    messagesOf: (head: DirtyHead) => Parameters<typeof factRow>[2],
+  ): Promise<FactRow[]> {
+    const envIds = await this.#dictionary.environments(
+      heads.map((head, at) => ({ orgId: head.org_id, environment: rollouts[at]!.environment, variant: rollouts[at]!.variant })),
+    );
+    const named = rollouts.flatMap(({ taskKey, split, taskIndex }, at) =>
+      taskKey === null ? [] : { at, name: { orgId: heads[at]!.org_id, envId: envIds[at]!, key: taskKey, split, taskIndex } },
+    );
+    const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
+    const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
+    return heads.map((head, at) =>
+      factRow(head, rollouts[at]!, messagesOf(head), { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null }),
+    );
+  }
+
+  /** Steps of rollouts that told none, from the order in which they came. `ifDue`: only when such rollouts came since the last time. */
+  async infer(runSeq: number, ifDue = false): Promise<void> {
+    const { pool } = this.database;
+    if (ifDue && !(await selectDueRuns(pool, 1_000)).includes(runSeq)) return;
+    const settings = settingsOf((await selectRunFacts(pool, [runSeq])).get(runSeq)?.settings);
+    const arrivals = await selectArrivals(pool, runSeq, BITS.mask, BITS.inferred);
+    const inferred = inferSteps(
+      arrivals.map((row) => ({ id: row.seq, taskKey: String(row.task_id), receivedAt: row.received_at, phase: phaseOf(row.phase) })),
+      settings,
+    );
+    const rows = arrivals.flatMap((row) => {
+      const found = inferred.rollouts.get(row.seq);
+      const step = found?.step ?? null;
+      const groupKey = found?.groupKey ?? null;
+      const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);
+      let provenance = withProvenance(row.provenance, 'step', step === null ? 'unknown' : 'inferred');
+      provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
+      if (!reported(row.provenance, 'sample')) provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
+      const same = step === row.step && groupKey === row.group_key && sampleIdx === row.sample_idx && provenance === row.provenance;
+      return same ? [] : { seq: row.seq, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
+    });
+    await writeInferred(pool, runSeq, rows, BITS, { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length });
+  }
+
+  async #markOutdated(): Promise<void> {
+    if (this.#outdatedAfter === null) return;
+    const { last } = await markOutdated(this.database.pool, NORMALISER_VERSION, this.#outdatedAfter, 5_000);
+    this.#outdatedAfter = last;
+  }
+}
+
+const phaseOf = (code: number): 'train' | 'eval' | null => {
+  const phase = wordOf(PHASES, code);
+  return phase === 'unknown' ? null : phase;
+};
+const reported = (provenance: number, field: ProvenanceField) =>
+  ((provenance >> provenanceShift(field)) & 3) >= codeOf(PROVENANCES, 'parsed')! && PROVENANCE_FIELDS.includes(field);
+const settingsOf = (settings: JsonObject | undefined): RunSettings => (settings ?? {}) as RunSettings;
+const startedAt = (start: JsonObject | null): number | null => (typeof start?.timestamp === 'number' ? start.timestamp : null);

@@ -1,0 +1,233 @@
+import type pg from 'pg';
+import type { JsonObject } from '@palestra/protocol';
+import type { MessageSkeleton } from '@palestra/rollouts';
+
+/** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
+export interface DirtyHead {
+  seq: string;
+  id: string;
+  org_id: string;
+  day: string;
+  run_seq: number;
+  revision: number;
+  finished: boolean;
+  failure_class: 'environment' | 'infrastructure' | null;
+  flags: number;
+  bytes: string;
+  received_at: number;
+  last_at: number;
+  sealed: boolean;
+  start: JsonObject | null;
+  rollout_info: JsonObject | null;
+}
+
+/** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_meta_pkey a row. */
+const DIRTY = `
+SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
+  extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at, m.start, m.rollout_info
+FROM rollout_heads h LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
+WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
+ORDER BY h.run_seq, h.seq LIMIT $3`;
+
+export async function selectDirty(pool: pg.Pool, scope: { runSeq?: number; seq?: string }, limit: number): Promise<DirtyHead[]> {
+  const { rows } = await pool.query<DirtyHead>({
+    name: 'rollouts-dirty',
+    text: DIRTY,
+    values: [scope.runSeq ?? null, scope.seq ?? null, limit],
+  });
+  return rows;
+}
+
+/**
+ * What the normaliser needs of messages, as one JSON array a rollout: parsing one text is several times as fast as rows.
+ * Plan: per rollout an Index Scan of its partition's primary key.
+ */
+const SKELETONS = `
+SELECT h.seq::text, (
+  SELECT json_agg(json_build_array(m.index, m.type, m.name, m.call_id, m.reward, m.is_finished, m.flags, m.bytes, m.sent_at) ORDER BY m.index, m.event_id)
+  FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) AS messages
+FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`;
+
+type SkeletonTuple = [number, string, string | null, string | null, number | null, boolean, number, number, number];
+
+export async function selectSkeletons(pool: pg.Pool, heads: readonly Pick<DirtyHead, 'seq' | 'day'>[]): Promise<Map<string, MessageSkeleton[]>> {
+  const { rows } = await pool.query<{ seq: string; messages: SkeletonTuple[] | null }>({
+    name: 'rollouts-skeletons',
+    text: SKELETONS,
+    values: [heads.map(({ seq }) => seq), heads.map(({ day }) => day)],
+  });
+  return new Map(rows.map(({ seq, messages }) => [seq, (messages ?? []).map(skeletonOf)]));
+}
+
+function skeletonOf([index, type, name, callId, reward, isFinished, flags, bytes, sentAt]: SkeletonTuple): MessageSkeleton {
+  return { index, type: type as MessageSkeleton['type'], name, callId, reward, isFinished, flags, bytes, sentAt };
+}
+
+/** First system and first user message of rollouts that say nothing else about their task. Plan: as above. */
+const PROMPTS = `
+SELECT h.seq::text, (
+  SELECT string_agg(content, E'\\n' ORDER BY index) FROM (
+    SELECT DISTINCT ON (m.type) m.type, m.index, m.content FROM rollout_messages m
+    WHERE m.day = h.day AND m.rollout_seq = h.seq AND m.type IN ('system_message', 'user_message') ORDER BY m.type, m.index) first) AS prompt
+FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`;
+
+export async function selectPrompts(pool: pg.Pool, heads: readonly Pick<DirtyHead, 'seq' | 'day'>[]): Promise<Map<string, string | null>> {
+  const { rows } = await pool.query<{ seq: string; prompt: string | null }>(PROMPTS, [heads.map((h) => h.seq), heads.map((h) => h.day)]);
+  return new Map(rows.map(({ seq, prompt }) => [seq, prompt]));
+}
+
+export interface RunFacts {
+  seq: number;
+  org_id: string;
+  settings: JsonObject;
+  max_turns: number | null;
+}
+
+/** Settings of runs and the largest number of turns in each. Plan: runs_seq_key; rollouts_run_turns_idx backwards, one row. */
+export async function selectRunFacts(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunFacts>> {
+  const { rows } = await pool.query<RunFacts>(
+    `SELECT seq, org_id, settings, (SELECT turns FROM rollouts WHERE run_seq = runs.seq ORDER BY COALESCE(turns, -1) DESC LIMIT 1) AS max_turns
+     FROM runs WHERE seq = ANY($1::int[])`,
+    [runSeqs],
+  );
+  return new Map(rows.map((row) => [row.seq, row]));
+}
+
+/** A narrow row as the normaliser made it. Column names are those of the table. */
+export interface FactRow {
+  seq: string;
+  id: string;
+  revision: number;
+  run_seq: number;
+  env_id: number;
+  task_id: number | null;
+  task_index: number | null;
+  step: number | null;
+  policy_step: number | null;
+  group_key: string | null;
+  sample_idx: number | null;
+  phase: number;
+  reward: number | null;
+  reward_positive: number | null;
+  max_reward: number | null;
+  last_reward: number | null;
+  reward_reported: number | null;
+  reward_steps: number;
+  stop: number | null;
+  failure: number | null;
+  turns: number | null;
+  messages: number;
+  calls: number;
+  call_errors: number;
+  tokens_out: number | null;
+  tokens_tool: number | null;
+  bytes: number;
+  gaps: number;
+  flags: number;
+  provenance: number;
+  normaliser: number;
+  finished: boolean;
+  split: string | null;
+  received_at: number;
+  last_at: number;
+  rollout_name: string | null;
+  source: string | null;
+  model: string | null;
+  author: string | null;
+  stop_raw: string | null;
+  sid: string | null;
+  rules: JsonObject;
+  tools: { tool: string; calls: number; errors: number; result_bytes: number }[];
+}
+
+const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, policy_step, group_key, sample_idx, phase, reward, reward_positive, max_reward,
+  last_reward, reward_reported, reward_steps, stop, failure, turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
+  normaliser, finished, split, received_at, last_at`;
+/** What step inference found stays until a normaliser knows better. */
+const INFERABLE = ['step', 'group_key', 'sample_idx'];
+
+/**
+ * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. A row that was made from a newer
+ * revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
+ * Plan: primary keys throughout; rows of one call are written in seq order.
+ */
+const WRITE = `
+WITH fact AS MATERIALIZED (
+  SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
+    f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.stop, f.failure, f.turns, f.messages, f.calls, f.call_errors, f.tokens_out,
+    f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
+    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools
+  FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
+    group_key bigint, sample_idx int, phase smallint, reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
+    reward_steps smallint, stop smallint, failure smallint, turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
+    gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
+    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb)
+), old AS MATERIALIZED (
+  SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
+), written AS (
+  INSERT INTO rollouts AS r (${NARROW}) SELECT ${NARROW} FROM fact ORDER BY seq
+  ON CONFLICT (seq) DO UPDATE SET
+    ${NARROW.split(',')
+      .map((column) => column.trim())
+      .filter((column) => !['seq', 'id', 'provenance', ...INFERABLE].includes(column))
+      .map((column) => `${column} = excluded.${column}`)
+      .join(', ')},
+    ${INFERABLE.map((column) => `${column} = CASE WHEN excluded.step IS NULL AND r.provenance & $2 = $3 THEN r.${column} ELSE excluded.${column} END`).join(', ')},
+    provenance = excluded.provenance | (r.provenance & $5) | CASE WHEN excluded.step IS NULL AND r.provenance & $2 = $3 THEN r.provenance & $4 ELSE 0 END
+  WHERE r.revision <= excluded.revision
+  RETURNING r.seq, r.run_seq, r.phase, r.step
+), labelled AS (
+  INSERT INTO rollout_meta AS m (rollout_seq, rollout_name, source, model, author, stop_raw, sid, rules)
+  SELECT seq, rollout_name, source, model, author, stop_raw, sid, rules FROM fact JOIN written USING (seq) ORDER BY seq
+  ON CONFLICT (rollout_seq) DO UPDATE SET rollout_name = excluded.rollout_name, source = excluded.source, model = excluded.model, author = excluded.author,
+    stop_raw = excluded.stop_raw, sid = excluded.sid, rules = excluded.rules
+), tool AS (
+  INSERT INTO rollout_tools AS t (rollout_seq, run_seq, tool, calls, errors, result_bytes)
+  SELECT f.seq, f.run_seq, x.tool, x.calls, x.errors, x.result_bytes
+  FROM fact f JOIN written USING (seq) CROSS JOIN LATERAL jsonb_to_recordset(f.tools) AS x(tool text, calls int, errors int, result_bytes bigint) ORDER BY f.seq, x.tool
+  ON CONFLICT (rollout_seq, tool) DO UPDATE SET calls = excluded.calls, errors = excluded.errors, result_bytes = excluded.result_bytes
+), marked AS (
+  INSERT INTO dirty_steps (run_seq, phase, step)
+  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
+  ON CONFLICT DO NOTHING
+), due AS (
+  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE step IS NULL AND task_id IS NOT NULL)
+), cleaned AS (
+  UPDATE rollout_heads SET dirty = false WHERE seq IN (
+    SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)
+  RETURNING seq
+)
+SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FROM cleaned) AS cleaned`;
+
+/**
+ * `mask`: the provenance bits of `step`, `inferred`: their value for an inferred one, `kept`: the bits of step, group and sample,
+ * `telemetry`: those that the ledger match sets, which is none of the normaliser's business.
+ */
+export async function writeFacts(
+  pool: pg.Pool,
+  facts: readonly FactRow[],
+  bits: { mask: number; inferred: number; kept: number; telemetry: number },
+): Promise<{ written: number; cleaned: number }> {
+  const { rows } = await pool.query<{ written: number; cleaned: number }>({
+    name: 'rollouts-facts',
+    text: WRITE,
+    values: [JSON.stringify(facts), bits.mask, bits.inferred, bits.kept, bits.telemetry],
+  });
+  return rows[0]!;
+}
+
+/** All rollouts of a run are normalised again: after new settings, or a new normaliser. */
+export async function markRun(pool: Pick<pg.Pool, 'query'>, runSeq: number): Promise<void> {
+  await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq = $1', [runSeq]);
+}
+
+/** Rows of an older normaliser are made again, some at a time. Answers how many. Plan: rollouts by primary key, in seq order, bounded. */
+export async function markOutdated(pool: pg.Pool, normaliser: number, afterSeq: string, limit: number): Promise<{ marked: number; last: string | null }> {
+  const { rows } = await pool.query<{ marked: number; last: string | null }>(
+    `WITH page AS MATERIALIZED (SELECT seq, normaliser FROM rollouts WHERE seq > $2 ORDER BY seq LIMIT $3),
+     marked AS (UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (SELECT seq FROM page WHERE normaliser < $1) RETURNING seq)
+     SELECT (SELECT count(*)::int FROM marked) AS marked, (SELECT max(seq)::text FROM page) AS last`,
+    [normaliser, afterSeq, limit],
+  );
+  return rows[0]!;
+}

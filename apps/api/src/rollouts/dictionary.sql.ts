@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+
+/** Environments and tasks as narrow rows name them: by small integers. */
+
+export interface EnvironmentName {
+  orgId: string;
+  environment: string | null;
+  variant: string | null;
+}
+export interface TaskName {
+  orgId: string;
+  envId: number;
+  /** As the normaliser says it. */
+  key: string;
+  split: string | null;
+  taskIndex: number | null;
+}
+
+const MAX_CACHED = 100_000;
+const hashOf = (...parts: unknown[]) => createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+
+/**
+ * Ids of environments, made where they are new. The link to a hosted environment is made under the organisation's own rights: its own
+ * ones and public ones. Plan: rollout_environments_org_id_name_hash_key; environments by (owner, name) or name.
+ */
+const ENVIRONMENTS = `
+WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, environment text, variant text)),
+made AS (
+  INSERT INTO rollout_environments (org_id, name_hash, environment, variant, environment_id)
+  SELECT n.org_id, decode(n.hash, 'hex'), n.environment, n.variant, (
+    SELECT e.id FROM environments e WHERE (e.owner || '/' || e.name = n.environment OR e.name = n.environment) AND (NOT e.is_private OR e.org_id = n.org_id)
+    ORDER BY e.owner || '/' || e.name = n.environment DESC, e.org_id = n.org_id DESC NULLS LAST LIMIT 1)
+  FROM name n ORDER BY n.org_id, n.hash ON CONFLICT (org_id, name_hash) DO NOTHING RETURNING id, org_id, name_hash)
+SELECT id, org_id::text || encode(name_hash, 'hex') AS key FROM made
+UNION SELECT e.id, e.org_id::text || n.hash FROM rollout_environments e JOIN name n ON e.org_id = n.org_id AND e.name_hash = decode(n.hash, 'hex')`;
+
+/** Ids of tasks, made where they are new. Plan: rollout_tasks_org_id_key_hash_key. */
+const TASKS = `
+WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, key text, env_id int, split text, task_index int)),
+made AS (
+  INSERT INTO rollout_tasks (org_id, key_hash, key, env_id, split, task_index)
+  SELECT org_id, decode(hash, 'hex'), left(key, 512), env_id, split, task_index FROM name ORDER BY org_id, hash
+  ON CONFLICT (org_id, key_hash) DO NOTHING RETURNING id, org_id, key_hash)
+SELECT id, org_id::text || encode(key_hash, 'hex') AS key FROM made
+UNION SELECT t.id, t.org_id::text || n.hash FROM rollout_tasks t JOIN name n ON t.org_id = n.org_id AND t.key_hash = decode(n.hash, 'hex')`;
+
+/** Looks names up and remembers them; ids never change. */
+export class Dictionary {
+  readonly #environments = new Map<string, number>();
+  readonly #tasks = new Map<string, number>();
+
+  constructor(private readonly pool: pg.Pool) {}
+
+  /** Ids in the order of `names`. */
+  environments(names: readonly EnvironmentName[]): Promise<number[]> {
+    const rows = names.map(({ orgId, environment, variant }) => ({ org_id: orgId, hash: hashOf(environment, variant), environment, variant }));
+    return this.#resolve(this.#environments, 'dictionary-environments', ENVIRONMENTS, rows);
+  }
+
+  tasks(names: readonly TaskName[]): Promise<number[]> {
+    const rows = names.map(({ orgId, envId, key, split, taskIndex }) => ({
+      org_id: orgId,
+      hash: hashOf(envId, key),
+      key,
+      env_id: envId,
+      split,
+      task_index: taskIndex,
+    }));
+    return this.#resolve(this.#tasks, 'dictionary-tasks', TASKS, rows);
+  }
+
+  async #resolve(cache: Map<string, number>, name: string, text: string, rows: { org_id: string; hash: string }[]): Promise<number[]> {
+    const keyOf = (row: { org_id: string; hash: string }) => row.org_id + row.hash;
+    if (cache.size > MAX_CACHED) cache.clear();
+    const unknown = [...new Map(rows.filter((row) => !cache.has(keyOf(row))).map((row) => [keyOf(row), row])).values()];
+    for (let round = 0; unknown.some((row) => !cache.has(keyOf(row))); round += 1) {
+      // A name that another replica is making in this moment is not visible to the first statement, and is to the second.
+      if (round === 3) throw new Error('names of environments or tasks could not be resolved');
+      // oxlint-disable-next-line no-await-in-loop -- at most three rounds
+      const found = await this.pool.query<{ id: number; key: string }>({ name, text, values: [JSON.stringify(unknown)] });
+      for (const { id, key } of found.rows) cache.set(key, id);
+    }
+    return rows.map((row) => cache.get(keyOf(row))!);
+  }
+}

@@ -1,0 +1,88 @@
+import type { MessageSkeleton, NormalisedRollout, ProvenanceField } from '@palestra/rollouts';
+import type { JsonObject } from '@palestra/protocol';
+import { MESSAGE_FLAGS, NORMALISER_VERSION, packProvenance, PROVENANCE_FIELDS } from '@palestra/rollouts';
+import { codeOf, FAILURES, PHASES, STOPS } from './codes.ts';
+import type { DirtyHead, FactRow } from './derive.sql.ts';
+
+export interface Names {
+  envId: number;
+  taskId: number | null;
+}
+
+/** What the normaliser found, as the narrow row that lists and curves read. */
+export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: readonly MessageSkeleton[], names: Names): FactRow {
+  return {
+    seq: head.seq,
+    id: head.id,
+    revision: head.revision,
+    run_seq: head.run_seq,
+    env_id: names.envId,
+    task_id: names.taskId,
+    task_index: rollout.taskIndex,
+    step: rollout.step,
+    policy_step: rollout.policyStep,
+    group_key: rollout.groupId,
+    sample_idx: rollout.sampleIdx,
+    phase: codeOf(PHASES, rollout.phase) ?? PHASES.indexOf('unknown'),
+    reward: rollout.reward,
+    reward_positive: rollout.rewardPositive,
+    max_reward: rollout.reward === null ? null : maxReward(messages),
+    last_reward: rollout.lastReward,
+    reward_reported: rollout.rewardReported,
+    reward_steps: Math.min(rollout.rewardSteps, 32_767),
+    stop: codeOf(STOPS, rollout.stop),
+    failure: codeOf(FAILURES, head.failure_class),
+    turns: rollout.turns,
+    messages: rollout.messageCount,
+    calls: rollout.calls,
+    call_errors: rollout.callErrors,
+    tokens_out: rollout.tokensOut,
+    tokens_tool: rollout.tokensTool,
+    bytes: rollout.bytes,
+    gaps: rollout.gaps,
+    flags: rollout.flags,
+    provenance: packProvenance(rollout.provenance),
+    normaliser: NORMALISER_VERSION,
+    finished: rollout.isFinished,
+    split: rollout.split,
+    received_at: head.received_at,
+    last_at: head.last_at,
+    rollout_name: rollout.rolloutName,
+    source: rollout.source,
+    model: rollout.modelName,
+    author: null,
+    stop_raw: rollout.stopRaw,
+    sid: rollout.sessionId,
+    rules: rulesOf(rollout),
+    tools: toolsOf(messages),
+  };
+}
+
+function rulesOf(rollout: NormalisedRollout): JsonObject {
+  const fields = PROVENANCE_FIELDS.map((field: ProvenanceField) => [field, rollout.provenance[field].rule] as const);
+  return Object.fromEntries(fields.filter(([, rule]) => rule !== null));
+}
+
+function maxReward(messages: readonly MessageSkeleton[]): number | null {
+  const rewards = messages.map(({ reward }) => reward).filter((reward) => reward !== null);
+  return rewards.length === 0 ? null : rewards.reduce((a, b) => Math.max(a, b));
+}
+
+/** Calls by tool; a result belongs to the latest call of its id. A call without a name has no tool and is left out. */
+function toolsOf(messages: readonly MessageSkeleton[]): FactRow['tools'] {
+  const tools = new Map<string, FactRow['tools'][number]>();
+  const byCall = new Map<string, string>();
+  for (const message of messages) {
+    if (message.type === 'tool_call' && message.name !== null) {
+      const tool = tools.get(message.name) ?? { tool: message.name, calls: 0, errors: 0, result_bytes: 0 };
+      tools.set(message.name, tool);
+      tool.calls += 1;
+      if (message.callId !== null) byCall.set(message.callId, message.name);
+    }
+    const tool = message.type === 'tool_result' && message.callId !== null ? tools.get(byCall.get(message.callId) ?? '') : undefined;
+    if (!tool) continue;
+    tool.result_bytes += message.bytes;
+    if (message.flags & MESSAGE_FLAGS.error) tool.errors += 1;
+  }
+  return [...tools.values()];
+}
