@@ -149,6 +149,7 @@ CREATE TABLE "rollouts" (
   "revision" INTEGER NOT NULL,
   "latency_ms" REAL,
   "reward_steps" SMALLINT NOT NULL,
+  "group_size" SMALLINT,
   "phase" SMALLINT NOT NULL,
   "stop" SMALLINT,
   "failure" SMALLINT,
@@ -215,7 +216,7 @@ CREATE TABLE "rollout_groups" (
   "sum_squares" DOUBLE PRECISION NOT NULL,
   "min" DOUBLE PRECISION,
   "max" DOUBLE PRECISION,
-  PRIMARY KEY ("run_seq", "group_key")
+  PRIMARY KEY ("run_seq", "group_key", "phase", "step")
 );
 CREATE INDEX "rollout_groups_step_idx" ON "rollout_groups"("run_seq", "step", "group_key");
 CREATE INDEX "rollout_groups_task_idx" ON "rollout_groups"("run_seq", "task_id", "step");
@@ -226,8 +227,14 @@ CREATE TABLE "step_rollups" (
   "env_id" INTEGER NOT NULL,
   "phase" SMALLINT NOT NULL,
   "step" INTEGER NOT NULL,
-  "version" BIGINT NOT NULL,
   "rollouts" INTEGER NOT NULL,
+  "scored" INTEGER NOT NULL,
+  "errors" INTEGER NOT NULL,
+  "finished" INTEGER NOT NULL,
+  "messages" BIGINT NOT NULL,
+  "reward_sum" DOUBLE PRECISION NOT NULL,
+  "provenance" INTEGER NOT NULL,
+  "version" BIGINT NOT NULL,
   "figures" JSONB NOT NULL,
   PRIMARY KEY ("run_seq", "env_id", "phase", "step")
 );
@@ -245,6 +252,13 @@ CREATE TABLE "dirty_steps" (
   "phase" SMALLINT NOT NULL,
   "step" INTEGER NOT NULL,
   PRIMARY KEY ("run_seq", "phase", "step")
+);
+-- Whether all rewards of an environment in a run lie in [0, 1]: what success means follows from that (dashboard.md 14.3).
+CREATE TABLE "run_environments" (
+  "run_seq" INTEGER NOT NULL,
+  "env_id" INTEGER NOT NULL,
+  "unit_rewards" BOOLEAN NOT NULL,
+  PRIMARY KEY ("run_seq", "env_id")
 );
 CREATE TABLE "ingest_counters" (
   "run_seq" INTEGER PRIMARY KEY,

@@ -3,7 +3,7 @@ import type pg from 'pg';
 /** Tables whose rows belong to one rollout, by `rollout_seq`. */
 const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'rollout_search', 'annotations'];
 /** Tables whose rows belong to one run, by `run_seq`. */
-const OF_RUN = ['rollout_groups', 'step_rollups', 'tool_rollups', 'dirty_steps', 'ingest_counters', 'saved_views', 'rollout_exports'];
+const OF_RUN = ['rollout_groups', 'step_rollups', 'tool_rollups', 'dirty_steps', 'run_environments', 'ingest_counters', 'saved_views', 'rollout_exports'];
 
 /** Deletes rollouts with all that hangs on them, and marks the steps that they leave. Plan: primary keys and rollout_seq indexes. */
 export async function eraseRollouts(client: Pick<pg.Pool, 'query'>, seqs: readonly string[]): Promise<void> {

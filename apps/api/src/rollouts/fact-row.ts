@@ -30,6 +30,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     last_reward: rollout.lastReward,
     reward_reported: rollout.rewardReported,
     reward_steps: Math.min(rollout.rewardSteps, 32_767),
+    group_size: rollout.groupSize === null ? null : Math.min(rollout.groupSize, 32_767),
     stop: codeOf(STOPS, rollout.stop),
     failure: codeOf(FAILURES, head.failure_class),
     turns: rollout.turns,

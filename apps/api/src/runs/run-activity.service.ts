@@ -4,26 +4,39 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../platform/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
-import { settleTurns } from '../rollouts/rollout.sql.ts';
-import { touchRuns } from './run.sql.ts';
+import { type IngestCounts, notifyRolled, touchRuns } from './run.sql.ts';
 
 const FLUSH_MS = 1_000;
 const RECONNECT_MS = 1_000;
-const SETTLE_BATCH = 500;
+/** More changed steps than this are told as "all of them": a notification holds 8 000 bytes. */
+const MAX_STEPS = 200;
 
-/** A run that something arrived in. */
-export interface RunTouched {
+/** News of a run: something arrived in it, or its rollups of some steps were made again. */
+export interface RunNews {
   id: string;
   org: string;
+  /** Version of its rollups. */
+  v: string;
+  /** Steps whose figures changed (-1 = not known); null = more than can be told; absent: none, only arrivals. */
+  steps?: number[] | null;
 }
 
+interface RolledRun {
+  id: string;
+  org_id: string;
+  version: string;
+  steps: readonly number[];
+}
+
+const NOTHING: IngestCounts = { accepted: 0, duplicates: 0, conflicts: 0, late: 0, nonfinite: 0 };
+
 /**
- * News about runs, merged to one a second per run, told to every replica by LISTEN/NOTIFY. Also counts the turns of rollouts
- * that fell quiet. Nothing here is needed for correctness: a lost notification only makes a page refresh later.
+ * News about runs, merged to one a second per run and kind, told to every replica by LISTEN/NOTIFY. Nothing here is needed for correctness: a lost notification only makes a page refresh later.
  */
 @Injectable()
 export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #touched = new Set<string>();
+  #touched = new Map<number, IngestCounts>();
+  #rolled = new Map<string, RolledRun>();
   readonly #events = new EventEmitter().setMaxListeners(0);
   #timer: NodeJS.Timeout | undefined;
   #listener: pg.Client | null = null;
@@ -35,12 +48,18 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  touch(runIds: string[]): void {
-    for (const id of runIds) this.#touched.add(id);
+  /** Rows of these runs were stored; `counts` of a batch are those of its first run: a batch seldom names two. */
+  received(runSeqs: readonly number[], counts: IngestCounts = NOTHING): void {
+    runSeqs.forEach((seq, at) => this.#touched.set(seq, add(this.#touched.get(seq) ?? NOTHING, at === 0 ? counts : NOTHING)));
+  }
+
+  rolled(run: RolledRun): void {
+    const before = this.#rolled.get(run.id);
+    this.#rolled.set(run.id, { ...run, steps: [...new Set([...(before?.steps ?? []), ...run.steps])] });
   }
 
   /** Calls `listener` for every touched run of the organisation; the returned function ends it. */
-  subscribe(orgId: string, listener: (run: RunTouched) => void): () => void {
+  subscribe(orgId: string, listener: (run: RunNews) => void): () => void {
     this.#events.on(orgId, listener);
     return () => this.#events.off(orgId, listener);
   }
@@ -59,13 +78,15 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   async #flush(): Promise<void> {
-    const ids = [...this.#touched];
-    this.#touched.clear();
+    const [touched, rolled] = [this.#touched, this.#rolled];
+    this.#touched = new Map();
+    this.#rolled = new Map();
     try {
-      if (ids.length > 0) await touchRuns(this.database.pool, ids);
-      if (!this.#stopped) await settleTurns(this.database.pool, SETTLE_BATCH);
+      if (touched.size > 0) await touchRuns(this.database.pool, touched);
+      if (rolled.size > 0) await notifyRolled(this.database.pool, [...rolled.values()].map(newsOf));
     } catch (error) {
-      this.touch(ids);
+      for (const [seq, counts] of touched) this.received([seq], counts);
+      for (const run of rolled.values()) this.rolled(run);
       this.logger.debug({ err: error }, 'run activity was not written; it will be');
     }
   }
@@ -90,7 +111,22 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
   }
 
   #tell(payload: string | undefined): void {
-    const run = JSON.parse(payload ?? 'null') as RunTouched | null;
+    const run = JSON.parse(payload ?? 'null') as RunNews | null;
     if (run) this.#events.emit(run.org, run);
   }
 }
+
+const newsOf = ({ id, org_id, version, steps }: RolledRun): RunNews => ({
+  id,
+  org: org_id,
+  v: version,
+  steps: steps.length > MAX_STEPS ? null : steps.toSorted((a, b) => a - b),
+});
+
+const add = (a: IngestCounts, b: IngestCounts): IngestCounts => ({
+  accepted: a.accepted + b.accepted,
+  duplicates: a.duplicates + b.duplicates,
+  conflicts: a.conflicts + b.conflicts,
+  late: a.late + b.late,
+  nonfinite: a.nonfinite + b.nonfinite,
+});

@@ -1,62 +1,72 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { scoreOf } from '../rollouts/rollout.sql.ts';
 
-/** The run of that name, made unless it is there. Two statements only the first time anybody names it. */
-export async function ensureRun(pool: pg.Pool, orgId: string, name: string): Promise<string> {
+/** `seq` of the run of that name, made unless it is there. Two statements only the first time anybody names it. */
+export async function ensureRun(pool: pg.Pool, orgId: string, name: string): Promise<number> {
   const hash = createHash('sha256').update(name).digest();
-  const found = await pool.query<{ id: string }>('SELECT id FROM runs WHERE org_id = $1 AND name_hash = $2', [orgId, hash]);
-  if (found.rows[0]) return found.rows[0].id;
-  const made = await pool.query<{ id: string }>(
+  const found = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND name_hash = $2', [orgId, hash]);
+  if (found.rows[0]) return found.rows[0].seq;
+  const made = await pool.query<{ seq: number }>(
     `INSERT INTO runs (org_id, name, name_hash) VALUES ($1, $2, $3)
-     ON CONFLICT (org_id, name_hash) DO UPDATE SET updated_at = now() RETURNING id`,
+     ON CONFLICT (org_id, name_hash) DO UPDATE SET updated_at = now() RETURNING seq`,
     [orgId, name, hash],
   );
-  return made.rows[0]!.id;
+  return made.rows[0]!.seq;
 }
 
 export interface RunRow {
   id: string;
+  seq: number;
   name: string;
+  settings: Record<string, unknown>;
+  inference: Record<string, unknown> | null;
+  retention_days: number | null;
+  tags: string[];
+  version: string;
   num_rollouts: number;
   num_scored: number;
   num_errors: number;
   num_finished: number;
+  num_messages: string;
   avg_reward: number | null;
-  avg_length: number | null;
+  last_step: number | null;
   environments: string[] | null;
   created_at: Date;
   updated_at: Date;
-  total: number;
 }
-
-/**
- * A page of runs, newest activity first, with the figures of each. Plan: index scan of runs_org_id_updated_at_id_idx, then per
- * run an index scan of rollouts_run_id_created_at_id_idx; the counts of a page cost its runs' rollouts once.
- */
-const RUNS = `
-SELECT r.id, r.name, r.created_at, r.updated_at, r.total::int, f.*
-FROM (
-  SELECT *, count(*) OVER () AS total FROM runs
-  WHERE org_id = $1 AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0) AND ($3::bytea IS NULL OR name_hash = $3)
-    AND ($4::uuid IS NULL OR id = $4)
-  ORDER BY updated_at DESC, id LIMIT $5 OFFSET $6
-) r CROSS JOIN LATERAL (
-  SELECT count(*)::int AS num_rollouts, count(${scoreOf('rollouts')})::int AS num_scored,
-    count(failure_class)::int AS num_errors, count(*) FILTER (WHERE finished)::int AS num_finished,
-    avg(${scoreOf('rollouts')}) AS avg_reward, avg(num_messages)::float8 AS avg_length,
-    (array_agg(DISTINCT environment) FILTER (WHERE environment IS NOT NULL))[1:20] AS environments
-  FROM rollouts WHERE run_id = r.id
-) f ORDER BY r.updated_at DESC, r.id`;
 
 export interface RunFilter {
   orgId: string;
   search?: string;
   name?: string;
   id?: string;
+  tag?: string;
   limit: number;
   offset: number;
+  /** Where the page before ended. */
+  after?: { updatedAt: string; id: string };
 }
+
+/**
+ * A page of runs, newest activity first, with the figures of each from its rollups. Plan: index scan of runs_org_id_updated_at_id_idx, then
+ * per run an index scan of step_rollups_pkey (env_id 0) and of run_environments_pkey: rollouts are never read.
+ */
+const RUNS = `
+SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, f.*,
+  (SELECT array_agg(DISTINCT e.environment) FROM (
+     SELECT env_id FROM run_environments WHERE run_seq = r.seq LIMIT 20) x JOIN rollout_environments e ON e.id = x.env_id WHERE e.environment IS NOT NULL) AS environments
+FROM (
+  SELECT * FROM runs
+  WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0) AND ($3::bytea IS NULL OR name_hash = $3)
+    AND ($4::uuid IS NULL OR id = $4) AND ($5::text IS NULL OR $5 = ANY(tags))
+    AND ($6::timestamptz IS NULL OR (updated_at, id) < ($6, $7::uuid))
+  ORDER BY updated_at DESC, id DESC LIMIT $8 OFFSET $9
+) r CROSS JOIN LATERAL (
+  SELECT COALESCE(sum(rollouts), 0)::int AS num_rollouts, COALESCE(sum(scored), 0)::int AS num_scored, COALESCE(sum(errors), 0)::int AS num_errors,
+    COALESCE(sum(finished), 0)::int AS num_finished, COALESCE(sum(messages), 0)::text AS num_messages,
+    sum(reward_sum) / NULLIF(sum(scored), 0) AS avg_reward, NULLIF(max(step), -1) AS last_step
+  FROM step_rollups WHERE run_seq = r.seq AND env_id = 0
+) f ORDER BY r.updated_at DESC, r.id DESC`;
 
 export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunRow[]> {
   const nameHash = filter.name === undefined ? null : createHash('sha256').update(filter.name).digest();
@@ -65,6 +75,9 @@ export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunR
     filter.search ?? null,
     nameHash,
     filter.id ?? null,
+    filter.tag ?? null,
+    filter.after?.updatedAt ?? null,
+    filter.after?.id ?? null,
     filter.limit,
     filter.offset,
   ]);
@@ -72,32 +85,66 @@ export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunR
 }
 
 /** All runs that match, also when the page is behind the last one. */
-export async function countRuns(pool: pg.Pool, orgId: string, search: string | undefined): Promise<number> {
+export async function countRuns(pool: pg.Pool, filter: Omit<RunFilter, 'limit' | 'offset'>): Promise<number> {
   const { rows } = await pool.query<{ total: number }>(
-    `SELECT count(*)::int AS total FROM runs WHERE org_id = $1 AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0)`,
-    [orgId, search ?? null],
+    `SELECT count(*)::int AS total FROM runs WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0)
+       AND ($3::text IS NULL OR $3 = ANY(tags))`,
+    [filter.orgId, filter.search ?? null, filter.tag ?? null],
   );
   return rows[0]!.total;
 }
 
-/** Notes new activity and wakes the streams of every replica. */
-export async function touchRuns(pool: pg.Pool, runIds: string[]): Promise<void> {
+/** The short key of a run that the organisation has; by id. */
+export async function selectRunSeq(pool: pg.Pool, orgId: string, id: string): Promise<number | null> {
+  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [orgId, id]);
+  return rows[0]?.seq ?? null;
+}
+
+export async function selectRunSeqByName(pool: pg.Pool, orgId: string, name: string): Promise<number | null> {
+  const hash = createHash('sha256').update(name).digest();
+  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND name_hash = $2 AND deleted_at IS NULL', [orgId, hash]);
+  return rows[0]?.seq ?? null;
+}
+
+export interface RunChange {
+  settings?: Record<string, unknown>;
+  retention_days?: number | null;
+  tags?: string[];
+}
+
+export async function updateRun(pool: pg.Pool, runSeq: number, change: RunChange): Promise<void> {
   await pool.query(
-    `WITH touched AS (UPDATE runs SET updated_at = now() WHERE id = ANY($1::uuid[]) RETURNING id, org_id)
-     SELECT pg_notify('palestra_runs', json_build_object('id', id, 'org', org_id)::text) FROM touched`,
-    [runIds],
+    `UPDATE runs SET settings = COALESCE($2, settings), retention_days = CASE WHEN $3 THEN $4 ELSE retention_days END, tags = COALESCE($5, tags), version = version + 1
+     WHERE seq = $1`,
+    [runSeq, change.settings ?? null, change.retention_days !== undefined, change.retention_days ?? null, change.tags ?? null],
   );
 }
 
-/** Erases a run with everything in it. False when the organisation has no such run. */
-export async function deleteRun(pool: pg.Pool, orgId: string, runId: string): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `WITH gone AS (DELETE FROM runs WHERE org_id = $1 AND id = $2 RETURNING id),
-     rollout AS (DELETE FROM rollouts USING gone WHERE run_id = gone.id RETURNING rollouts.id AS id),
-     meta AS (DELETE FROM rollout_meta USING rollout WHERE org_id = $1 AND rollout_id = rollout.id),
-     message AS (DELETE FROM rollout_messages USING rollout WHERE org_id = $1 AND rollout_id = rollout.id)
-     SELECT id FROM gone`,
-    [orgId, runId],
+/** What uploads to a run came to. */
+export interface IngestCounts {
+  accepted: number;
+  duplicates: number;
+  conflicts: number;
+  late: number;
+  nonfinite: number;
+}
+
+/** Notes new activity and wakes the streams of every replica. */
+export async function touchRuns(pool: pg.Pool, runs: ReadonlyMap<number, IngestCounts>): Promise<void> {
+  await pool.query(
+    `WITH news AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(run_seq int, accepted bigint, duplicates bigint, conflicts bigint, late bigint, nonfinite bigint)),
+     counted AS (
+       INSERT INTO ingest_counters AS c (run_seq, accepted, duplicates, conflicts, late, nonfinite) SELECT * FROM news ORDER BY run_seq
+       ON CONFLICT (run_seq) DO UPDATE SET accepted = c.accepted + excluded.accepted, duplicates = c.duplicates + excluded.duplicates,
+         conflicts = c.conflicts + excluded.conflicts, late = c.late + excluded.late, nonfinite = c.nonfinite + excluded.nonfinite),
+     locked AS (SELECT id FROM runs WHERE seq IN (SELECT run_seq FROM news) ORDER BY seq FOR UPDATE),
+     touched AS (UPDATE runs SET updated_at = now() WHERE id IN (SELECT id FROM locked) RETURNING id, org_id, version)
+     SELECT pg_notify('palestra_runs', json_build_object('id', id, 'org', org_id, 'v', version::text)::text) FROM touched`,
+    [JSON.stringify([...runs].map(([run_seq, counts]) => ({ run_seq, ...counts })))],
   );
-  return rowCount === 1;
+}
+
+/** Tells every replica which steps of runs were made again. */
+export async function notifyRolled(pool: pg.Pool, news: readonly object[]): Promise<void> {
+  await pool.query(`SELECT pg_notify('palestra_runs', n) FROM unnest($1::text[]) AS n`, [news.map((item) => JSON.stringify(item))]);
 }

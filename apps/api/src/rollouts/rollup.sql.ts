@@ -1,0 +1,195 @@
+import type pg from 'pg';
+
+/** One (run, phase, step); step -1 = not known. */
+export interface StepKey {
+  run_seq: number;
+  phase: number;
+  step: number;
+}
+
+/** A rollout as rollups read it, in the order of `ROW`. */
+export type RollupTuple = [
+  seq: string,
+  envId: number,
+  taskId: number | null,
+  groupKey: string | null,
+  reward: number | null,
+  rewardPositive: number | null,
+  lastReward: number | null,
+  rewardSteps: number,
+  groupSize: number | null,
+  stop: number | null,
+  failure: number | null,
+  turns: number | null,
+  messages: number,
+  calls: number,
+  callErrors: number,
+  tokensOut: number | null,
+  tokensTool: number | null,
+  gaps: number,
+  flags: number,
+  provenance: number,
+  finished: boolean,
+];
+const ROW = `r.seq::text, r.env_id, r.task_id, r.group_key::text, r.reward, r.reward_positive, r.last_reward, r.reward_steps, r.group_size, r.stop, r.failure,
+  r.turns, r.messages, r.calls, r.call_errors, r.tokens_out, r.tokens_tool, r.gaps, r.flags, r.provenance, r.finished`;
+
+/**
+ * Takes marks of steps: whoever changes a rollout after this puts a new one. Steps that are not known may hold a whole run, so the caller
+ * says when their turn is. Plan: dirty_steps_pkey in order, bounded.
+ */
+export async function takeDirtySteps(client: Pick<pg.Pool, 'query'>, scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<StepKey[]> {
+  const { rows } = await client.query<StepKey>(
+    `DELETE FROM dirty_steps d USING (
+       SELECT run_seq, phase, step FROM dirty_steps WHERE ($1::int IS NULL OR run_seq = $1) AND (step >= 0) <> $2
+       ORDER BY run_seq, phase, step LIMIT $3 FOR UPDATE SKIP LOCKED) taken
+     WHERE (d.run_seq, d.phase, d.step) = (taken.run_seq, taken.phase, taken.step) RETURNING d.run_seq, d.phase, d.step`,
+    [scope.runSeq ?? null, scope.unknown, limit],
+  );
+  return rows;
+}
+
+/** All rollouts of the steps, as one JSON text a step. Plan: per step an Index Scan using rollouts_run_step_idx. */
+export async function selectStepRows(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<RollupTuple[][]> {
+  const { rows } = await client.query<{ rollouts: RollupTuple[] | null }>({
+    name: 'rollups-rows',
+    text: `SELECT (SELECT json_agg(json_build_array(${ROW})) FROM rollouts r
+        WHERE r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase) AS rollouts
+      FROM unnest($1::int[], $2::smallint[], $3::int[]) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY position`,
+    values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)],
+  });
+  return rows.map(({ rollouts }) => rollouts ?? []);
+}
+
+export interface EnvironmentThreshold {
+  run_seq: number;
+  env_id: number;
+  unit_rewards: boolean;
+}
+
+/** Plan: primary key. */
+export async function selectThresholds(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<EnvironmentThreshold[]> {
+  const { rows } = await client.query<EnvironmentThreshold>(
+    'SELECT run_seq, env_id, unit_rewards FROM run_environments WHERE run_seq = ANY($1::int[])',
+    [runSeqs],
+  );
+  return rows;
+}
+
+/** Success means something else now: every step of these environments' runs is made again. */
+export async function writeThresholds(client: Pick<pg.Pool, 'query'>, rows: readonly EnvironmentThreshold[]): Promise<void> {
+  await client.query(
+    `WITH changed AS (
+       INSERT INTO run_environments AS e (run_seq, env_id, unit_rewards) SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(run_seq int, env_id int, unit_rewards boolean)
+       ORDER BY 1, 2
+       ON CONFLICT (run_seq, env_id) DO UPDATE SET unit_rewards = e.unit_rewards AND excluded.unit_rewards WHERE e.unit_rewards AND NOT excluded.unit_rewards
+       RETURNING run_seq, xmax <> 0 AS flipped)
+     INSERT INTO dirty_steps (run_seq, phase, step)
+     SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s JOIN changed c ON c.run_seq = s.run_seq AND c.flipped WHERE s.env_id = 0 ORDER BY 1, 2, 3
+     ON CONFLICT DO NOTHING`,
+    [JSON.stringify(rows)],
+  );
+}
+
+export interface StepRollup extends StepKey {
+  /** 0 = all together. */
+  env_id: number;
+  rollouts: number;
+  scored: number;
+  errors: number;
+  finished: number;
+  messages: number;
+  reward_sum: number;
+  /** Packed: the weakest of its rollouts in each field. */
+  provenance: number;
+  figures: object;
+}
+
+export interface GroupRow extends StepKey {
+  group_key: string;
+  env_id: number;
+  task_id: number | null;
+  n: number;
+  n_expected: number | null;
+  scored: number;
+  errors: number;
+  successes: number;
+  sum: number;
+  sum_squares: number;
+  min: number | null;
+  max: number | null;
+}
+
+/** Rollups and groups of whole steps replace those that were there. Plan: primary keys; rollout_groups_step_idx. */
+const WRITE = `
+WITH step AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($1::jsonb) AS s(run_seq int, phase smallint, step int)),
+rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($2::jsonb) AS s(run_seq int, env_id int, phase smallint, step int, rollouts int, scored int, errors int,
+  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb)),
+grp AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(run_seq int, phase smallint, step int, group_key bigint, env_id int, task_id int, n int,
+  n_expected int, scored int, errors int, successes int, sum float8, sum_squares float8, min float8, max float8)),
+bumped AS (UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM step) RETURNING seq, id, org_id, version),
+gone AS (DELETE FROM step_rollups r USING step s WHERE (r.run_seq, r.phase, r.step) = (s.run_seq, s.phase, s.step)
+  AND NOT EXISTS (SELECT FROM rollup n WHERE (n.run_seq, n.env_id, n.phase, n.step) = (r.run_seq, r.env_id, r.phase, r.step))),
+written AS (
+  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures)
+  SELECT r.run_seq, r.env_id, r.phase, r.step, r.rollouts, r.scored, r.errors, r.finished, r.messages, r.reward_sum, r.provenance, b.version, r.figures
+  FROM rollup r JOIN bumped b ON b.seq = r.run_seq
+  ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
+    finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
+    version = excluded.version, figures = excluded.figures),
+ungrouped AS (DELETE FROM rollout_groups g USING step s WHERE (g.run_seq, g.phase, g.step) = (s.run_seq, s.phase, s.step)
+  AND NOT EXISTS (SELECT FROM grp n WHERE (n.run_seq, n.group_key, n.phase, n.step) = (g.run_seq, g.group_key, g.phase, g.step))),
+grouped AS (
+  INSERT INTO rollout_groups (run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max)
+  SELECT run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max FROM grp
+  ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET env_id = excluded.env_id, task_id = excluded.task_id, n = excluded.n,
+    n_expected = excluded.n_expected, scored = excluded.scored, errors = excluded.errors, successes = excluded.successes, sum = excluded.sum,
+    sum_squares = excluded.sum_squares, min = excluded.min, max = excluded.max)
+SELECT id, org_id, version::text FROM bumped`;
+
+export async function writeRollups(
+  client: Pick<pg.Pool, 'query'>,
+  steps: readonly StepKey[],
+  rollups: readonly StepRollup[],
+  groups: readonly GroupRow[],
+): Promise<{ id: string; org_id: string; version: string }[]> {
+  const { rows } = await client.query<{ id: string; org_id: string; version: string }>({
+    name: 'rollups-write',
+    text: WRITE,
+    values: [JSON.stringify(steps), JSON.stringify(rollups), JSON.stringify(groups)],
+  });
+  return rows;
+}
+
+/**
+ * Figures of tools at these steps: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
+ * Plan: per step an Index Scan using rollouts_run_step_idx, per rollout one of rollout_tools_pkey and of rollout_calls_pkey.
+ */
+const TOOLS = `
+WITH step AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($1::jsonb) AS s(run_seq int, phase smallint, step int)),
+used AS (
+  SELECT s.run_seq, s.phase, s.step, r.env_id, t.tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
+    sum(t.result_bytes)::bigint AS result_bytes, count(r.reward)::int AS scored, sum(r.reward) AS reward_sum
+  FROM step s JOIN rollouts r ON r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase JOIN rollout_tools t ON t.rollout_seq = r.seq
+  GROUP BY 1, 2, 3, 4, 5
+), timed AS (
+  SELECT s.run_seq, s.phase, s.step, r.env_id, c.tool, count(*)::int AS timed, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY c.duration_ms) AS latency,
+    count(*) FILTER (WHERE c.failure_class = 'policy')::int AS policy, count(*) FILTER (WHERE c.failure_class = 'environment')::int AS environment,
+    count(*) FILTER (WHERE c.failure_class = 'infrastructure')::int AS infrastructure
+  FROM step s JOIN rollouts r ON r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase JOIN rollout_calls c ON c.rollout_seq = r.seq
+  GROUP BY 1, 2, 3, 4, 5
+), fresh AS MATERIALIZED (
+  SELECT u.run_seq, u.phase, u.step, u.env_id, u.tool, jsonb_build_object('rollouts', u.rollouts, 'calls', u.calls, 'errors', u.errors, 'result_bytes', u.result_bytes,
+    'scored', u.scored, 'reward_sum', u.reward_sum, 'timed', COALESCE(t.timed, 0), 'p50_ms', t.latency[1], 'p95_ms', t.latency[2], 'policy', COALESCE(t.policy, 0),
+    'environment', COALESCE(t.environment, 0), 'infrastructure', COALESCE(t.infrastructure, 0)) AS figures
+  FROM used u LEFT JOIN timed t USING (run_seq, phase, step, env_id, tool)
+), gone AS (
+  DELETE FROM tool_rollups r USING step s WHERE (r.run_seq, r.phase, r.step) = (s.run_seq, s.phase, s.step)
+    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.run_seq, f.phase, f.step, f.env_id, f.tool) = (r.run_seq, r.phase, r.step, r.env_id, r.tool))
+)
+INSERT INTO tool_rollups (run_seq, phase, step, env_id, tool, figures) SELECT run_seq, phase, step, env_id, tool, figures FROM fresh
+ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures`;
+
+export async function writeToolRollups(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<void> {
+  await client.query({ name: 'rollups-tools', text: TOOLS, values: [JSON.stringify(steps)] });
+}
