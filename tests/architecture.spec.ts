@@ -13,6 +13,7 @@ const allowed: Record<string, string[]> = {
   'libs/protocol': [],
   'libs/session': ['protocol', 'kit'],
   'libs/rollouts': ['protocol', 'kit'],
+  'libs/query': ['protocol', 'kit'],
   'libs/backends': ['protocol', 'session', 'kit', 'environment-kit'],
   'libs/hosting': ['kit'],
   'libs/dialects': ['protocol', 'session', 'kit'],
@@ -20,7 +21,7 @@ const allowed: Record<string, string[]> = {
   'libs/exports': ['protocol', 'rollouts', 'kit'],
   'libs/client': ['protocol', 'kit'],
   'libs/environment-kit': ['protocol', 'kit'],
-  'apps/dashboard': ['protocol', 'rollouts'],
+  'apps/dashboard': ['protocol', 'rollouts', 'query'],
 };
 const frameworks = /^(@nestjs\/|@prisma\/|prisma$|fastify$|@fastify\/)/;
 
@@ -64,14 +65,24 @@ function workspaceOf(source: Source, specifier: string): string | null {
 }
 
 describe('architecture', () => {
-  test.each(['kit', 'protocol', 'session', 'rollouts', 'backends', 'hosting', 'dialects', 'blobs', 'exports', 'client', 'environment-kit'])(
-    'sees the files and imports of libs/%s',
-    (name) => {
-      const own = sources.filter((source) => source.workspace === `libs/${name}`);
-      expect(own.length).toBeGreaterThanOrEqual(3);
-      expect(own.flatMap((source) => source.imports).length).toBeGreaterThan(0);
-    },
-  );
+  test.each([
+    'kit',
+    'protocol',
+    'session',
+    'rollouts',
+    'query',
+    'backends',
+    'hosting',
+    'dialects',
+    'blobs',
+    'exports',
+    'client',
+    'environment-kit',
+  ])('sees the files and imports of libs/%s', (name) => {
+    const own = sources.filter((source) => source.workspace === `libs/${name}`);
+    expect(own.length).toBeGreaterThanOrEqual(3);
+    expect(own.flatMap((source) => source.imports).length).toBeGreaterThan(0);
+  });
 
   test.each([
     ['apps/api', 50],

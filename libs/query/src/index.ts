@@ -1,0 +1,13 @@
+export * from './ast.ts';
+export * from './catalogue.ts';
+export { compileQuery, joinSql, type CompiledQuery, type CompileOptions, type PostFilter, type RegexFilter } from './compiler.ts';
+export * from './completions.ts';
+export * from './default-schema.ts';
+export * from './evaluator.ts';
+export { likePattern } from './like.ts';
+export { parseQuery, QUERY_LIMITS } from './parser.ts';
+export * from './printer.ts';
+export { QueryError } from './query-error.ts';
+export { compileRegex } from './regex.ts';
+export * from './row.ts';
+export * from './schema.ts';

@@ -1,0 +1,103 @@
+import { RE2JS, RE2JSException } from 're2js';
+import type { Clause, Query, RegexValue } from './ast.ts';
+import { QueryError } from './query-error.ts';
+
+/** Letters that also match something outside of ASCII when case is ignored (ſ, K), or whose case depends on the locale (Turkish i). */
+const foldsOddly = /[^\x20-\x7e]|[ksi]/i;
+const MIN_LITERAL = 3;
+
+/** A linear-time matcher: whether the pattern occurs somewhere in a text. Throws QueryError for what RE2 does not have. */
+export function compileRegex(value: RegexValue): (text: string) => boolean {
+  try {
+    const compiled = RE2JS.compile(value.pattern, value.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
+    return (text) => compiled.test(text);
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error;
+    const why = error.message.replace(/^error parsing regexp: /, '').replaceAll('(?i)', '');
+    throw new QueryError(`The regex is not one of RE2, which has no back-references and no look-around: ${why}`, {
+      position: value.position,
+      length: value.length,
+      token: `/${value.pattern}/${value.ignoreCase ? 'i' : ''}`,
+    });
+  }
+}
+
+/** Every regex of a query compiled, so that a wrong one is told before anything runs. */
+export function compileRegexes(query: Query): Map<RegexValue, (text: string) => boolean> {
+  return new Map(query.clauses.flatMap(regexesOf).map((value) => [value, compileRegex(value)]));
+}
+
+export function regexesOf(clause: Clause): RegexValue[] {
+  const isRegex = (value: { kind: string }): value is RegexValue => value.kind === 'regex';
+  switch (clause.kind) {
+    case 'text':
+      return [clause.value].filter(isRegex);
+    case 'field':
+      return clause.values.filter(isRegex);
+    case 'group':
+      return clause.alternatives.flatMap((alternative) => alternative.clauses.flatMap(regexesOf));
+  }
+}
+
+/**
+ * A text that every match contains, for a prefilter by LIKE: the longest run of plain characters outside of groups. Null when there is none
+ * of three characters or more, or when the pattern has anything (alternatives, inline flags, \Q) of which this does not know the meaning.
+ */
+export function requiredLiteral(value: RegexValue): string | null {
+  const runs = plainRuns(value.pattern);
+  if (runs === null) return null;
+  const pieces = value.ignoreCase ? runs.flatMap((run) => run.split(foldsOddly)) : runs;
+  const longest = pieces.reduce((best, piece) => (piece.length > best.length ? piece : best), '');
+  return longest.length >= MIN_LITERAL ? longest : null;
+}
+
+function plainRuns(pattern: string): string[] | null {
+  const runs = [''];
+  let depth = 0;
+  const breakRun = () => runs.push('');
+  for (let at = 0; at < pattern.length; at++) {
+    const character = pattern[at]!;
+    if (character === '|') return null;
+    if (character === '[') {
+      const end = classEnd(pattern, at);
+      if (end === null) return null;
+      at = end;
+      breakRun();
+    } else if (character === '(') {
+      if (pattern[at + 1] === '?' && pattern[at + 2] !== ':') return null;
+      depth++;
+      breakRun();
+    } else if (character === ')') {
+      depth--;
+      breakRun();
+    } else if (character === '\\') {
+      const escaped = pattern[++at] ?? '';
+      // Letters and digits are classes, assertions or codes; of those with an argument (\p{L}, \x{41}, \Q) we know nothing.
+      if (/[pPxQ0-9]/.test(escaped)) return null;
+      if (/[A-Za-z]/.test(escaped)) breakRun();
+      else if (depth === 0) runs[runs.length - 1] += escaped;
+    } else if ('*?{'.includes(character)) {
+      // The character before may be missing altogether.
+      runs[runs.length - 1] = dropLast(runs.at(-1)!);
+      if (character === '{') at = Math.max(at, pattern.indexOf('}', at));
+      breakRun();
+    } else if ('.^$+'.includes(character)) breakRun();
+    else if (depth === 0) runs[runs.length - 1] += character;
+  }
+  return runs;
+}
+
+/** The position of the bracket that closes the class at `open`; null when it has an inner class or is never closed. */
+function classEnd(pattern: string, open: number): number | null {
+  for (let at = open + (pattern[open + 1] === '^' ? 3 : 2); at < pattern.length; at++) {
+    if (pattern[at] === '\\') at++;
+    else if (pattern[at] === '[') return null;
+    else if (pattern[at] === ']') return at;
+  }
+  return null;
+}
+
+/** Without its last character, which may be a surrogate pair. */
+function dropLast(text: string): string {
+  return [...text].slice(0, -1).join('');
+}
