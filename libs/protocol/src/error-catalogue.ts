@@ -13,6 +13,8 @@ export const errorCatalogue = {
   scope_missing: { status: 403, retryable: false, text: 'This API key lacks the scope that this route needs.' },
   invalid_request: { status: 400, retryable: false, text: 'The request is not valid.' },
   invalid_body: { status: 422, retryable: false, text: 'The request body does not have the expected shape.' },
+  invalid_query: { status: 422, retryable: false, text: 'The query of rollouts is not valid. See docs/query.md.' },
+  invalid_cursor: { status: 400, retryable: false, text: 'The cursor is not one of this list. Begin again without it.' },
   invalid_json: { status: 422, retryable: false, text: 'The request body is not valid JSON.' },
   body_too_large: { status: 413, retryable: false, text: 'The request body is larger than this route takes.' },
   route_not_found: { status: 404, retryable: false, text: 'Not Found' },

@@ -29,6 +29,7 @@ CREATE TABLE "rollout_heads" (
   "calls" INTEGER NOT NULL DEFAULT 0,
   "max_index" INTEGER NOT NULL DEFAULT -1,
   "bytes" BIGINT NOT NULL DEFAULT 0,
+  "output_chars" BIGINT NOT NULL DEFAULT 0,
   "flags" INTEGER NOT NULL DEFAULT 0,
   "finished" BOOLEAN NOT NULL DEFAULT false,
   "dirty" BOOLEAN NOT NULL DEFAULT true,
@@ -165,6 +166,7 @@ CREATE INDEX "rollouts_run_turns_idx" ON "rollouts"("run_seq", (COALESCE("turns"
 CREATE INDEX "rollouts_run_task_idx" ON "rollouts"("run_seq", (COALESCE("task_index", -1)), "seq");
 CREATE INDEX "rollouts_run_messages_idx" ON "rollouts"("run_seq", "messages", "seq");
 CREATE INDEX "rollouts_run_group_idx" ON "rollouts"("run_seq", "group_key", "sample_idx");
+CREATE INDEX "rollouts_env_idx" ON "rollouts"("env_id", "task_index");
 CREATE INDEX "rollouts_task_idx" ON "rollouts"("task_id");
 
 CREATE TABLE "rollout_tools" (

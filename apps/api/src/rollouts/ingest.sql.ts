@@ -2,6 +2,10 @@ import type pg from 'pg';
 import { messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
 
+/** Characters of what the model wrote (openreward-wire.md 3.1, response_chars). */
+const OUTPUT_CHARS = `sum(CASE WHEN type IN ('assistant_message', 'tool_call', 'reasoning')
+      THEN char_length(COALESCE(content, '')) + CASE WHEN type = 'reasoning' THEN char_length(COALESCE(summary, '')) ELSE 0 END ELSE 0 END)`;
+
 /**
  * Stores a batch in one statement, acknowledged when it has committed. Idempotent on (rollout, event id): the first
  * acknowledged event wins, and only rows that were really inserted move the counters, so that duplicates, any order and
@@ -28,16 +32,16 @@ WITH message AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($5::jsonb) AS f(rollout_id uuid, failure_class text)
 ), sent AS (
   SELECT rollout_id, count(*)::int AS messages, count(*) FILTER (WHERE type = 'tool_call')::int AS calls, max(index) AS max_index,
-    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes
+    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes, ${OUTPUT_CHARS} AS output_chars
   FROM message GROUP BY rollout_id
 ), touched AS MATERIALIZED (
   SELECT rollout_id FROM sent UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info UNION SELECT rollout_id FROM failure
 ), known AS MATERIALIZED (
   SELECT h.id, h.seq, h.day FROM rollout_heads h WHERE h.org_id = $1 AND h.id = ANY(ARRAY(SELECT rollout_id FROM touched)) ORDER BY h.id FOR UPDATE
 ), fresh AS (
-  INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, finished, flags, bytes, failure_class)
+  INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, finished, flags, bytes, output_chars, failure_class)
   SELECT $1, t.rollout_id, (now() AT TIME ZONE 'UTC')::date, s.run_seq, COALESCE(n.messages, 0), COALESCE(n.calls, 0), COALESCE(n.max_index, -1),
-    COALESCE(n.finished, false), COALESCE(n.flags, 0) | COALESCE(s.flags, 0), COALESCE(n.bytes, 0), f.failure_class
+    COALESCE(n.finished, false), COALESCE(n.flags, 0) | COALESCE(s.flags, 0), COALESCE(n.bytes, 0), COALESCE(n.output_chars, 0), f.failure_class
   FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN sent n USING (rollout_id) LEFT JOIN failure f USING (rollout_id)
   WHERE NOT EXISTS (SELECT FROM known WHERE known.id = t.rollout_id)
   ORDER BY t.rollout_id
@@ -52,10 +56,10 @@ WITH message AS MATERIALIZED (
     m.content_reference, m.summary, m.blob_key, m.metadata, m.extra
   FROM message m JOIN place p ON p.id = m.rollout_id ORDER BY p.seq, m.event_id
   ON CONFLICT DO NOTHING
-  RETURNING rollout_seq, event_id, index, type, is_finished, flags, bytes
+  RETURNING rollout_seq, event_id, index, type, is_finished, flags, bytes, content, summary
 ), delta AS (
   SELECT rollout_seq, count(*)::int AS messages, count(*) FILTER (WHERE type = 'tool_call')::int AS calls, max(index) AS max_index,
-    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes
+    bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes, ${OUTPUT_CHARS} AS output_chars
   FROM inserted GROUP BY rollout_seq
 ), grown AS (
   UPDATE rollout_heads h SET
@@ -66,10 +70,12 @@ WITH message AS MATERIALIZED (
     finished = h.finished OR COALESCE(d.finished, false),
     flags = h.flags | COALESCE(d.flags, 0) | COALESCE(s.flags, 0),
     bytes = h.bytes + COALESCE(d.bytes, 0),
+    output_chars = h.output_chars + COALESCE(d.output_chars, 0),
     failure_class = COALESCE(f.failure_class, h.failure_class),
     dirty = true,
     unsearched = h.unsearched OR COALESCE(d.messages, 0) > 0,
     unverified = true,
+    unsealed = h.unsealed OR COALESCE(d.messages, 0) > 0,
     revision = h.revision + 1,
     last_at = now()
   FROM known k LEFT JOIN delta d ON d.rollout_seq = k.seq LEFT JOIN start s ON s.rollout_id = k.id LEFT JOIN info i ON i.rollout_id = k.id

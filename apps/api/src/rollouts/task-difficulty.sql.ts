@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { scoreOf } from './rollout.sql.ts';
 
 export interface DifficultyFilter {
   orgId: string;
@@ -31,13 +30,12 @@ export interface DifficultyRow {
  */
 const DIFFICULTY = `
 WITH scored AS (
-  SELECT r.org_id, r.id, ${scoreOf('r')} AS reward, r.split, r.variant, COALESCE(r.task_index_info, r.task_index_start) AS task_index,
-    (SELECT COALESCE(sum(char_length(COALESCE(m.content, '')) + CASE WHEN m.type = 'reasoning' THEN char_length(COALESCE(m.summary, '')) ELSE 0 END), 0)
-     FROM rollout_messages m WHERE m.org_id = r.org_id AND m.rollout_id = r.id AND m.type IN ('assistant_message', 'tool_call', 'reasoning')) AS chars
-  FROM rollouts r JOIN rollout_meta meta ON meta.org_id = r.org_id AND meta.rollout_id = r.id
-  WHERE r.org_id = $1 AND (r.environment_id = $2 OR (r.environment_id IS NULL AND r.environment = $3)) AND ${scoreOf('r')} IS NOT NULL
-    AND COALESCE(r.task_index_info, r.task_index_start) IS NOT NULL
-    AND ($4::text IS NULL OR r.variant = $4) AND ($5::text IS NULL OR r.split = $5)
+  SELECT r.reward, r.split, e.variant, r.task_index, h.output_chars AS chars
+  FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs ON runs.seq = r.run_seq JOIN rollout_heads h ON h.seq = r.seq
+  LEFT JOIN rollout_meta meta ON meta.rollout_seq = r.seq
+  WHERE e.org_id = $1 AND runs.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
+    AND r.reward IS NOT NULL AND r.task_index IS NOT NULL
+    AND ($4::text IS NULL OR e.variant = $4) AND ($5::text IS NULL OR r.split = $5)
     AND ($6::text IS NULL OR meta.start->'run_info'->>'model_name' = $6)
     AND ($7::float8 IS NULL OR (meta.start->'run_info'->>'model_params')::float8 >= $7)
     AND ($8::float8 IS NULL OR (meta.start->'run_info'->>'model_params')::float8 <= $8)

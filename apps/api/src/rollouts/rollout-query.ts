@@ -1,0 +1,124 @@
+import { PalestraError } from '@palestra/protocol';
+import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
+import { type CompiledQuery, compileQuery, likePattern, parseQuery, printQuery, QueryError, type QuerySchema } from '@palestra/query';
+import { codeOf, PHASES, STOPS } from './codes.ts';
+import { runWord, typeWord } from './search-index.sql.ts';
+
+/** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
+
+const one = (column: string, table: string, alias: string, on: string) => `(SELECT ${alias}.${column} FROM ${table} ${alias} WHERE ${on})`;
+const env = (column: string) => ({ sql: one(column, 'rollout_environments', 'e', 'e.id = r.env_id') });
+const meta = (column: string) => ({ sql: one(column, 'rollout_meta', 'm', 'm.rollout_seq = r.seq') });
+const run = (column: string) => ({ sql: one(column, 'runs', 'u', 'u.seq = r.run_seq') });
+const group = (expression: string) => ({
+  sql: `(SELECT ${expression} FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1))`,
+});
+const VARIANCE = '(g.sum_squares - g.sum * g.sum / g.scored) / (g.scored - 1)';
+// Sums leave a remainder where all rewards are equal; the tolerance is that of zero variance (dashboard.md 3.1).
+const STD = `CASE WHEN g.scored < 2 THEN NULL WHEN g.max - g.min <= 1e-6 THEN 0 ELSE sqrt(GREATEST(${VARIANCE}, 0)) END`;
+
+const MESSAGES = 'rollout_messages mm JOIN rollout_heads h ON h.seq = mm.rollout_seq AND h.day = mm.day';
+
+export const storeSchema: QuerySchema = {
+  fields: {
+    id: { sql: 'r.id' },
+    name: meta('rollout_name'),
+    run_id: run('id'),
+    run_name: run('name'),
+    env: env('environment'),
+    split: { sql: 'r.split' },
+    phase: { sql: 'r.phase' },
+    task_key: { sql: one('key', 'rollout_tasks', 't', 't.id = r.task_id') },
+    task_index: { sql: 'r.task_index' },
+    group_key: { sql: 'r.group_key' },
+    sample: { sql: 'r.sample_idx' },
+    model: meta('model'),
+    step: { sql: 'r.step' },
+    policy_step: { sql: 'r.policy_step' },
+    reward: { sql: 'r.reward' },
+    turns: { sql: 'r.turns' },
+    calls: { sql: 'r.calls' },
+    call_errors: { sql: 'r.call_errors' },
+    msgs: { sql: 'r.messages' },
+    tok: { sql: '(r.tokens_out + COALESCE(r.tokens_tool, 0))' },
+    bytes: { sql: 'r.bytes' },
+    gaps: { sql: 'r.gaps' },
+    dur: { sql: '(extract(epoch FROM r.last_at - r.received_at)::float8 * 1000)' },
+    lat: { sql: 'r.latency_ms' },
+    received: { sql: 'r.received_at' },
+    stop: { sql: `COALESCE(r.stop, ${STOPS.indexOf('unknown')})` },
+    state: {
+      sql: `CASE WHEN NOT r.finished AND r.last_at > now() - interval '${LIVE_MS} ms' THEN 0 WHEN r.messages = 0 THEN 3 WHEN r.finished THEN 1
+        WHEN r.last_at < now() - interval '${STALE_MS} ms' THEN 2 ELSE 1 END`,
+    },
+    flags: { sql: 'r.flags' },
+    prov: { sql: 'r.provenance' },
+    group_n: group('g.n'),
+    group_n_expected: group('g.n_expected'),
+    group_mean: group('g.sum / NULLIF(g.scored, 0)'),
+    group_std: group(STD),
+    group_pass: group('g.successes::float8 / NULLIF(g.scored, 0)'),
+    group_min: group('g.min'),
+    group_max: group('g.max'),
+  },
+  joins: { run: '', task: '', env: '', meta: '', group: '' },
+  stopCodes: Object.fromEntries(STOPS.map((stop, code) => [stop, code])) as QuerySchema['stopCodes'],
+  phaseCodes: { train: codeOf(PHASES, 'train')!, eval: codeOf(PHASES, 'eval')! },
+  stateCodes: { live: 0, complete: 1, stale: 2, empty: 3 },
+  flagBits: {
+    image: ROLLOUT_FLAGS.has_image,
+    reasoning: ROLLOUT_FLAGS.has_reasoning,
+    nonfinite: ROLLOUT_FLAGS.nonfinite,
+    parse_error: ROLLOUT_FLAGS.parse_error,
+    orphan: ROLLOUT_FLAGS.orphan_result,
+    subagent: ROLLOUT_FLAGS.subagent,
+    mismatch: ROLLOUT_FLAGS.reward_mismatch,
+  },
+  provShifts: Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>,
+  tagExists: (test) => `EXISTS (SELECT FROM annotations a WHERE a.rollout_seq = r.seq AND ${test('a.tag')})`,
+  annotationExists: (field, test) => `EXISTS (SELECT FROM annotations a WHERE a.rollout_seq = r.seq AND ${test(`a.${field}`)})`,
+  toolExists: (failed, test) =>
+    `EXISTS (SELECT FROM rollout_tools x WHERE x.rollout_seq = r.seq ${failed ? 'AND x.errors > 0' : ''} AND ${test('x.tool')})`,
+  textExists: ({ kind, text, ignoreCase, types }, bind) => {
+    if (kind === 'phrase') return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE s.words @@ ${searchQuery(text, types, bind)})`;
+    // Sealed messages are not in the table: only the caller's filter can tell.
+    const place = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
+    const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;
+    return `EXISTS (SELECT FROM rollout_heads h WHERE h.seq = r.seq AND h.sealed_at IS NOT NULL) OR EXISTS (SELECT FROM ${MESSAGES} WHERE mm.rollout_seq = r.seq${place} AND ${found})`;
+  },
+};
+
+/** A `tsquery` for messages of those types in which the words of `text` stand in a row; the run is added by `inRuns`. */
+function searchQuery(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
+  const words = `phraseto_tsquery('simple', ${bind(text)})`;
+  const scope = `${bind(RUNS)}::tsquery`;
+  return types === null ? `(${scope} && ${words})` : `(${scope} && ${bind(anyWord(types.map(typeWord)))}::tsquery && ${words})`;
+}
+
+/** Stands for the runs of the statement until `inRuns` fills them in. */
+const RUNS = Symbol('the runs of the statement');
+const quoted = (word: string) => `'${word.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
+const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
+
+export interface RolloutQuery {
+  /** In its canonical spelling. */
+  text: string;
+  /** A condition on `r`, its parameters numbered from the asked one. */
+  where: { sql: string; values: readonly unknown[] };
+  compiled: CompiledQuery;
+}
+
+/** Throws `invalid_query`, which names the word that is wrong and what was probably meant. */
+export function rolloutQuery(text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
+  try {
+    const query = parseQuery(text);
+    const compiled = compileQuery(query, storeSchema, { now: Date.now(), firstParameter });
+    const values = compiled.values.map((value) => (value === RUNS ? anyWord(runSeqs.map(runWord)) : value));
+    return { text: printQuery(query), where: { sql: compiled.where, values }, compiled };
+  } catch (error) {
+    if (!(error instanceof QueryError)) throw error;
+    const { message: msg, position, length, token, suggestion } = error;
+    const detail = [{ type: 'value_error', loc: ['query', 'q', position], msg, length, token, ...(suggestion ? { suggestion } : {}) }];
+    throw new PalestraError('invalid_query', { detail, cause: error });
+  }
+}
