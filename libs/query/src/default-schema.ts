@@ -19,8 +19,9 @@ const MESSAGE_ERROR_BIT = 1;
 const group = (sql: string) => ({ sql, join: 'group' }) as const;
 const mean = 'g.sum / NULLIF(g.scored, 0)';
 const variance = '(g.sumsq - g.sum * g.sum / g.scored) / (g.scored - 1)';
-// Sums leave a remainder where all rewards are equal; the tolerance is the one of zero variance (dashboard.md 3.1).
-const std = `CASE WHEN g.scored < 2 THEN NULL WHEN g.max - g.min <= 1e-6 THEN 0 ELSE sqrt(GREATEST(${variance}, 0)) END`;
+// Sums leave a remainder where all rewards are equal; the tolerance is the one of zero variance (dashboard.md 3.1). Without ELSE, because
+// GREATEST makes 0 of a rollout that has no group.
+const std = `CASE WHEN g.scored >= 2 THEN CASE WHEN g.max - g.min <= 1e-6 THEN 0 ELSE sqrt(GREATEST(${variance}, 0)) END END`;
 
 export const defaultSchema: QuerySchema = {
   fields: {

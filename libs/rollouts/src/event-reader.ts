@@ -32,6 +32,8 @@ export interface ReadMessage extends ReadBase {
   /** Keys that the contract does not know; null without any. */
   extra: JsonObject | null;
   nonfinite: boolean;
+  /** The reward was NaN or infinite; `reward` is null. */
+  rewardNonfinite: boolean;
 }
 export interface ReadUpdate extends ReadBase {
   kind: 'update';
@@ -130,6 +132,8 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
     metadata: metadata ?? {},
     extra: extra.length > 0 ? Object.fromEntries(extra) : null,
     nonfinite,
+    // The SDK leaves out what is None: a null in an event with a NaN was one.
+    rewardNonfinite: nonfinite && reward === null,
   };
 }
 

@@ -10,14 +10,3 @@ export function rolloutState(rollout: { messages: number; finished: boolean; las
   if (rollout.finished) return 'complete';
   return rollout.lastEventAgeMs >= STALE_MS ? 'stale' : 'complete';
 }
-
-/** Indexes below the largest that never arrived, at most `limit` of them. `indexes` ascending. */
-export function missingIndexes(indexes: readonly number[], limit = 1000): number[] {
-  const missing: number[] = [];
-  let expected = 0;
-  for (const index of indexes) {
-    for (; expected < index && missing.length < limit; expected += 1) missing.push(expected);
-    expected = Math.max(expected, index + 1);
-  }
-  return missing;
-}

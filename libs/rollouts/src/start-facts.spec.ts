@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalStop, factsOfStart } from './start-facts.ts';
-import { missingIndexes, rolloutState } from './rollout-state.ts';
+import { factsOfStart } from './start-facts.ts';
+import { canonicalStop } from './stop-reason.ts';
+import { missingIndexes } from './gaps.ts';
+import { rolloutState } from './rollout-state.ts';
 
 describe('factsOfStart', () => {
   it('reads a SkyRL name only when its prefix is the event’s own', () => {

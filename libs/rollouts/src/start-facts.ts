@@ -1,4 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
+import { canonicalStop } from './stop-reason.ts';
 
 /** What a start event says about its rollout, by the fill rules of dashboard.md 2.3 (reported before parsed). */
 export interface StartFacts {
@@ -49,33 +50,6 @@ function taskIndexOf(name: string | null, environment: string | null, split: str
   if (name === null || environment === null || split === null) return null;
   const prefix = `${environment.replaceAll('/', '-')}-${split}-`;
   return name.startsWith(prefix) ? tailInt(name.slice(prefix.length), /^(\d+)(?:-step\d+-r\d+)?$/) : null;
-}
-
-/** Raw stop reasons of the trainers to the canonical ones of dashboard.md 2.5. `finished` of SkyRL only says that a tool ran. */
-const STOPS: Record<string, string> = {
-  reached_terminal_state: 'finished',
-  stop: 'finished',
-  length: 'max_tokens',
-  error: 'infra_error',
-};
-const CANONICAL = [
-  'finished',
-  'max_turns',
-  'max_tokens',
-  'context_length',
-  'no_tool_call',
-  'parse_error',
-  'env_error',
-  'infra_error',
-  'timeout',
-  'aborted',
-  'cancelled',
-];
-
-export function canonicalStop(raw: string | null): string | null {
-  if (raw === null) return null;
-  const known = Object.hasOwn(STOPS, raw) ? STOPS[raw] : undefined;
-  return known ?? (CANONICAL.includes(raw) ? raw : null);
 }
 
 const MAX_INT = 2_147_483_647;

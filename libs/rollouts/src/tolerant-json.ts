@@ -107,7 +107,8 @@ function cleanValue(value: unknown, depth: number, state: { nonfinite: boolean }
   return copy;
 }
 
-function cleanText(text: string): string {
+/** The text without U+0000, lone surrogates as U+FFFD. */
+export function cleanText(text: string): string {
   const withoutNul = text.includes('\u0000') ? text.replaceAll('\u0000', '') : text;
   return withoutNul.isWellFormed() ? withoutNul : withoutNul.toWellFormed();
 }

@@ -1,0 +1,158 @@
+import { align, type Alignment, type LedgerCall, type LedgerDifference, type UploadedCall } from './ledger-alignment.ts';
+import type { Provenance } from './provenance.ts';
+
+/** A rollout, as far as it can be compared with a session. Null = not known. */
+export interface ClaimedRollout {
+  environment: string | null;
+  split: string | null;
+  taskIndex: number | null;
+  /** `NormalisedRollout.taskKey`; compared where both sides have one of the same form and no index. */
+  taskKey: string | null;
+  sessionId: string | null;
+  /** Of its start event, milliseconds since the epoch. */
+  startedAt: number | null;
+  /** In order. */
+  calls: readonly UploadedCall[];
+}
+
+/** A session of the same owner. */
+export interface LedgerSession {
+  sid: string;
+  environment: string | null;
+  split: string | null;
+  taskIndex: number | null;
+  taskKey: string | null;
+  /** Milliseconds since the epoch; null before the first call. */
+  lastCallAt: number | null;
+  /** Another rollout has been matched with it: it is no candidate, unless this one names it. */
+  taken?: boolean;
+  /** In order. */
+  calls: readonly LedgerCall[];
+}
+
+export interface MatchedCall {
+  /** Message index of the uploaded call. */
+  index: number;
+  ledgerSeq: number;
+  durationMs: number | null;
+  failureClass: string | null;
+}
+
+export interface LedgerMatch {
+  /** `verified`: same tools, arguments, rewards and end. `partial`: the session is told, or half of the calls match, but not all. */
+  verdict: 'verified' | 'partial' | 'unverified';
+  sid: string | null;
+  /** 0 to 1: that it is this session. Below 1 latency may be a sibling's that did exactly the same. */
+  confidence: number;
+  provenance: Provenance;
+  calls: MatchedCall[];
+  /** At most `MAX_DIFFERENCES`; empty for `verified`. */
+  differences: LedgerDifference[];
+}
+
+export const MAX_DIFFERENCES = 100;
+/** A session whose last call is further from the start of the rollout is another episode. */
+const NEAR_MS = 24 * 3_600_000;
+
+const NOT_FOUND: LedgerMatch = { verdict: 'unverified', sid: null, confidence: 0, provenance: 'unknown', calls: [], differences: [] };
+
+interface Compared {
+  session: LedgerSession;
+  alignment: Alignment;
+  distanceMs: number;
+}
+
+/**
+ * Finds the session that a rollout happened in (dashboard.md 2.7). The session that it names itself, if it is among the candidates;
+ * else those of its environment and task within a day. One that agrees in everything is certain; of several the nearest in time is
+ * taken with confidence 0.5 to 0.9, the more the nearer it is than the next. A rollout without calls is only matched by name.
+ */
+export function matchLedger(rollout: ClaimedRollout, candidates: readonly LedgerSession[]): LedgerMatch {
+  const named = rollout.sessionId === null ? undefined : candidates.find(({ sid }) => sid === rollout.sessionId);
+  if (named !== undefined) return matchNamed(rollout, compare(rollout, named));
+  if (rollout.calls.length === 0) return NOT_FOUND;
+  const compared = candidates.filter((session) => isCandidate(rollout, session)).map((session) => compare(rollout, session));
+  compared.sort((a, b) => a.distanceMs - b.distanceMs || (a.session.sid < b.session.sid ? -1 : 1));
+  const full = compared.filter(({ alignment }) => alignment.differences.length === 0);
+  if (full.length > 0) return found('verified', full[0]!, confidenceOf(full));
+  return bestPart(rollout, compared);
+}
+
+function matchNamed(rollout: ClaimedRollout, compared: Compared): LedgerMatch {
+  const { session, alignment } = compared;
+  const differences = [...contextDifferences(rollout, session), ...alignment.differences];
+  // Nothing uploaded proves nothing where something was recorded.
+  if (rollout.calls.length === 0) for (const { seq, tool } of session.calls) differences.push(extraOf(seq, tool));
+  const verdict = differences.length === 0 ? 'verified' : 'partial';
+  return { ...found(verdict, { ...compared, alignment: { ...alignment, differences } }, 1), provenance: 'reported' };
+}
+
+const extraOf = (seq: number, tool: string): LedgerDifference => ({ kind: 'extra_call', index: null, seq, uploaded: null, recorded: tool });
+
+function compare(rollout: ClaimedRollout, session: LedgerSession): Compared {
+  const distanceMs =
+    rollout.startedAt === null || session.lastCallAt === null ? Infinity : Math.abs(rollout.startedAt - session.lastCallAt);
+  return { session, alignment: align(rollout.calls, session.calls), distanceMs };
+}
+
+/** A session may end before the upload begins (SkyRL, slime), or go on meanwhile (live uploads). */
+function isCandidate(rollout: ClaimedRollout, session: LedgerSession): boolean {
+  if (session.taken === true || session.calls.length === 0) return false;
+  if (contextDifferences(rollout, session).length > 0) return false;
+  return rollout.startedAt === null || session.lastCallAt === null || Math.abs(rollout.startedAt - session.lastCallAt) <= NEAR_MS;
+}
+
+/** Environment and task, where both sides tell them. */
+function contextDifferences(rollout: ClaimedRollout, session: LedgerSession): LedgerDifference[] {
+  const differences: LedgerDifference[] = [];
+  const differ = (kind: 'environment' | 'task', uploaded: string | number | null, recorded: string | number | null) => {
+    if (uploaded === null || recorded === null || uploaded === recorded) return;
+    differences.push({ kind, index: null, seq: null, uploaded, recorded });
+  };
+  differ('environment', rollout.environment, session.environment);
+  if (rollout.taskIndex !== null && session.taskIndex !== null) {
+    differ('task', rollout.taskIndex, session.taskIndex);
+    differ('task', rollout.split, session.split);
+  } else if (formOf(rollout.taskKey) === formOf(session.taskKey)) {
+    differ('task', rollout.taskKey, session.taskKey);
+  }
+  return differences;
+}
+
+const formOf = (taskKey: string | null): string | null => taskKey?.slice(0, taskKey.indexOf(':')) ?? null;
+
+/** The first is the nearest. */
+function confidenceOf(full: readonly Compared[]): number {
+  if (full.length === 1) return 1;
+  const [nearest, next] = [full[0]!.distanceMs, full[1]!.distanceMs];
+  if (!Number.isFinite(nearest) || next === 0) return 0.5;
+  return Number.isFinite(next) ? 0.5 + 0.4 * (1 - nearest / next) : 0.9;
+}
+
+/** At least half of the calls must be there with their results: nearly every episode of an environment begins alike. */
+function bestPart(rollout: ClaimedRollout, compared: readonly Compared[]): LedgerMatch {
+  const scored = compared.map((candidate) => ({ candidate, share: agreedShare(rollout, candidate.alignment) }));
+  const best = scored.reduce<(typeof scored)[number] | null>((a, b) => (a === null || b.share > a.share ? b : a), null);
+  return best === null || best.share < 0.5 ? NOT_FOUND : found('partial', best.candidate, 0.5 * best.share);
+}
+
+function agreedShare(rollout: ClaimedRollout, { pairs, differences }: Alignment): number {
+  const disputed = new Set(differences.filter(({ kind }) => kind === 'reward' || kind === 'finished').map(({ index }) => index));
+  return pairs.filter(({ uploaded }) => !disputed.has(uploaded.index)).length / rollout.calls.length;
+}
+
+function found(verdict: 'verified' | 'partial', { session, alignment }: Compared, confidence: number): LedgerMatch {
+  return {
+    verdict,
+    sid: session.sid,
+    confidence,
+    provenance: 'inferred',
+    calls: alignment.pairs.map(({ uploaded, recorded }) => ({
+      index: uploaded.index,
+      ledgerSeq: recorded.seq,
+      durationMs: recorded.durationMs,
+      failureClass: recorded.failureClass,
+    })),
+    differences: alignment.differences.slice(0, MAX_DIFFERENCES),
+  };
+}

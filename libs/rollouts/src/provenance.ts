@@ -1,0 +1,48 @@
+/** How a field of a rollout came to be known (dashboard.md 2.2). Its place in this list is its two-bit code; more is stronger. */
+export const PROVENANCES = ['unknown', 'inferred', 'parsed', 'reported'] as const;
+export type Provenance = (typeof PROVENANCES)[number];
+
+/** The fields that carry one; field k takes the bits 2k and 2k + 1 of the packed number. Append only: numbers are stored. */
+export const PROVENANCE_FIELDS = ['step', 'group', 'sample', 'reward', 'stop', 'turns', 'tokens', 'phase', 'telemetry'] as const;
+export type ProvenanceField = (typeof PROVENANCE_FIELDS)[number];
+
+export interface FieldProvenance {
+  value: Provenance;
+  /** Which rule decided, with the field that it read: `metadata.step`, `name.index`, ... Null when none applied. */
+  rule: string | null;
+}
+export type RolloutProvenance = Record<ProvenanceField, FieldProvenance>;
+
+export const UNKNOWN: FieldProvenance = { value: 'unknown', rule: null };
+
+export const codeOf = (provenance: Provenance): number => PROVENANCES.indexOf(provenance);
+
+/** How far to shift a packed number to the right so that `& 3` is the field's code; for SQL too. */
+export const provenanceShift = (field: ProvenanceField): number => 2 * PROVENANCE_FIELDS.indexOf(field);
+
+/** 18 bits; absent fields are unknown. */
+export function packProvenance(fields: Partial<Record<ProvenanceField, Provenance | FieldProvenance>>): number {
+  let packed = 0;
+  for (const field of PROVENANCE_FIELDS) {
+    const given = fields[field] ?? 'unknown';
+    packed |= codeOf(typeof given === 'string' ? given : given.value) << provenanceShift(field);
+  }
+  return packed;
+}
+
+export function unpackProvenance(packed: number): Record<ProvenanceField, Provenance> {
+  const fields = PROVENANCE_FIELDS.map((field) => [field, PROVENANCES[(packed >> provenanceShift(field)) & 3]!] as const);
+  return Object.fromEntries(fields) as Record<ProvenanceField, Provenance>;
+}
+
+/** The packed number with one field changed: inference fills in later what a rollout alone does not tell. */
+export function withProvenance(packed: number, field: ProvenanceField, provenance: Provenance): number {
+  const shift = provenanceShift(field);
+  return (packed & ~(3 << shift)) | (codeOf(provenance) << shift);
+}
+
+/** What an aggregate of such inputs carries; unknown for none. */
+export function weakestProvenance(provenances: Iterable<Provenance>): Provenance {
+  const codes = Array.from(provenances, codeOf);
+  return codes.length === 0 ? 'unknown' : PROVENANCES[Math.min(...codes)]!;
+}

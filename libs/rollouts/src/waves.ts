@@ -1,0 +1,108 @@
+import type { ArrivalLine } from './bursts.ts';
+
+/** Arrivals cut into waves: what one training step asked for. */
+export interface Waves {
+  /** Number of the wave of each arrival, from 0. */
+  wave: Int32Array;
+  /** How many of the same task came before it in its wave. */
+  position: Int32Array;
+  /** Index of the first arrival of each wave. */
+  starts: number[];
+  /** Share of the waves in which no task is there more than n times and hardly one is incomplete; the last may still grow. 0 = none. */
+  confidence: number;
+}
+
+/**
+ * One pass over the arrivals (dashboard.md 2.4, 14.9). A new wave begins behind a long gap when the wave is complete: 95 % of its tasks
+ * hold a multiple of n (in small waves all but one: a single lost sample must not join two waves). Late siblings of an incomplete
+ * task still belong to it. With a known batch size gaps do not matter: a new wave begins with the first arrival for which the
+ * old one has no room. What was lost therefore shifts nothing beyond the next wave.
+ */
+export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, n: number, batchSize: number | null): Waves {
+  const wave = new Int32Array(tasks.length);
+  const position = new Int32Array(tasks.length);
+  const current = new WaveCounter(taskCount, n);
+  const starts: number[] = [];
+  let passed = 0;
+  let ripe = false;
+  for (let at = 0; at < tasks.length; at += 1) {
+    const task = tasks[at]!;
+    ripe ||= long[at] === 1 && current.isComplete();
+    const full = batchSize === null ? ripe && !current.isWaiting(task) : !current.hasRoom(task, batchSize);
+    if (at === 0 || full) {
+      if (at > 0 && current.passes(false)) passed += 1;
+      current.reset();
+      starts.push(at);
+      ripe = false;
+    }
+    wave[at] = starts.length - 1;
+    position[at] = current.add(task);
+  }
+  if (tasks.length > 0 && current.passes(true)) passed += 1;
+  return { wave, position, starts, confidence: starts.length === 0 ? 0 : passed / starts.length };
+}
+
+const COMPLETE_SHARE = 0.95;
+/** From so many tasks on one incomplete task is tolerated though it is more than 5 %. */
+const SMALL_WAVE = 8;
+
+/** How often each task is in the wave at hand; starting a wave costs nothing. */
+class WaveCounter {
+  readonly #counts: Int32Array;
+  readonly #waveOf: Int32Array;
+  readonly #n: number;
+  #wave = 0;
+  #present = 0;
+  #complete = 0;
+  #over = false;
+
+  constructor(taskCount: number, n: number) {
+    this.#counts = new Int32Array(taskCount);
+    this.#waveOf = new Int32Array(taskCount);
+    this.#n = n;
+  }
+
+  reset(): void {
+    this.#wave += 1;
+    this.#present = 0;
+    this.#complete = 0;
+    this.#over = false;
+  }
+
+  /** Counts an arrival; answers how many of its task there were before. Arrivals of unknown tasks are not counted. */
+  add(task: number): number {
+    if (task < 0) return 0;
+    const before = this.#countOf(task);
+    if (before === 0) this.#present += 1;
+    else if (before % this.#n === 0) this.#complete -= 1;
+    if ((before + 1) % this.#n === 0) this.#complete += 1;
+    if (before + 1 > this.#n) this.#over = true;
+    this.#waveOf[task] = this.#wave;
+    this.#counts[task] = before + 1;
+    return before;
+  }
+
+  /** The task is in the wave and lacks samples. */
+  isWaiting(task: number): boolean {
+    return task >= 0 && this.#countOf(task) % this.#n !== 0;
+  }
+
+  hasRoom(task: number, batchSize: number): boolean {
+    if (task < 0) return true;
+    const count = this.#countOf(task);
+    return count === 0 ? this.#present < batchSize : count < this.#n;
+  }
+
+  isComplete(): boolean {
+    const spared = this.#present >= SMALL_WAVE ? this.#present - 1 : this.#present;
+    return this.#complete >= Math.min(COMPLETE_SHARE * this.#present, spared);
+  }
+
+  passes(growing: boolean): boolean {
+    return !this.#over && this.#present > 0 && (growing || this.isComplete());
+  }
+
+  #countOf(task: number): number {
+    return this.#waveOf[task] === this.#wave ? this.#counts[task]! : 0;
+  }
+}
