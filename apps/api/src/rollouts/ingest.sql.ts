@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
+import { MESSAGE_FLAGS, messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
 
 /** Characters of what the model wrote (openreward-wire.md 3.1, response_chars). */
@@ -197,7 +197,7 @@ function messageRow(event: StoredMessage) {
 function startRows(starts: ResolvedStart[]) {
   const rows = new Map<string, { rollout_id: string; run_seq: number; flags: number; raw: JsonObject }>();
   for (const { event, runSeq } of starts) {
-    const flags = messageFlags(event);
+    const flags = event.nonfinite ? MESSAGE_FLAGS.nonfinite : 0;
     const row = rows.get(event.rolloutId);
     if (row) row.raw = { ...event.raw, ...Object.fromEntries(Object.entries(row.raw).filter(([, value]) => value !== null)) };
     else rows.set(event.rolloutId, { rollout_id: event.rolloutId, run_seq: runSeq, flags, raw: event.raw });
