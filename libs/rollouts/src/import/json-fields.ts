@@ -1,0 +1,53 @@
+import type { JsonObject } from '@palestra/protocol';
+
+/** Reads of foreign JSON: each answers undefined for what is absent or of another kind, and never throws. */
+
+export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+export const numberOf = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
+export const intOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= 2_147_483_647 ? value : undefined;
+
+/** The first value that `read` understands. */
+export function first<T>(read: (value: unknown) => T | undefined, ...values: unknown[]): T | undefined {
+  for (const value of values) {
+    const found = read(value);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** A string as it is, anything else as its JSON text; undefined for null and undefined. */
+export function textOrJson(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** JSON inside of a string, as some formats keep it; anything else as it is. */
+export function unquoted(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}
+
+/** Without members that are undefined, null, or an empty object or list. */
+export function compact(object: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(object).filter(
+      ([, value]) => value !== undefined && value !== null && !(typeof value === 'object' && Object.keys(value).length === 0),
+    ),
+  );
+}
+
+/** Milliseconds since the epoch of an ISO time, or of a number of seconds or milliseconds. */
+export function timeOf(value: unknown): number | undefined {
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return Math.trunc(value < 1e11 ? value * 1000 : value);
+  if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}/.test(value)) return undefined;
+  const time = Date.parse(value);
+  return Number.isNaN(time) ? undefined : time;
+}

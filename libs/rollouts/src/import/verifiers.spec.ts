@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { all, bytesOf, fixture, golden, OPTIONS, shapes, textBytes } from './import.fixture.ts';
+import { importVerifiers } from './verifiers.ts';
+
+const metadata = JSON.parse(readFileSync(fixture('metadata.json'), 'utf8')) as Record<string, unknown>;
+const importLine = async (record: object) => shapes(await all(importVerifiers(textBytes(JSON.stringify(record)), OPTIONS)));
+
+describe('results of verifiers', () => {
+  it('become the events that the golden file shows', async () => {
+    const items = await all(importVerifiers(bytesOf('results.jsonl'), { ...OPTIONS, metadata }));
+    await expect(golden(items)).toMatchFileSnapshot('fixtures/verifiers.golden');
+  });
+
+  it('number the rollouts of an example, and do not take the 0.0 of a failed one for a reward', async () => {
+    const rollouts = shapes(await all(importVerifiers(bytesOf('results.jsonl'), { ...OPTIONS, metadata })));
+    expect(rollouts.map(({ start }) => start!.metadata)).toMatchObject([
+      { group_id: 'adding:0', sample_idx: 0, n_samples: 2, reward_total: 1, stop_reason: 'no_tool_call', num_turns: 2 },
+      { group_id: 'adding:0', sample_idx: 1, reward_total: 1 },
+      { group_id: 'adding:1', sample_idx: 0, source_reward: 0, stop_reason: 'infra_error' },
+      { group_id: 'adding:1', sample_idx: 1, source_reward: 0 },
+    ]);
+    expect(rollouts[2]!.start!.metadata).not.toHaveProperty('reward_total');
+    expect(rollouts[2]!.messages!.at(-1)).toMatchObject({ isFinished: false });
+    expect(rollouts[2]!.messages!.at(-1)).not.toHaveProperty('reward');
+  });
+
+  it('are read from rows of a saved dataset, whose members are JSON text', async () => {
+    const [row] = await importLine({
+      example_id: 3,
+      prompt: JSON.stringify([{ role: 'user', content: 'q' }]),
+      completion: JSON.stringify([{ role: 'assistant', content: 'a' }]),
+      info: '{"level": 1}',
+      reward: 0.5,
+      task: 'default',
+    });
+    expect(row).toMatchObject({
+      start: { variant: 'default', task_spec: { example_id: 3, info: { level: 1 } }, rollout_info: { task_index: 3 } },
+      messages: [{ content: 'q' }, { content: 'a', reward: 0.5, isFinished: true }],
+    });
+  });
+
+  it('are read as texts of a completion environment; a row without either is told', async () => {
+    const [row] = await importLine({ example_id: 0, prompt: 'Once', completion: ' upon', reward: 0 });
+    expect(row!.messages).toMatchObject([
+      { type: 'user_message', content: 'Once' },
+      { type: 'assistant_message', content: ' upon', reward: 0 },
+    ]);
+    expect(await importLine({ example_id: 0, reward: 1 })).toEqual([
+      { where: 'line 1', problem: 'The row has neither prompt nor completion.' },
+    ]);
+  });
+
+  it("an overlong prompt is the policy's own end, and stays scored", async () => {
+    const [row] = await importLine({
+      prompt: 'x',
+      completion: 'y',
+      reward: 0.25,
+      error: { error: 'OverlongPromptError', error_chain_repr: 'OverlongPromptError()' },
+    });
+    expect(row).toMatchObject({
+      start: { metadata: { stop_reason: 'context_length', reward_total: 0.25 } },
+      messages: [{}, { reward: 0.25, isFinished: false }],
+    });
+  });
+});
+
+describe('episodes of verifiers', () => {
+  const node = (parent: number | null, role: string, content: string) => ({
+    parent,
+    timestamp: 1_770_000_000 + (parent ?? -1),
+    message: { role, content },
+  });
+  const episode = (nodes: object[], more: object = {}) => ({
+    id: 'e1',
+    env: { id: 'adding' },
+    task: { type: 'Sum', data: { idx: 4, question: 'q' } },
+    group: { id: 'g1' },
+    run: { type: 'train', id: 'r', work: { type: 'train', step: 9, policy: { start: 8, end: 9 } } },
+    ok: true,
+    traces: [
+      { id: 't1', nodes, rewards: { right: { score: 1, weight: 0.5 }, short: { score: 0.5 } }, is_completed: true, ok: true, ...more },
+    ],
+  });
+
+  it('become a rollout a branch, with the true times of their messages', async () => {
+    const rollouts = await importLine(
+      episode([node(null, 'system', 's'), node(0, 'user', 'q'), node(1, 'assistant', 'a'), node(1, 'assistant', 'b')]),
+    );
+    expect(rollouts).toHaveLength(2);
+    expect(rollouts[0]).toMatchObject({
+      start: {
+        environment: 'adding',
+        step: 9,
+        rollout_info: { task_index: 4 },
+        metadata: { group_id: 'g1', phase: 'train', policy_step: 8, reward_total: 1 },
+      },
+      messages: [{ timestamp: 1_769_999_999_000 }, { timestamp: 1_770_000_000_000 }, { content: 'a', reward: 1, isFinished: true }],
+    });
+    expect(rollouts[1]!.messages!.at(-1)).toMatchObject({ content: 'b' });
+  });
+
+  it('that are no tree, or failed, are told or kept unscored', async () => {
+    expect(await importLine(episode([node(1, 'user', 'x'), node(0, 'user', 'y')]))).toEqual([]);
+    const [failed] = await importLine(
+      episode([node(null, 'user', 'x')], { ok: false, errors: [{ type: 'SandboxError', message: 'gone' }] }),
+    );
+    expect(failed).toMatchObject({ start: { metadata: { stop_reason: 'infra_error' } } });
+    expect(failed!.messages![0]).not.toHaveProperty('reward');
+  });
+});
