@@ -22,6 +22,10 @@ const configSchema = z.object({
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
+  PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
+  PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  PALESTRA_SEAL_FINISHED_S: z.coerce.number().min(0).default(60),
+  PALESTRA_SEAL_SILENT_S: z.coerce.number().min(0).default(600),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
   PALESTRA_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   DATABASE_URL: z.string().optional(),
@@ -58,6 +62,12 @@ export interface Config {
   queue: { limit: number; patienceMs: number };
   /** Origin in links and signed URLs; null = `http://host:port` as bound. */
   publicUrl: string | null;
+  /** This process runs background work (sealing, retention, roll-ups); off where workers do. */
+  jobs: boolean;
+  /** Where a worker answers `/health` and `/metrics`; null = nowhere. */
+  workerPort: number | null;
+  /** Rollouts are sealed when they said that they are finished, or said nothing, and were quiet for so long. */
+  sealing: { finishedMs: number; silentMs: number };
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
   /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
@@ -98,6 +108,9 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
+    jobs: value.PALESTRA_JOBS === 'on',
+    workerPort: value.PALESTRA_WORKER_PORT ?? null,
+    sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,

@@ -1,0 +1,78 @@
+import type pg from 'pg';
+
+const NAME = /^rollout_messages_(\d{4})(\d{2})(\d{2})$/;
+/** Both statements lock the table against everybody for an instant; whoever cannot have that at once tries again later. */
+const LOCK_TIMEOUT = '500ms';
+/** `lock_not_available`. */
+const LOCKED = '55P03';
+/** The default partition holds rows of that day already, which then stay there. */
+const CHECK_VIOLATION = '23514';
+const DUPLICATE_TABLE = '42P07';
+
+const nameOf = (day: string): string => `rollout_messages_${day.replaceAll('-', '')}`;
+
+/** `today`, `2026-11-21`, by the database's clock in UTC, which is what ingest puts into `day`. */
+export async function selectToday(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ today: string }>(`SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`);
+  return rows[0]!.today;
+}
+
+/** Days that have a partition, oldest first. */
+export async function selectPartitions(pool: pg.Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'rollout_messages'::regclass ORDER BY 1`,
+  );
+  return rows.flatMap(({ name }) => {
+    const match = NAME.exec(name);
+    return match ? `${match[1]}-${match[2]}-${match[3]}` : [];
+  });
+}
+
+export type PartitionOutcome = 'done' | 'busy' | 'kept';
+
+/** `kept`: the default partition has rows of that day, so that they stay together there. `busy`: try again later. */
+export function createPartition(pool: pg.Pool, day: string): Promise<PartitionOutcome> {
+  return locked(pool, async (client) => {
+    await client.query(`CREATE TABLE ${nameOf(day)} PARTITION OF rollout_messages FOR VALUES FROM ('${day}') TO ('${dayAfter(day)}')`);
+    return 'done';
+  });
+}
+
+/** Drops a day's partition when nothing is in it. A late event of such a day goes to the default partition. */
+export function dropEmptyPartition(pool: pg.Pool, day: string): Promise<PartitionOutcome> {
+  return locked(pool, async (client) => {
+    // Asked without the lock first: a partition with rows must not hold anybody up every hour.
+    const { rows } = await client.query<{ used: boolean }>(`SELECT EXISTS (SELECT FROM ${nameOf(day)}) AS used`);
+    if (rows[0]!.used) return 'kept';
+    await client.query('LOCK TABLE rollout_messages IN ACCESS EXCLUSIVE MODE');
+    const again = await client.query<{ used: boolean }>(`SELECT EXISTS (SELECT FROM ${nameOf(day)}) AS used`);
+    if (again.rows[0]!.used) return 'kept';
+    await client.query(`DROP TABLE ${nameOf(day)}`);
+    return 'done';
+  });
+}
+
+async function locked(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<PartitionOutcome>): Promise<PartitionOutcome> {
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+    const outcome = await work(client);
+    await client.query('COMMIT');
+    return outcome;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    const { code } = error as { code?: string };
+    if (code === LOCKED) return 'busy';
+    if (code === DUPLICATE_TABLE) return 'done';
+    if (code === CHECK_VIOLATION) return 'kept';
+    throw error;
+  } finally {
+    client.release();
+  }
+}
+
+/** The date that follows, `2026-12-31` to `2027-01-01`. */
+export function dayAfter(day: string, days = 1): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
+}

@@ -1,0 +1,183 @@
+import type pg from 'pg';
+import type { TranscriptChunk, TranscriptLine } from '@palestra/rollouts/transcript';
+
+type Queryable = Pick<pg.Pool, 'query'>;
+
+/** A rollout that is quiet, derived and searchable, and has message rows that no transcript holds. */
+export interface Sealable {
+  seq: string;
+  id: string;
+  org_id: string;
+  day: string;
+  revision: number;
+  messages: number;
+  bytes: number;
+  /** It has a transcript already, and grew since. */
+  resealed: boolean;
+}
+
+/**
+ * Plan: Index Scan using rollout_heads_unsealed_idx (partial) from `after`, so that a pass meets each rollout once; one probe of
+ * rollout_transcripts_pkey a row. Rollouts without a start event stay dirty, hence unsealed, until it comes.
+ */
+const SEALABLE = `
+SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.messages, h.bytes::float8 AS bytes, t.rollout_seq IS NOT NULL AS resealed
+FROM rollout_heads h LEFT JOIN rollout_transcripts t ON t.rollout_seq = h.seq
+WHERE h.unsealed AND NOT h.dirty AND NOT h.unsearched AND h.seq > $1
+  AND (h.last_at < now() - $2 * interval '1 ms' OR h.finished AND h.last_at < now() - $3 * interval '1 ms')
+ORDER BY h.seq LIMIT $4`;
+
+export interface SealTimes {
+  /** Without a message that says it is the last one, a rollout counts as done after so long a silence. */
+  silentMs: number;
+  /** And with one, after so long. */
+  finishedMs: number;
+}
+
+export async function selectSealable(pool: pg.Pool, after: string, times: SealTimes, limit: number): Promise<Sealable[]> {
+  const { rows } = await pool.query<Sealable>({
+    name: 'seal-candidates',
+    text: SEALABLE,
+    values: [after, times.silentMs, times.finishedMs, limit],
+  });
+  return rows;
+}
+
+/** The line of a message, written by PostgreSQL: numbers in metadata keep every digit. Keys are those of `TranscriptMessage`. */
+const LINE = `row_to_json((SELECT line FROM (SELECT m.event_id, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward,
+  m.is_finished, m.flags, m.bytes, m.blob_key, m.metadata, m.extra, m.sent_at) line))::text`;
+
+/** All lines of some small rollouts, one text each. Plan: per rollout an Index Scan of its partition's primary key. */
+const TEXTS = `
+SELECT h.seq::text, t.* FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) CROSS JOIN LATERAL (
+  SELECT string_agg(${LINE}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last, count(*)::int AS count
+  FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) t WHERE t.count > 0`;
+
+export interface RolloutText {
+  seq: string;
+  text: string;
+  first: number;
+  last: number;
+  count: number;
+}
+
+export async function selectTexts(pool: pg.Pool, rollouts: readonly Pick<Sealable, 'seq' | 'day'>[]): Promise<Map<string, RolloutText>> {
+  const { rows } = await pool.query<RolloutText>({
+    name: 'seal-texts',
+    text: TEXTS,
+    values: [rollouts.map(({ seq }) => seq), rollouts.map(({ day }) => day)],
+  });
+  return new Map(rows.map((row) => [row.seq, row]));
+}
+
+/** A message without its body: `bytes` is what its line takes, about. */
+export interface MessageKey {
+  event_id: string;
+  index: number;
+  bytes: number;
+}
+
+/** Keys of the message rows of a rollout in the order of a transcript; `pg_column_size` reads no body. Plan: as above. */
+export async function selectKeys(pool: pg.Pool, { seq, day }: Pick<Sealable, 'seq' | 'day'>): Promise<MessageKey[]> {
+  const { rows } = await pool.query<MessageKey>({
+    name: 'seal-keys',
+    text: `SELECT event_id, index, bytes + 4 * COALESCE(pg_column_size(metadata), 0) + 4 * COALESCE(pg_column_size(extra), 0) AS bytes
+      FROM rollout_messages WHERE day = $1 AND rollout_seq = $2 ORDER BY index, event_id`,
+    values: [day, seq],
+  });
+  return rows;
+}
+
+/** Lines of some message rows of a rollout. Plan: Index Scan of its partition's primary key by event id. */
+export async function selectLines(
+  pool: pg.Pool,
+  { seq, day }: Pick<Sealable, 'seq' | 'day'>,
+  eventIds: readonly string[],
+): Promise<(TranscriptLine & { event_id: string })[]> {
+  const { rows } = await pool.query<TranscriptLine & { event_id: string }>({
+    name: 'seal-lines',
+    text: `SELECT m.event_id, m.index, ${LINE} AS text FROM rollout_messages m
+      WHERE m.day = $1 AND m.rollout_seq = $2 AND m.event_id = ANY($3::uuid[]) ORDER BY m.index, m.event_id`,
+    values: [day, seq, eventIds],
+  });
+  return rows;
+}
+
+/** What a head counts of its messages; `output_chars`: characters that the model wrote. */
+export interface MessageCounts {
+  calls: number;
+  max_index: number;
+  body_bytes: number;
+  output_chars: number;
+}
+
+/** What is put in place of message rows. `counts`: of a merged transcript, whose head counted repeated messages twice. */
+export interface SealedObject {
+  seq: string;
+  revision: number;
+  blob_key: string;
+  chunks: TranscriptChunk[];
+  messages: number;
+  bytes: number;
+  counts: MessageCounts | null;
+}
+
+/**
+ * The pointer comes and the rows go, in one statement, for rollouts that are as they were read: their revision is the same once
+ * their head is locked, so no ingest is between (SKIP LOCKED: one is, the next pass takes that rollout), and nobody gave the object
+ * up meanwhile. Replaced objects are doomed, and so is whatever earlier seals of these rollouts left behind.
+ *
+ * Plan: primary keys throughout; Delete on the partitions with run-time pruning by the head's day.
+ */
+const COMMIT = `
+WITH object AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(seq bigint, revision int, blob_key text, chunks jsonb, messages int, bytes bigint, counts jsonb)
+), head AS MATERIALIZED (
+  SELECT h.seq, h.day FROM rollout_heads h JOIN object o ON o.seq = h.seq AND o.revision = h.revision
+  WHERE h.unsealed AND NOT h.dirty AND NOT h.unsearched ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED
+), kept AS (
+  DELETE FROM rollout_garbage g USING object o JOIN head USING (seq) WHERE g.blob_key = o.blob_key AND NOT g.doomed RETURNING o.seq
+), old AS (
+  INSERT INTO rollout_garbage (blob_key, rollout_seq, doomed)
+  SELECT t.blob_key, t.rollout_seq, true FROM rollout_transcripts t JOIN kept ON kept.seq = t.rollout_seq
+  ON CONFLICT (blob_key) DO UPDATE SET doomed = true RETURNING blob_key
+), left_over AS (
+  UPDATE rollout_garbage g SET doomed = true FROM kept, object o
+  WHERE g.rollout_seq = kept.seq AND o.seq = kept.seq AND g.blob_key <> o.blob_key AND NOT g.doomed RETURNING g.blob_key
+), pointer AS (
+  INSERT INTO rollout_transcripts AS t (rollout_seq, blob_key, chunks, messages, bytes)
+  SELECT o.seq, o.blob_key, o.chunks, o.messages, o.bytes FROM object o JOIN kept USING (seq) ORDER BY o.seq
+  ON CONFLICT (rollout_seq) DO UPDATE SET blob_key = excluded.blob_key, chunks = excluded.chunks, messages = excluded.messages, bytes = excluded.bytes,
+    sealed_at = now()
+), gone AS (
+  DELETE FROM rollout_messages m USING head JOIN kept USING (seq) WHERE m.day = head.day AND m.rollout_seq = head.seq
+), sealed AS (
+  UPDATE rollout_heads h SET sealed_at = now(), unsealed = false,
+    messages = CASE WHEN o.counts IS NULL THEN h.messages ELSE o.messages END,
+    calls = COALESCE((o.counts->>'calls')::int, h.calls),
+    max_index = COALESCE((o.counts->>'max_index')::int, h.max_index),
+    bytes = COALESCE((o.counts->>'body_bytes')::bigint, h.bytes),
+    output_chars = COALESCE((o.counts->>'output_chars')::bigint, h.output_chars)
+  FROM object o JOIN kept USING (seq) WHERE h.seq = o.seq RETURNING h.seq
+)
+SELECT ARRAY(SELECT seq::text FROM sealed) AS sealed, ARRAY(SELECT blob_key FROM old UNION SELECT blob_key FROM left_over) AS replaced`;
+
+export async function commitSeals(pool: pg.Pool, objects: readonly SealedObject[]): Promise<{ sealed: string[]; replaced: string[] }> {
+  const { rows } = await pool.query<{ sealed: string[]; replaced: string[] }>({
+    name: 'seal-commit',
+    text: COMMIT,
+    values: [JSON.stringify(objects)],
+  });
+  return rows[0]!;
+}
+
+/** Rollouts without message rows: there is nothing to write. Plan: primary keys. */
+export async function markSealed(pool: Queryable, rollouts: readonly Pick<Sealable, 'seq' | 'revision'>[]): Promise<number> {
+  const { rowCount } = await pool.query(
+    `UPDATE rollout_heads SET unsealed = false WHERE seq IN (
+       SELECT h.seq FROM rollout_heads h JOIN unnest($1::bigint[], $2::int[]) AS r(seq, revision) ON r.seq = h.seq AND r.revision = h.revision
+       ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED)`,
+    [rollouts.map(({ seq }) => seq), rollouts.map(({ revision }) => revision)],
+  );
+  return rowCount ?? 0;
+}
