@@ -2,3 +2,4 @@ export { pythonJson } from './python-json.ts';
 export { type PromptFormat, taskFile, type TaskFileFormat } from './task-file.ts';
 export { type ChatMessage, systemPrompt, taskMessages } from './task-prompt.ts';
 export { type TaskFailure, taskRows, type TaskRow, type TaskSource } from './task-rows.ts';
+export * from './rollouts/index.ts';

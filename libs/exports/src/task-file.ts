@@ -1,4 +1,4 @@
-import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import { listElements, type ColumnData, type ParquetElement, type ParquetSchema, parquetStream, textElement } from './parquet-stream.ts';
 import { pythonJson } from './python-json.ts';
 import type { TaskRow } from './task-rows.ts';
 
@@ -7,7 +7,7 @@ export type TaskFileFormat = 'parquet' | 'jsonl';
 export type PromptFormat = 'text' | 'messages';
 
 /** What trainers select the environment class by. */
-const ENV_CLASS = 'openreward';
+export const ENV_CLASS = 'openreward';
 
 /** A row group goes out at this many rows or characters of prompt: memory stays bounded, readers still get large groups. */
 const GROUP_ROWS = 1_000;
@@ -25,54 +25,36 @@ async function* jsonLines(rows: AsyncIterable<TaskRow>, promptFormat: PromptForm
   }
 }
 
-type Schema = ConstructorParameters<typeof ParquetWriter>[0]['schema'];
-type Element = Schema[number];
-
-const text = (name: string): Element => ({
-  name,
-  type: 'BYTE_ARRAY',
-  repetition_type: 'OPTIONAL',
-  converted_type: 'UTF8',
-  logical_type: { type: 'STRING' },
-});
-
-function schemaOf(promptFormat: PromptFormat): Schema {
-  const prompt: Schema =
-    promptFormat === 'text'
-      ? [text('prompt')]
-      : [
-          { name: 'prompt', repetition_type: 'OPTIONAL', converted_type: 'LIST', logical_type: { type: 'LIST' }, num_children: 1 },
-          { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
-          { name: 'element', repetition_type: 'OPTIONAL', num_children: 2 },
-          text('role'),
-          text('content'),
-        ];
-  const taskIndex: Element = { name: 'task_index', type: 'INT64', repetition_type: 'OPTIONAL' };
-  return [{ name: 'schema', num_children: 5 }, ...prompt, text('env_class'), text('env_name'), text('split'), taskIndex];
+function schemaOf(promptFormat: PromptFormat): ParquetSchema {
+  const message: ParquetElement = { name: 'element', repetition_type: 'OPTIONAL', num_children: 2 };
+  const prompt =
+    promptFormat === 'text' ? [textElement('prompt')] : listElements('prompt', [message, textElement('role'), textElement('content')]);
+  return [{ name: 'schema', num_children: 5 }, ...prompt, ...taskElements()];
 }
 
-async function* parquetFile(rows: AsyncIterable<TaskRow>, promptFormat: PromptFormat): AsyncGenerator<Uint8Array> {
-  const bytes = new ByteWriter();
-  const parquet = new ParquetWriter({ writer: bytes, schema: schemaOf(promptFormat), codec: 'SNAPPY', createdBy: 'palestra' });
-  let group: TaskRow[] = [];
-  let characters = 0;
-  const writeGroup = async (): Promise<Uint8Array> => {
-    await parquet.write({ columnData: columnsOf(group, promptFormat), rowGroupSize: group.length });
-    group = [];
-    characters = 0;
-    return take(bytes);
-  };
-  for await (const row of rows) {
-    group.push(row);
-    for (const { content } of row.messages) characters += content.length;
-    if (group.length >= GROUP_ROWS || characters >= GROUP_CHARACTERS) yield await writeGroup();
-  }
-  if (group.length > 0) yield await writeGroup();
-  await parquet.finish();
-  yield take(bytes);
+/** The four columns that follow the prompt in every file of tasks. */
+export function taskElements(): ParquetElement[] {
+  return [
+    textElement('env_class'),
+    textElement('env_name'),
+    textElement('split'),
+    { name: 'task_index', type: 'INT64', repetition_type: 'OPTIONAL' },
+  ];
 }
 
-function columnsOf(rows: TaskRow[], promptFormat: PromptFormat): Parameters<ParquetWriter['write']>[0]['columnData'] {
+function parquetFile(rows: AsyncIterable<TaskRow>, promptFormat: PromptFormat): AsyncGenerator<Uint8Array> {
+  return parquetStream(rows, {
+    schema: schemaOf(promptFormat),
+    columnsOf: (group) => columnsOf(group, promptFormat),
+    // The codec of the trainers' own script.
+    codec: 'SNAPPY',
+    groupRows: GROUP_ROWS,
+    weightOf: ({ messages }) => messages.reduce((characters, { content }) => characters + content.length, 0),
+    groupWeight: GROUP_CHARACTERS,
+  });
+}
+
+function columnsOf(rows: TaskRow[], promptFormat: PromptFormat): ColumnData {
   const prompts = rows.map(({ messages }) => (promptFormat === 'text' ? pythonJson(messages) : messages));
   return [
     { name: 'prompt', data: prompts },
@@ -81,11 +63,4 @@ function columnsOf(rows: TaskRow[], promptFormat: PromptFormat): Parameters<Parq
     { name: 'split', data: rows.map((row) => row.split) },
     { name: 'task_index', data: rows.map((row) => BigInt(row.task_index)) },
   ];
-}
-
-/** What was written since the last call; `offset`, which Parquet's footer counts by, goes on. */
-function take(writer: ByteWriter): Uint8Array {
-  const written = writer.getBytes().slice();
-  writer.index = 0;
-  return written;
 }

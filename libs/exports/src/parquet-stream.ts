@@ -1,0 +1,66 @@
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+
+type WriterOptions = ConstructorParameters<typeof ParquetWriter>[0];
+export type ParquetSchema = WriterOptions['schema'];
+export type ParquetElement = ParquetSchema[number];
+export type ColumnData = Parameters<ParquetWriter['write']>[0]['columnData'];
+
+export interface ParquetStreamOptions<Row> {
+  schema: ParquetSchema;
+  columnsOf(rows: Row[]): ColumnData;
+  codec: NonNullable<WriterOptions['codec']>;
+  compressors?: WriterOptions['compressors'];
+  kvMetadata?: WriterOptions['kvMetadata'];
+  /** A row group goes out at this many rows, or when the weights of its rows reach `groupWeight`: that bounds the memory. */
+  groupRows: number;
+  weightOf(row: Row): number;
+  groupWeight: number;
+}
+
+/** An optional column of UTF-8 text. */
+export const textElement = (name: string): ParquetElement => ({
+  name,
+  type: 'BYTE_ARRAY',
+  repetition_type: 'OPTIONAL',
+  converted_type: 'UTF8',
+  logical_type: { type: 'STRING' },
+});
+
+/** An optional column that is a list of what `element` says (its first entry is called `element`). */
+export function listElements(name: string, element: ParquetElement[]): ParquetSchema {
+  return [
+    { name, repetition_type: 'OPTIONAL', converted_type: 'LIST', logical_type: { type: 'LIST' }, num_children: 1 },
+    { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+    ...element,
+  ];
+}
+
+/** A Parquet file, a row group at a time; rows are asked for only when the reader wants more. A file without rows is whole too. */
+export async function* parquetStream<Row>(rows: AsyncIterable<Row>, options: ParquetStreamOptions<Row>): AsyncGenerator<Uint8Array> {
+  const { schema, codec, compressors, kvMetadata } = options;
+  const bytes = new ByteWriter();
+  const parquet = new ParquetWriter({ writer: bytes, schema, codec, compressors, kvMetadata, createdBy: 'palestra' });
+  let group: Row[] = [];
+  let weight = 0;
+  const writeGroup = async (): Promise<Uint8Array> => {
+    await parquet.write({ columnData: options.columnsOf(group), rowGroupSize: group.length });
+    group = [];
+    weight = 0;
+    return take(bytes);
+  };
+  for await (const row of rows) {
+    group.push(row);
+    weight += options.weightOf(row);
+    if (group.length >= options.groupRows || weight >= options.groupWeight) yield await writeGroup();
+  }
+  if (group.length > 0) yield await writeGroup();
+  await parquet.finish();
+  yield take(bytes);
+}
+
+/** What was written since the last call; `offset`, which Parquet's footer counts by, goes on. */
+function take(writer: ByteWriter): Uint8Array {
+  const written = writer.getBytes().slice();
+  writer.index = 0;
+  return written;
+}

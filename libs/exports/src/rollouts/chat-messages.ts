@@ -1,0 +1,139 @@
+import type { ExportedMessage } from './exported-rollout.ts';
+
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  /** `arguments` is JSON text, as OpenAI's format has it. */
+  function: { name: string; arguments: string };
+}
+
+/** A message of OpenAI's chat completions format. */
+export interface ChatTurn {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  /** null only for an assistant message that has tool calls and no text. */
+  content: string | null;
+  tool_calls?: ToolCall[];
+  tool_call_id?: string;
+  /** What the model thought before it: outside of OpenAI's format, and only with `reasoning`. */
+  reasoning_content?: string;
+}
+
+/**
+ * A transcript as chat messages that OpenAI's format allows. Text and calls of the model that follow each other are one assistant
+ * message; a result answers the oldest open call of its id, and stands after the message of that call. Ids are made unique, because
+ * trainers repeat theirs. A call that got no result and is not the end gets an empty one, because the format demands one; a
+ * result without its call (some serialisers lose calls) is told by the user.
+ *
+ * `<tool_call>` blocks in the text are left out where the same turn has the calls themselves: SkyRL uploads both.
+ */
+export function chatMessages(messages: readonly ExportedMessage[], { reasoning = false } = {}): ChatTurn[] {
+  const chat = new Conversation(reasoning);
+  for (const message of messages) chat.add(message);
+  chat.finish();
+  return chat.turns;
+}
+
+class Conversation {
+  readonly turns: ChatTurn[] = [];
+  /** Calls of the last assistant message that have no result yet: id as uploaded, id as exported. */
+  #open: { uploaded: string | null; exported: string }[] = [];
+  #assistant: ChatTurn | null = null;
+  #thought: string[] = [];
+  readonly #ids = new Map<string, number>();
+
+  constructor(private readonly reasoning: boolean) {}
+
+  add(message: ExportedMessage): void {
+    const text = message.content ?? '';
+    switch (message.type) {
+      case 'system_message':
+        return this.#other({ role: 'system', content: text });
+      case 'user_message':
+        return this.#other({ role: 'user', content: text });
+      case 'reasoning':
+        this.#thought.push(message.content ?? message.summary ?? '');
+        return;
+      case 'assistant_message':
+        return this.#say(text);
+      case 'tool_call':
+        return this.#call(message.name ?? '', text, message.call_id);
+      case 'tool_result':
+        return this.#answer(text, message.call_id);
+    }
+  }
+
+  /** Calls at the very end may stay open, unless others of their turn were answered. */
+  finish(): void {
+    if (this.turns.at(-1)?.role === 'tool') this.#close();
+  }
+
+  #other(turn: ChatTurn): void {
+    this.#close();
+    this.turns.push(turn);
+  }
+
+  #say(text: string): void {
+    const turn = this.#ownTurn();
+    const added = turn.tool_calls ? withoutCallBlocks(text) : text;
+    turn.content = turn.content === null || turn.content === '' ? added : `${turn.content}\n${added}`;
+  }
+
+  #call(name: string, text: string, callId: string | null): void {
+    const turn = this.#ownTurn();
+    if (!turn.tool_calls) {
+      turn.tool_calls = [];
+      const content = withoutCallBlocks(turn.content ?? '');
+      turn.content = content === '' ? null : content;
+    }
+    const exported = this.#unique(callId ?? `call_${this.turns.length}_${turn.tool_calls.length}`);
+    turn.tool_calls.push({ id: exported, type: 'function', function: { name, arguments: text.trim() === '' ? '{}' : text } });
+    this.#open.push({ uploaded: callId, exported });
+  }
+
+  #answer(text: string, callId: string | null): void {
+    const at = this.#open.findIndex(({ uploaded }) => uploaded === callId);
+    if (at < 0) return this.#other({ role: 'user', content: text });
+    const [call] = this.#open.splice(at, 1);
+    this.turns.push({ role: 'tool', content: text, tool_call_id: call!.exported });
+  }
+
+  /** The last message when the model is still writing it: until one of its calls is answered. */
+  #ownTurn(): ChatTurn {
+    if (this.#assistant && this.turns.at(-1) === this.#assistant) return this.#assistant;
+    this.#close();
+    this.#assistant = { role: 'assistant', content: null };
+    const thought = this.#thought.splice(0).join('\n');
+    if (this.reasoning && thought !== '') this.#assistant.reasoning_content = thought;
+    this.turns.push(this.#assistant);
+    return this.#assistant;
+  }
+
+  /** Something else follows: calls that are still open will never be answered. */
+  #close(): void {
+    for (const { exported } of this.#open.splice(0)) this.turns.push({ role: 'tool', content: '', tool_call_id: exported });
+    this.#assistant = null;
+  }
+
+  #unique(id: string): string {
+    const seen = (this.#ids.get(id) ?? 0) + 1;
+    this.#ids.set(id, seen);
+    return seen === 1 ? id : this.#unique(`${id}-${seen}`);
+  }
+}
+
+const OPENING = '<tool_call>';
+const CLOSING = '</tool_call>';
+
+function withoutCallBlocks(text: string): string {
+  if (!text.includes(OPENING)) return text;
+  const kept: string[] = [];
+  let at = 0;
+  for (;;) {
+    const start = text.indexOf(OPENING, at);
+    const end = start < 0 ? -1 : text.indexOf(CLOSING, start);
+    if (end < 0) break;
+    kept.push(text.slice(at, start));
+    at = end + CLOSING.length;
+  }
+  return `${kept.join('')}${text.slice(at)}`.trimEnd();
+}

@@ -1,0 +1,87 @@
+import { chatMessages } from './chat-messages.ts';
+import { type CurriculumTask, curriculumFile } from './curriculum.ts';
+import type { ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import { rolloutJsonLines } from './rollout-jsonl.ts';
+import { rolloutParquet } from './rollout-parquet.ts';
+import { type PairOf, preferenceExample, sftExample } from './training-examples.ts';
+
+/** By what one row of a file is. */
+export const ROLLOUT_FORMATS = ['parquet', 'rollouts-parquet', 'jsonl', 'openai', 'hf', 'sft', 'preference', 'curriculum'] as const;
+export type RolloutFormat = (typeof ROLLOUT_FORMATS)[number];
+
+/** What goes in: rollouts with messages, narrow rows, pairs of a group, or tasks. */
+export type FormatInput = 'rollouts' | 'narrow' | 'pairs' | 'tasks';
+
+interface FormatDescription {
+  input: FormatInput;
+  extension: 'parquet' | 'jsonl';
+}
+
+export const FORMATS: Record<RolloutFormat, FormatDescription> = {
+  parquet: { input: 'rollouts', extension: 'parquet' },
+  'rollouts-parquet': { input: 'narrow', extension: 'parquet' },
+  jsonl: { input: 'rollouts', extension: 'jsonl' },
+  openai: { input: 'rollouts', extension: 'jsonl' },
+  hf: { input: 'rollouts', extension: 'parquet' },
+  sft: { input: 'rollouts', extension: 'jsonl' },
+  preference: { input: 'pairs', extension: 'jsonl' },
+  curriculum: { input: 'tasks', extension: 'parquet' },
+};
+
+export const CONTENT_TYPES = { parquet: 'application/vnd.apache.parquet', jsonl: 'application/x-ndjson' } as const;
+
+export interface FileOptions {
+  /** Kept in the footer of Parquet files. */
+  lineage: Record<string, string>;
+  /** Told of a row that is not in the file because nothing can be learned from it (no word of the model, prompts that differ). */
+  onSkip(): void;
+}
+
+type Rows<T> = AsyncIterable<T>;
+
+/** One file of the formats whose rows are rollouts with messages. */
+export function rolloutFile(rows: Rows<ExportedRollout>, format: RolloutFormat, options: FileOptions): AsyncGenerator<Uint8Array> {
+  switch (format) {
+    case 'jsonl':
+      return rolloutJsonLines(rows);
+    case 'openai':
+      return jsonLines(rows, openAiExample, options);
+    case 'sft':
+      return jsonLines(rows, sftExample, options);
+    default:
+      return rolloutParquet(rows, { messages: true, lineage: options.lineage });
+  }
+}
+
+export function narrowFile(rows: Rows<NarrowRollout>, { lineage }: FileOptions): AsyncGenerator<Uint8Array> {
+  return rolloutParquet(rows, { messages: false, lineage });
+}
+
+export function preferenceFile(pairs: Rows<PairOf<ExportedRollout>>, options: FileOptions): AsyncGenerator<Uint8Array> {
+  return jsonLines(pairs, preferenceExample, options);
+}
+
+export function taskCurriculumFile(tasks: Rows<CurriculumTask>): AsyncGenerator<Uint8Array> {
+  return curriculumFile(tasks);
+}
+
+async function* jsonLines<Row>(rows: Rows<Row>, exampleOf: (row: Row) => object | null, options: FileOptions): AsyncGenerator<Uint8Array> {
+  for await (const row of rows) {
+    const example = exampleOf(row);
+    if (example) yield Buffer.from(`${JSON.stringify(example)}\n`);
+    else options.onSkip();
+  }
+}
+
+/** OpenAI's metadata: at most 16 pairs of strings, values of at most 512 characters. */
+const MAX_METADATA_CHARACTERS = 512;
+
+/** A conversation as OpenAI's chat format has it; where it comes from is in `metadata`, which that format has too. */
+function openAiExample(rollout: ExportedRollout): object | null {
+  const messages = chatMessages(rollout.messages);
+  if (messages.length === 0) return null;
+  const { rollout_id, run, environment, environment_version, split, task_index, step, step_prov, reward, reward_prov, stop } = rollout;
+  const facts = { rollout_id, run, environment, environment_version, split, task_index, step, step_prov, reward, reward_prov, stop };
+  const known = Object.entries(facts).filter(([, value]) => value !== null);
+  return { messages, metadata: Object.fromEntries(known.map(([key, value]) => [key, String(value).slice(0, MAX_METADATA_CHARACTERS)])) };
+}

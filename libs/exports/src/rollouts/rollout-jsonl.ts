@@ -1,0 +1,24 @@
+import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import { type Column, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+
+/** One rollout a line, with its messages; JSON fields are values, times are ISO 8601. */
+export async function* rolloutJsonLines(rows: AsyncIterable<ExportedRollout>): AsyncGenerator<Uint8Array> {
+  for await (const row of rows) {
+    const messages = row.messages.map((message) => jsonObject(MESSAGE_COLUMNS, message));
+    yield Buffer.from(`${narrowJson(row).slice(0, -1)},"messages":[${messages.join(',')}]}\n`);
+  }
+}
+
+/** The narrow columns as a JSON object. */
+export function narrowJson(row: NarrowRollout): string {
+  return jsonObject(NARROW_COLUMNS, row);
+}
+
+/** JSON text goes in as it is: numbers that JavaScript cannot hold keep their digits. */
+function jsonObject(columns: readonly Column[], row: NarrowRollout | ExportedMessage): string {
+  const members = columns.map(({ name, type }) => {
+    const value = row[name as keyof typeof row] as unknown;
+    return `${JSON.stringify(name)}:${type === 'json' ? ((value as string | null) ?? 'null') : JSON.stringify(value ?? null)}`;
+  });
+  return `{${members.join(',')}}`;
+}

@@ -1,0 +1,70 @@
+import { type ColumnData, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
+import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import { cellOf, type Column, elementsOf, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+import { zstdCompressor } from './zstd.ts';
+
+/** A row group is encoded in one go, which holds up everything else in the process for that long: some tenths of a second. */
+const GROUP_ROWS = 10_000;
+const GROUP_CHARACTERS = 8_000_000;
+const NARROW_CHARACTERS = 400;
+
+export interface RolloutParquetOptions<Row> {
+  /** With the messages, as a list of structs. */
+  messages: boolean;
+  /** Columns beyond the narrow ones, after them. */
+  extra?: readonly Column<Extract<keyof Row, string>>[];
+  /** Kept in the footer of every file: where it comes from. */
+  lineage?: Record<string, string>;
+}
+
+/** One file of rollouts, zstd, in row groups; rows are asked for only when the reader wants more. */
+export async function* rolloutParquet<Row extends NarrowRollout & { messages?: ExportedMessage[] }>(
+  rows: AsyncIterable<Row>,
+  { messages, extra = [], lineage = {} }: RolloutParquetOptions<Row>,
+): AsyncGenerator<Uint8Array> {
+  const columns: readonly Column[] = [...NARROW_COLUMNS, ...extra];
+  yield* parquetStream(rows, {
+    schema: schemaOf(columns, messages),
+    columnsOf: (group) => columnsOf(group, columns, messages),
+    codec: 'ZSTD',
+    compressors: { ZSTD: await zstdCompressor() },
+    kvMetadata: Object.entries(lineage).map(([key, value]) => ({ key, value })),
+    groupRows: GROUP_ROWS,
+    weightOf: (row) => NARROW_CHARACTERS + (messages ? charactersOf(row.messages) : 0),
+    groupWeight: GROUP_CHARACTERS,
+  });
+}
+
+function schemaOf(columns: readonly Column[], messages: boolean): ParquetSchema {
+  const message = { name: 'element', repetition_type: 'OPTIONAL' as const, num_children: MESSAGE_COLUMNS.length };
+  return [
+    { name: 'schema', num_children: columns.length + (messages ? 1 : 0) },
+    ...columns.flatMap(elementsOf),
+    ...(messages ? listElements('messages', [message, ...MESSAGE_COLUMNS.flatMap(elementsOf)]) : []),
+  ];
+}
+
+function columnsOf(rows: (NarrowRollout & { messages?: ExportedMessage[] })[], columns: readonly Column[], messages: boolean): ColumnData {
+  const narrow = columns.map(({ name, type }) => {
+    const values = rows.map((row) => cellOf(type, row[name as keyof NarrowRollout]));
+    return { name, data: values, statistics: helpsToSkip(name, type) };
+  });
+  if (!messages) return narrow;
+  // Bounds of texts help no reader to skip anything, and cost a comparison of each.
+  return [...narrow, { name: 'messages', data: rows.map((row) => row.messages ?? []), statistics: false }];
+}
+
+/** Whether anybody looks for ranges of it; bounds of every other column would cost more than they save. */
+const helpsToSkip = (name: string, type: Column['type']): boolean =>
+  type !== 'json' && type !== 'strings' && (type !== 'string' || ['run', 'run_id', 'environment', 'rollout_id'].includes(name));
+
+/** What a rollout's messages weigh in memory, roughly. */
+export function charactersOf(messages: readonly ExportedMessage[] = []): number {
+  let characters = 0;
+  for (const { content, summary, metadata } of messages) {
+    characters += 100 + (content?.length ?? 0) + (summary?.length ?? 0) + (metadata?.length ?? 0);
+  }
+  return characters;
+}
+
+export type { ExportedRollout };

@@ -1,0 +1,146 @@
+import { type ChatTurn, chatMessages } from './chat-messages.ts';
+import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import { isEffective } from './exported-rollout.ts';
+
+/** A message with its part in the loss: `weight` is OpenAI's name for it, `train` says the same for those who read booleans. */
+export interface WeightedTurn extends ChatTurn {
+  train: boolean;
+  weight: 0 | 1;
+}
+
+/** Where an example comes from. */
+export interface ExampleLineage {
+  run: string;
+  environment: string | null;
+  environment_version: string | null;
+  split: string | null;
+  task_index: number | null;
+  task_key: string | null;
+  step: number | null;
+  step_prov: string;
+  group_key: string | null;
+  group_prov: string;
+  reward_prov: string;
+  model: string | null;
+  normaliser_version: number;
+}
+
+export interface SftExample extends ExampleLineage {
+  rollout_id: string;
+  /** Everything before the model's first word; nothing of it is trained on. */
+  prompt: WeightedTurn[];
+  /** From its first word on; tool results and users are in it with weight 0, so that tokens can be masked message by message. */
+  completion: WeightedTurn[];
+  reward: number | null;
+  advantage: number | null;
+  stop: string | null;
+}
+
+/** null for a rollout in which the model said nothing. */
+export function sftExample(rollout: ExportedRollout): SftExample | null {
+  const { prompt, completion } = splitTurns(rollout.messages);
+  if (completion.length === 0) return null;
+  return {
+    rollout_id: rollout.rollout_id,
+    prompt: prompt.map((turn) => ({ ...turn, train: false, weight: 0 })),
+    completion: completion.map((turn) => {
+      const train = turn.role === 'assistant';
+      return { ...turn, train, weight: train ? 1 : 0 };
+    }),
+    reward: rollout.reward,
+    advantage: rollout.advantage,
+    stop: rollout.stop,
+    ...lineageOf(rollout),
+  };
+}
+
+/** Best and worst of a group. */
+export interface PairOf<Row> {
+  chosen: Row;
+  rejected: Row;
+  /** Rollouts of the group that could have been either. */
+  group_n: number;
+}
+
+/**
+ * The best against the worst of each group, from rows in the order of `run_id` and `group_key`; one group is held at a time, of which two rows.
+ * Of equal rewards the earlier row. Unscored rollouts and those that failed by no fault of the policy never count; a group of which all
+ * are within 1e-6 has nothing to prefer (zero variance, dashboard.md 3.1). Rows without a group are passed over.
+ */
+export async function* preferencePairs<Row extends NarrowRollout>(rows: AsyncIterable<Row>): AsyncGenerator<PairOf<Row>> {
+  let group = null as GroupSoFar<Row> | null;
+  for await (const row of rows) {
+    if (row.group_key === null || !isEffective(row)) continue;
+    const key = `${row.run_id} ${row.group_key}`;
+    if (group?.key !== key) {
+      const pair = pairOf(group);
+      if (pair) yield pair;
+      group = { key, best: row, worst: row, n: 1 };
+      continue;
+    }
+    group.n += 1;
+    if (row.reward! > group.best.reward!) group.best = row;
+    if (row.reward! < group.worst.reward!) group.worst = row;
+  }
+  const last = pairOf(group);
+  if (last) yield last;
+}
+
+interface GroupSoFar<Row> {
+  key: string;
+  best: Row;
+  worst: Row;
+  n: number;
+}
+
+const ZERO_VARIANCE = 1e-6;
+
+function pairOf<Row extends NarrowRollout>(group: { best: Row; worst: Row; n: number } | null): PairOf<Row> | null {
+  if (!group || group.best.reward! - group.worst.reward! <= ZERO_VARIANCE) return null;
+  return { chosen: group.best, rejected: group.worst, group_n: group.n };
+}
+
+export interface PreferenceExample extends ExampleLineage {
+  prompt: ChatTurn[];
+  chosen: ChatTurn[];
+  rejected: ChatTurn[];
+  chosen_reward: number;
+  rejected_reward: number;
+  margin: number;
+  group_n: number;
+  chosen_rollout_id: string;
+  rejected_rollout_id: string;
+}
+
+/** null when the two were not asked the same, or one of them said nothing: then there is nothing to compare. */
+export function preferenceExample({ chosen, rejected, group_n }: PairOf<ExportedRollout>): PreferenceExample | null {
+  const [good, bad] = [splitTurns(chosen.messages), splitTurns(rejected.messages)];
+  if (good.completion.length === 0 || bad.completion.length === 0) return null;
+  if (JSON.stringify(good.prompt) !== JSON.stringify(bad.prompt)) return null;
+  return {
+    prompt: good.prompt,
+    chosen: good.completion,
+    rejected: bad.completion,
+    chosen_reward: chosen.reward!,
+    rejected_reward: rejected.reward!,
+    margin: chosen.reward! - rejected.reward!,
+    group_n,
+    chosen_rollout_id: chosen.rollout_id,
+    rejected_rollout_id: rejected.rollout_id,
+    ...lineageOf(chosen),
+  };
+}
+
+/** What the model was asked, and what followed its first word. */
+export function splitTurns(messages: readonly ExportedMessage[]): { prompt: ChatTurn[]; completion: ChatTurn[] } {
+  const turns = chatMessages(messages, { reasoning: true });
+  const first = turns.findIndex(({ role }) => role === 'assistant');
+  return first < 0 ? { prompt: turns, completion: [] } : { prompt: turns.slice(0, first), completion: turns.slice(first) };
+}
+
+function lineageOf(rollout: NarrowRollout): ExampleLineage {
+  const { run, environment, environment_version, split, task_index, task_key, step, step_prov, group_key, group_prov, reward_prov } =
+    rollout;
+  const where = { run, environment, environment_version, split, task_index, task_key, step, step_prov, group_key, group_prov, reward_prov };
+  return { ...where, model: rollout.model, normaliser_version: rollout.normaliser_version };
+}
