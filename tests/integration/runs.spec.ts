@@ -68,7 +68,7 @@ describe('runs', () => {
       runs: [{ name: 'beta/with slash' }],
     });
     expect((await server.request('GET', '/v1/runs?name=alpha')).body).toMatchObject({ total: 1, runs: [{ name: 'alpha' }] });
-    expect((await server.request('GET', '/v1/runs?offset=10')).body).toEqual({ runs: [], total: 2 });
+    expect((await server.request('GET', '/v1/runs?offset=10')).body).toEqual({ runs: [], total: 2, next: null });
   });
 
   it('pages and sorts the rollouts of a run, unscored ones last', async () => {

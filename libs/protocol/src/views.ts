@@ -22,7 +22,18 @@ export interface RunView {
   num_finished: number;
   /** Mean number of messages. */
   avg_rollout_length: number | null;
+  /** Largest step; null when no step is known. */
+  last_step: number | null;
   environments: string[];
+  tags: string[];
+  /** What its owner said over the normaliser (RunSettings). */
+  settings: JsonObject;
+  /** What step inference found, where steps were not told: samples per prompt `n`, `confidence` 0 to 1. */
+  inference: JsonObject | null;
+  /** Days without news after which its rollouts are erased; null = the organisation's rule. */
+  retention_days: number | null;
+  /** Counts up with every change of its figures. */
+  version: string;
   created_at: string;
   updated_at: string;
   /** True when an event arrived in the last 10 s. */
@@ -31,6 +42,8 @@ export interface RunView {
 export interface RunList {
   runs: RunView[];
   total: number;
+  /** For the next page; null = this is the last one. */
+  next: string | null;
 }
 
 export interface RolloutRow {
@@ -40,18 +53,48 @@ export interface RolloutRow {
   split: string | null;
   variant: string | null;
   task_index: number | null;
+  /** Id of its task in this organisation; null without any. */
+  task: string | null;
   step: number | null;
-  /** Reported total, else the sum of message rewards; null (never 0) when neither is there. */
+  policy_step: number | null;
+  /** Key of its group: samples of one task at one step. */
+  group: string | null;
+  sample: number | null;
+  phase: 'train' | 'eval' | 'unknown';
+  /** Canonical total (dashboard.md 14.2); null (never 0) when there is none. */
   reward: number | null;
+  /** As the trainer reported it. */
+  reward_reported: number | null;
   max_reward: number | null;
   num_messages: number;
   num_tool_calls: number;
+  /** Tool results that are errors. */
+  num_errors: number;
   turns: number;
+  /** What the model wrote, and what tools answered, in tokens; estimates unless `provenance.tokens` is `reported`. */
+  tokens: number | null;
+  tool_tokens: number | null;
+  bytes: number;
+  /** Messages that must have been sent and are not here. */
+  gaps: number;
   finished: boolean;
   /** `finished`, another canonical stop reason (dashboard.md 2.5), or null when unknown. */
   stop: string | null;
   /** Set when it failed by no fault of its policy: then `reward` is null, whatever rewards its messages have. */
   failure_class: 'environment' | 'infrastructure' | null;
+  /** What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ... (libs/rollouts ROLLOUT_FLAGS) */
+  flags: string[];
+  /** How each field came to be known: `reported`, `parsed`, `inferred`, `unknown`. */
+  provenance: Record<string, 'unknown' | 'inferred' | 'parsed' | 'reported'>;
+  /** Whether its calls are those that our session ledger recorded; null = not looked at yet. */
+  verified: 'unverified' | 'partial' | 'verified' | null;
+  /** Sum of true tool latencies; null when no session was matched. */
+  latency_ms: number | null;
+  /** The integration that uploaded it. */
+  source: string | null;
+  model: string | null;
+  /** The session that it happened in. */
+  session: string | null;
   /** `live`, `complete`, `stale` or `empty` (dashboard.md 2.6). */
   state: 'live' | 'complete' | 'stale' | 'empty';
   created_at: string;
@@ -59,7 +102,14 @@ export interface RolloutRow {
 }
 export interface RolloutList {
   rollouts: RolloutRow[];
+  /** Rollouts that match; counted up to `total_is` only. */
   total: number;
+  /** `exact`, or `at_least`: counting stops where it gets expensive. */
+  total_is: 'exact' | 'at_least';
+  /** For the next page; null = this is the last one. */
+  next: string | null;
+  /** The query in its canonical spelling; null without one. */
+  query: string | null;
 }
 
 export interface RolloutMessageView {
@@ -77,6 +127,8 @@ export interface RolloutMessageView {
   metadata: JsonObject;
   /** The client sent NaN or Infinity somewhere in this event. */
   nonfinite?: boolean;
+  /** Only when `content` is cut: the whole body's size; read it at `/v1/rollouts/{id}/messages/{index}/body`. */
+  body_bytes?: number;
 }
 
 export interface RolloutView extends RolloutRow {
@@ -85,8 +137,8 @@ export interface RolloutView extends RolloutRow {
   task_spec: JsonValue;
   run_info: JsonObject | null;
   rollout_info: JsonObject | null;
-  /** `double_reward`: one turn carries the same reward on several events, so that their sum may count it twice. */
-  flags: string[];
+  /** By which rule each field of `provenance` was found. */
+  rules: Record<string, string>;
   /** Indexes that never arrived although later ones did. */
   missing_indexes: number[];
   messages: RolloutMessageView[];

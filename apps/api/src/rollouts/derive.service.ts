@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
   inferSteps,
+  MESSAGE_FLAGS,
   NORMALISER_VERSION,
   type NormalisedRollout,
   normaliseRollout,
@@ -23,6 +24,7 @@ import {
   selectPrompts,
   selectRunFacts,
   selectSkeletons,
+  selectUnsettled,
   writeFacts,
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
@@ -35,6 +37,8 @@ import { TranscriptReader } from './transcript-reader.service.ts';
 const BATCH = 300;
 /** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
 const SETTLE_BATCHES = 4;
+/** Of a page of runs so many at most. */
+const SETTLE_RUNS = 20;
 
 const bitsOf = (...fields: ProvenanceField[]) => fields.reduce((bits, field) => bits | (3 << provenanceShift(field)), 0);
 const BITS = {
@@ -70,17 +74,30 @@ export class DeriveService {
     return derived === BATCH || rolled;
   }
 
-  /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. */
-  async settle(scope: { runSeq: number } | { seq: string }): Promise<void> {
+  /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. Answers whether there was anything to do. */
+  async settle(runSeqs: readonly number[]): Promise<boolean> {
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs);
+    for (const { seq, dirty, inference_due } of unsettled.slice(0, SETTLE_RUNS)) {
+      const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
+      if (inference_due || derived > 0) await this.infer(seq, true);
+      await this.rollups.settle(seq);
+    }
+    return unsettled.length > 0;
+  }
+
+  /** The same for one rollout, by `seq` of its head: its narrow row only. */
+  settleRollout(seq: string): Promise<number> {
+    return this.#deriveSome({ seq });
+  }
+
+  async #deriveSome(scope: { runSeq: number } | { seq: string }): Promise<number> {
     let derived = 0;
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
       const count = await this.#deriveBatch(scope);
       derived += count;
       if (count < BATCH) break;
     }
-    if (derived === 0 || !('runSeq' in scope)) return;
-    await this.infer(scope.runSeq, true);
-    await this.rollups.settle(scope.runSeq);
+    return derived;
   }
 
   /** Everything of a run is normalised again, with its settings as they are now. */
@@ -108,6 +125,7 @@ export class DeriveService {
       receivedAt: head.received_at,
       lastReceivedAt: head.last_at,
       failureClass: head.failure_class,
+      nonfinite: (head.flags & MESSAGE_FLAGS.nonfinite) !== 0,
     });
     const normalise = (head: DirtyHead, prompt: string | null) =>
       normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), { runMaxTurns: maxTurns.get(head.run_seq) ?? null });
@@ -154,11 +172,11 @@ export class DeriveService {
     const settings = settingsOf((await selectRunFacts(pool, [runSeq])).get(runSeq)?.settings);
     const arrivals = await selectArrivals(pool, runSeq, BITS.mask, BITS.inferred);
     const inferred = inferSteps(
-      arrivals.map((row) => ({ id: row.seq, taskKey: String(row.task_id), receivedAt: row.received_at, phase: phaseOf(row.phase) })),
+      arrivals.map((row) => ({ id: row.seq.padStart(20, '0'), taskKey: String(row.task_id), receivedAt: row.received_at, phase: phaseOf(row.phase) })),
       settings,
     );
     const rows = arrivals.flatMap((row) => {
-      const found = inferred.rollouts.get(row.seq);
+      const found = inferred.rollouts.get(row.seq.padStart(20, '0'));
       const step = found?.step ?? null;
       const groupKey = found?.groupKey ?? null;
       const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);

@@ -232,3 +232,22 @@ export async function markOutdated(pool: pg.Pool, normaliser: number, afterSeq: 
   );
   return rows[0]!;
 }
+
+export interface UnsettledRun {
+  seq: number;
+  dirty: boolean;
+  inference_due: boolean;
+}
+
+/** Of these runs those whose figures are not those of what was acknowledged. Plan: per run one probe each of two partial indexes and of dirty_steps_pkey. */
+export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[]): Promise<UnsettledRun[]> {
+  const { rows } = await pool.query<UnsettledRun>({
+    name: 'rollouts-unsettled',
+    text: `SELECT * FROM (
+        SELECT r.seq, EXISTS (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq) AS dirty, r.inference_due,
+          EXISTS (SELECT FROM dirty_steps d WHERE d.run_seq = r.seq) AS marked
+        FROM runs r WHERE r.seq = ANY($1::int[])) u WHERE dirty OR inference_due OR marked ORDER BY seq`,
+    values: [runSeqs],
+  });
+  return rows;
+}

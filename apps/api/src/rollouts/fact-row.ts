@@ -1,6 +1,5 @@
-import type { MessageSkeleton, NormalisedRollout, ProvenanceField } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
-import { MESSAGE_FLAGS, NORMALISER_VERSION, packProvenance, PROVENANCE_FIELDS } from '@palestra/rollouts';
+import { MESSAGE_FLAGS, type MessageSkeleton, type NormalisedRollout, NORMALISER_VERSION, PROVENANCE_FIELDS, type ProvenanceField } from '@palestra/rollouts';
 import { codeOf, FAILURES, PHASES, STOPS } from './codes.ts';
 import type { DirtyHead, FactRow } from './derive.sql.ts';
 
@@ -21,12 +20,12 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     task_index: rollout.taskIndex,
     step: rollout.step,
     policy_step: rollout.policyStep,
-    group_key: rollout.groupId,
+    group_key: rollout.groupKey,
     sample_idx: rollout.sampleIdx,
     phase: codeOf(PHASES, rollout.phase) ?? PHASES.indexOf('unknown'),
     reward: rollout.reward,
     reward_positive: rollout.rewardPositive,
-    max_reward: rollout.reward === null ? null : maxReward(messages),
+    max_reward: rollout.reward === null ? null : rollout.rewardMax,
     last_reward: rollout.lastReward,
     reward_reported: rollout.rewardReported,
     reward_steps: Math.min(rollout.rewardSteps, 32_767),
@@ -42,7 +41,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     bytes: rollout.bytes,
     gaps: rollout.gaps,
     flags: rollout.flags,
-    provenance: packProvenance(rollout.provenance),
+    provenance: rollout.prov,
     normaliser: NORMALISER_VERSION,
     finished: rollout.isFinished,
     split: rollout.split,
@@ -51,7 +50,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     rollout_name: rollout.rolloutName,
     source: rollout.source,
     model: rollout.modelName,
-    author: null,
+    author: rollout.agent,
     stop_raw: rollout.stopRaw,
     sid: rollout.sessionId,
     rules: rulesOf(rollout),
@@ -62,11 +61,6 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
 function rulesOf(rollout: NormalisedRollout): JsonObject {
   const fields = PROVENANCE_FIELDS.map((field: ProvenanceField) => [field, rollout.provenance[field].rule] as const);
   return Object.fromEntries(fields.filter(([, rule]) => rule !== null));
-}
-
-function maxReward(messages: readonly MessageSkeleton[]): number | null {
-  const rewards = messages.map(({ reward }) => reward).filter((reward) => reward !== null);
-  return rewards.length === 0 ? null : rewards.reduce((a, b) => Math.max(a, b));
 }
 
 /** Calls by tool; a result belongs to the latest call of its id. A call without a name has no tool and is left out. */

@@ -2,7 +2,7 @@ import { PalestraError } from '@palestra/protocol';
 import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
 import { type CompiledQuery, compileQuery, likePattern, parseQuery, printQuery, QueryError, type QuerySchema } from '@palestra/query';
 import { codeOf, PHASES, STOPS } from './codes.ts';
-import { runWord, typeWord } from './search-index.sql.ts';
+import { plainWords, runWord, typeWord } from './search-index.sql.ts';
 
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
 
@@ -90,7 +90,7 @@ export const storeSchema: QuerySchema = {
 
 /** A `tsquery` for messages of those types in which the words of `text` stand in a row; the run is added by `inRuns`. */
 function searchQuery(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
-  const words = `phraseto_tsquery('simple', ${bind(text)})`;
+  const words = `phraseto_tsquery('simple', ${plainWords(bind(text))})`;
   const scope = `${bind(RUNS)}::tsquery`;
   return types === null ? `(${scope} && ${words})` : `(${scope} && ${bind(anyWord(types.map(typeWord)))}::tsquery && ${words})`;
 }

@@ -43,7 +43,7 @@ export class RolloutService {
     let head = isUuid(id) ? await selectHead(this.database.pool, caller.orgId, id) : null;
     if (!head) throw new PalestraError('rollout_not_found');
     if (head.dirty && head.run_seq !== null) {
-      await this.derive.settle({ seq: head.seq });
+      await this.derive.settleRollout(head.seq);
       head = (await selectHead(this.database.pool, caller.orgId, id)) ?? head;
     }
     return { head, record: await selectRollout(this.database.pool, head.seq) };

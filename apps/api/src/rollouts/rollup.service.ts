@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { Database } from '../platform/database.ts';
 import { RunActivity } from '../runs/run-activity.service.ts';
-import { rollUpStep } from './rollup.figures.ts';
+import { ONE, POSITIVE, rollUpStep } from './rollup.figures.ts';
 import {
   type EnvironmentThreshold,
   type RollupTuple,
@@ -72,7 +72,7 @@ export class RollupService {
     const thresholds = newThresholds(steps, rows, known);
     if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
     const made = steps.map((step, at) =>
-      rollUpStep(step, rows[at]!, (envId) => (thresholds.unit.get(`${step.run_seq}:${envId}`) === false ? 'positive' : 'one')),
+      rollUpStep(step, rows[at]!, (envId) => (thresholds.unit.get(`${step.run_seq}:${envId}`) === false ? POSITIVE : ONE)),
     );
     const runs = await writeRollups(
       client,

@@ -35,14 +35,15 @@ const ROW = `r.seq::text, r.env_id, r.task_id, r.group_key::text, r.reward, r.re
   r.turns, r.messages, r.calls, r.call_errors, r.tokens_out, r.tokens_tool, r.gaps, r.flags, r.provenance, r.finished`;
 
 /**
- * Takes marks of steps: whoever changes a rollout after this puts a new one. Steps that are not known may hold a whole run, so the caller
+ * Takes marks of steps: whoever changes a rollout after this puts a new one. Of one run it waits for whoever is at it right now, so that
+ * a read after it sees what was marked before. Steps that are not known may hold a whole run, so the caller
  * says when their turn is. Plan: dirty_steps_pkey in order, bounded.
  */
 export async function takeDirtySteps(client: Pick<pg.Pool, 'query'>, scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<StepKey[]> {
   const { rows } = await client.query<StepKey>(
     `DELETE FROM dirty_steps d USING (
        SELECT run_seq, phase, step FROM dirty_steps WHERE ($1::int IS NULL OR run_seq = $1) AND (step >= 0) <> $2
-       ORDER BY run_seq, phase, step LIMIT $3 FOR UPDATE SKIP LOCKED) taken
+       ORDER BY run_seq, phase, step LIMIT $3 FOR UPDATE ${scope.runSeq === undefined ? 'SKIP LOCKED' : ''}) taken
      WHERE (d.run_seq, d.phase, d.step) = (taken.run_seq, taken.phase, taken.step) RETURNING d.run_seq, d.phase, d.step`,
     [scope.runSeq ?? null, scope.unknown, limit],
   );

@@ -4,6 +4,12 @@ import type pg from 'pg';
 const MAX_CHARACTERS = 65_536;
 
 /**
+ * A text as plain words: PostgreSQL's parser would keep hosts, paths and numbers with signs whole, so that `usr` was not found in
+ * `/usr/bin`. An SQL expression.
+ */
+export const plainWords = (text: string) => `translate(${text}, $p$!"#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~$p$, repeat(' ', 32))`;
+
+/**
  * Words that stand for where a message is: one index then answers "in this run, said by the assistant". No text that people
  * write can spell them: the parser of PostgreSQL drops control characters.
  */
@@ -20,7 +26,7 @@ WITH head AS MATERIALIZED (
 ), word AS (
   INSERT INTO rollout_search (rollout_seq, index, words)
   SELECT h.seq, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || h.run_seq)) ||
-    to_tsvector('simple', left(string_agg(concat_ws(' ', m.name, m.summary, m.content), E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS}))
+    to_tsvector('simple', ${plainWords(`left(string_agg(concat_ws(' ', m.name, m.summary, m.content), E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})
   FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
   WHERE NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq AND s.index = m.index)
   GROUP BY h.seq, h.run_seq, m.index

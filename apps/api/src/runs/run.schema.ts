@@ -1,12 +1,17 @@
 import { z } from 'zod';
 import { rolloutRowSchema } from '../rollouts/rollout.schema.ts';
 
-const page = { limit: z.coerce.number().int().min(1).max(500).default(20), offset: z.coerce.number().int().min(0).default(0) };
+const page = {
+  limit: z.coerce.number().int().min(1).max(500).default(20),
+  offset: z.coerce.number().int().min(0).default(0).describe('Slow far from the start; prefer `cursor`.'),
+  cursor: z.string().max(400).optional().describe('`next` of the page before.'),
+};
 
 export const runListQuerySchema = z.object({
   ...page,
   search: z.string().optional().describe('Part of the name, any case.'),
   name: z.string().optional().describe('The exact name.'),
+  tag: z.string().optional(),
 });
 export type RunListQuery = z.infer<typeof runListQuerySchema>;
 
@@ -14,6 +19,7 @@ export const rolloutListQuerySchema = z.object({
   ...page,
   sort: z.enum(['created_at', 'reward', 'step', 'task', 'turns', 'messages']).default('created_at'),
   order: z.enum(['asc', 'desc']).default('desc'),
+  q: z.string().max(2_000).optional().describe('The query language of rollouts: docs/query.md.'),
 });
 export type RolloutListQuery = z.infer<typeof rolloutListQuerySchema>;
 
@@ -27,13 +33,25 @@ export const runViewSchema = z.object({
   num_errors: z.number().describe('Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.'),
   num_finished: z.number(),
   avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
+  last_step: z.number().nullable(),
   environments: z.array(z.string()),
+  tags: z.array(z.string()),
+  settings: z.record(z.string(), z.unknown()).describe('What its owner said over the normaliser.'),
+  inference: z.record(z.string(), z.unknown()).nullable().describe('What step inference found: samples per prompt `n`, `confidence`.'),
+  retention_days: z.number().nullable(),
+  version: z.string(),
   created_at: z.string(),
   updated_at: z.string(),
   live: z.boolean(),
 });
-export const runListSchema = z.object({ runs: z.array(runViewSchema), total: z.number() });
-export const rolloutListSchema = z.object({ rollouts: z.array(rolloutRowSchema), total: z.number() });
+export const runListSchema = z.object({ runs: z.array(runViewSchema), total: z.number(), next: z.string().nullable() });
+export const rolloutListSchema = z.object({
+  rollouts: z.array(rolloutRowSchema),
+  total: z.number(),
+  total_is: z.enum(['exact', 'at_least']),
+  next: z.string().nullable(),
+  query: z.string().nullable().describe('The query in its canonical spelling.'),
+});
 
 export const difficultyQuerySchema = z.object({
   variant: z.string().optional(),

@@ -3,12 +3,14 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutList, type RunList, type RunView } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
+import { decodeCursor, encodeCursor } from '../platform/cursor.ts';
 import { Database } from '../platform/database.ts';
+import { DeriveService } from '../rollouts/derive.service.ts';
+import { EraseService } from '../rollouts/erase.service.ts';
 import { IngestService } from '../rollouts/ingest.service.ts';
-import { presentRolloutRow } from '../rollouts/rollout.presenter.ts';
-import { countRollouts, selectRollouts } from '../rollouts/rollout.sql.ts';
+import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import type { RolloutListQuery, RunListQuery } from './run.schema.ts';
-import { countRuns, deleteRun, type RunRow, selectRuns } from './run.sql.ts';
+import { countRuns, type RunChange, type RunRow, selectRunSeq, selectRunSeqByName, selectRuns, updateRun } from './run.sql.ts';
 
 /** Runs of the caller's organisation. */
 @Injectable()
@@ -16,33 +18,65 @@ export class RunService {
   constructor(
     private readonly database: Database,
     private readonly ingest: IngestService,
+    private readonly derive: DeriveService,
+    private readonly lists: RolloutListService,
+    private readonly eraser: EraseService,
   ) {}
 
-  async list(caller: Caller, query: RunListQuery): Promise<RunList> {
-    const rows = await selectRuns(this.database.pool, { orgId: caller.orgId, ...query });
-    const total = rows[0]?.total ?? (query.name === undefined ? await countRuns(this.database.pool, caller.orgId, query.search) : 0);
-    return { runs: rows.map((row) => presentRun(row, caller.orgName)), total };
+  async list(caller: Caller, { cursor, ...query }: RunListQuery): Promise<RunList> {
+    const [updatedAt, afterId] = cursor === undefined ? [] : decodeCursor(cursor, /^[\dTZ:.+-]{10,40}$/, /^[\da-f-]{36}$/);
+    const after = updatedAt === undefined ? undefined : { updatedAt, id: afterId! };
+    const filter = { orgId: caller.orgId, ...query, limit: query.limit + 1, after };
+    let rows = await selectRuns(this.database.pool, filter);
+    if (await this.derive.settle(rows.map(({ seq }) => seq))) rows = await selectRuns(this.database.pool, filter);
+    const shown = rows.slice(0, query.limit);
+    const last = shown.at(-1);
+    return {
+      runs: shown.map((row) => presentRun(row, caller.orgName)),
+      total: query.name === undefined ? await countRuns(this.database.pool, filter) : shown.length,
+      next: rows.length > query.limit && last ? encodeCursor([last.updated_at.toISOString(), last.id]) : null,
+    };
   }
 
-  async get(caller: Caller, id: string): Promise<RunView> {
-    const [row] = isUuid(id) ? await selectRuns(this.database.pool, { orgId: caller.orgId, id, limit: 1, offset: 0 }) : [];
+  async get(caller: Caller, idOrName: string): Promise<RunView> {
+    const seq = await this.seqOf(caller, idOrName);
+    await this.derive.settle([seq]);
+    return this.#view(caller, seq);
+  }
+
+  async rollouts(caller: Caller, idOrName: string, query: RolloutListQuery): Promise<RolloutList> {
+    const runSeq = await this.seqOf(caller, idOrName);
+    await this.derive.settle([runSeq]);
+    return this.lists.list({ ...query, runSeqs: [runSeq] });
+  }
+
+  /** New settings are applied to what is stored, too. */
+  async change(caller: Caller, idOrName: string, change: RunChange): Promise<RunView> {
+    const seq = await this.seqOf(caller, idOrName);
+    await updateRun(this.database.pool, seq, change);
+    if (change.settings !== undefined) await this.derive.renormalise(seq);
+    return this.get(caller, idOrName);
+  }
+
+  async delete(caller: Caller, idOrName: string): Promise<void> {
+    const { id } = await this.#view(caller, await this.seqOf(caller, idOrName));
+    if (!(await this.eraser.eraseRun(caller.orgId, id))) throw new PalestraError('run_not_found');
+    this.ingest.forgetRuns();
+  }
+
+  /** The short key of a run, which routes take by id or by name. Throws `run_not_found`. */
+  async seqOf(caller: Caller, idOrName: string): Promise<number> {
+    const { pool } = this.database;
+    const byId = isUuid(idOrName) ? await selectRunSeq(pool, caller.orgId, idOrName) : null;
+    const seq = byId ?? (await selectRunSeqByName(pool, caller.orgId, idOrName));
+    if (seq === null) throw new PalestraError('run_not_found');
+    return seq;
+  }
+
+  async #view(caller: Caller, seq: number): Promise<RunView> {
+    const [row] = await selectRuns(this.database.pool, { orgId: caller.orgId, seq, limit: 1, offset: 0 });
     if (!row) throw new PalestraError('run_not_found');
     return presentRun(row, caller.orgName);
-  }
-
-  async rollouts(caller: Caller, id: string, query: RolloutListQuery): Promise<RolloutList> {
-    await this.get(caller, id);
-    const page = { orgId: caller.orgId, runId: id, ...query };
-    const [records, total] = await Promise.all([
-      selectRollouts(this.database.pool, page),
-      countRollouts(this.database.pool, caller.orgId, id),
-    ]);
-    return { rollouts: records.map(presentRolloutRow), total };
-  }
-
-  async delete(caller: Caller, id: string): Promise<void> {
-    if (!isUuid(id) || !(await deleteRun(this.database.pool, caller.orgId, id))) throw new PalestraError('run_not_found');
-    this.ingest.forgetRuns();
   }
 }
 
@@ -56,8 +90,14 @@ function presentRun(row: RunRow, org: string): RunView {
     num_scored: row.num_scored,
     num_errors: row.num_errors,
     num_finished: row.num_finished,
-    avg_rollout_length: row.avg_length,
+    avg_rollout_length: row.num_rollouts === 0 ? null : Number(row.num_messages) / row.num_rollouts,
+    last_step: row.last_step,
     environments: row.environments ?? [],
+    tags: row.tags,
+    settings: row.settings as RunView['settings'],
+    inference: row.inference as RunView['inference'],
+    retention_days: row.retention_days,
+    version: row.version,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     live: Date.now() - row.updated_at.getTime() < LIVE_MS,

@@ -39,7 +39,7 @@ export interface RunFilter {
   orgId: string;
   search?: string;
   name?: string;
-  id?: string;
+  seq?: number;
   tag?: string;
   limit: number;
   offset: number;
@@ -58,7 +58,7 @@ SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r
 FROM (
   SELECT * FROM runs
   WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0) AND ($3::bytea IS NULL OR name_hash = $3)
-    AND ($4::uuid IS NULL OR id = $4) AND ($5::text IS NULL OR $5 = ANY(tags))
+    AND ($4::int IS NULL OR seq = $4) AND ($5::text IS NULL OR $5 = ANY(tags))
     AND ($6::timestamptz IS NULL OR (updated_at, id) < ($6, $7::uuid))
   ORDER BY updated_at DESC, id DESC LIMIT $8 OFFSET $9
 ) r CROSS JOIN LATERAL (
@@ -74,7 +74,7 @@ export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunR
     filter.orgId,
     filter.search ?? null,
     nameHash,
-    filter.id ?? null,
+    filter.seq ?? null,
     filter.tag ?? null,
     filter.after?.updatedAt ?? null,
     filter.after?.id ?? null,

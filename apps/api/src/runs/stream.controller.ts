@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { RunActivity, type RunTouched } from './run-activity.service.ts';
+import { RunActivity, type RunNews } from './run-activity.service.ts';
 
 /** Time between comments that keep proxies from closing an idle stream (dashboard.md section 7). */
 const PING_MS = 15_000;
@@ -28,10 +28,10 @@ export class StreamController {
     raw.on('error', () => {});
     raw.writeHead(200, SSE_HEADERS);
     raw.write(encodeSseHeartbeat(new Date()));
-    const send = (touched: RunTouched) => {
+    const send = (touched: RunNews) => {
       if (run !== undefined && run !== touched.id) return;
       if (raw.writableLength > MAX_PENDING_BYTES) raw.destroy();
-      else raw.write(encodeSseEvent('run', JSON.stringify({ id: touched.id })));
+      else raw.write(encodeSseEvent('run', JSON.stringify({ id: touched.id, v: touched.v, steps: touched.steps })));
     };
     const unsubscribe = this.activity.subscribe(caller.orgId, send);
     const ping = setInterval(() => raw.write(encodeSseHeartbeat(new Date())), PING_MS);

@@ -1,0 +1,144 @@
+import { Injectable } from '@nestjs/common';
+import type { RolloutList } from '@palestra/protocol';
+import type { MessageType } from '@palestra/protocol';
+import { MESSAGE_FLAGS } from '@palestra/rollouts';
+import type { PostFilter, QueryRow } from '@palestra/query';
+import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/cursor.ts';
+import { Database } from '../platform/database.ts';
+import { presentRolloutRow } from './rollout.presenter.ts';
+import { rolloutQuery } from './rollout-query.ts';
+import { countRollouts, FIRST_PARAMETER, type Keyset, type RolloutPage, type RolloutPageRow, type RolloutSort, selectRollouts } from './rollout.sql.ts';
+import { selectPlaces } from './rollout-place.sql.ts';
+import { TranscriptReader } from './transcript-reader.service.ts';
+
+/** Counting stops here: a list says "10k+" then. */
+const COUNTED = 10_000;
+/** Rollouts that a regex looks into at a time, and how long one page may take (dashboard.md 6.3). */
+const REGEX_BATCH = 100;
+const REGEX_MS = 5_000;
+
+export interface ListRequest {
+  runSeqs: readonly number[];
+  q?: string;
+  sort: RolloutSort;
+  order: 'asc' | 'desc';
+  limit: number;
+  offset: number;
+  cursor?: string;
+}
+
+/** Pages of rollouts in any order, filtered by the query language. */
+@Injectable()
+export class RolloutListService {
+  constructor(
+    private readonly database: Database,
+    private readonly transcripts: TranscriptReader,
+  ) {}
+
+  async list(request: ListRequest): Promise<RolloutList> {
+    const query = request.q === undefined || request.q.trim() === '' ? null : rolloutQuery(request.q, request.runSeqs, FIRST_PARAMETER);
+    const page: RolloutPage = { ...request, where: query?.where, after: keysetOf(request), limit: request.limit + 1 };
+    const filter = query?.compiled.postFilter ?? null;
+    const [{ rows, more }, total] = await Promise.all([
+      filter ? this.#filtered(page, filter, request.limit) : this.#page(page, request.limit),
+      countRollouts(this.database.pool, request.runSeqs, query?.where, COUNTED + 1),
+    ]);
+    return {
+      rollouts: rows.map(presentRolloutRow),
+      total: Math.min(total, COUNTED),
+      total_is: total > COUNTED || filter ? 'at_least' : 'exact',
+      next: more === null ? null : encodeCursor([request.sort, request.order, more.value, more.seq]),
+      query: query?.text ?? null,
+    };
+  }
+
+  async #page(page: RolloutPage, limit: number): Promise<{ rows: RolloutPageRow[]; more: Keyset | null }> {
+    const rows = await selectRollouts(this.database.pool, page);
+    return { rows: rows.slice(0, limit), more: rows.length > limit ? keysetAt(rows[limit - 1]!) : null };
+  }
+
+  /** Rows that a regex accepts. A page may hold fewer than asked, or none, when its time is over: `next` goes on from there. */
+  async #filtered(page: RolloutPage, filter: PostFilter, limit: number): Promise<{ rows: RolloutPageRow[]; more: Keyset | null }> {
+    const deadline = performance.now() + REGEX_MS;
+    const accepted: RolloutPageRow[] = [];
+    let { after } = page;
+    for (;;) {
+      const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
+      const texts = filter.regexes.some(({ field }) => field === 'text') ? await this.#texts(candidates) : new Map<string, QueryRow['messages']>();
+      for (const row of candidates) {
+        after = keysetAt(row);
+        if (filter.accepts(queryRow(row, texts.get(row.seq) ?? []))) accepted.push(row);
+        if (accepted.length === limit) return { rows: accepted, more: after };
+      }
+      if (candidates.length < REGEX_BATCH) return { rows: accepted, more: null };
+      if (performance.now() > deadline) return { rows: accepted, more: after ?? null };
+    }
+  }
+
+  async #texts(rows: readonly RolloutPageRow[]): Promise<Map<string, QueryRow['messages']>> {
+    const places = await selectPlaces(this.database.pool, rows.map(({ seq }) => seq));
+    const found = new Map<string, QueryRow['messages']>();
+    for (const place of places) {
+      const messages = await this.transcripts.messages(place);
+      found.set(
+        place.seq,
+        messages.map((message) => ({
+          type: message.type as MessageType,
+          name: message.name,
+          failed: (message.flags & MESSAGE_FLAGS.error) !== 0,
+          content: message.content,
+        })),
+      );
+    }
+    return found;
+  }
+}
+
+function keysetOf({ cursor, sort, order }: ListRequest): Keyset | undefined {
+  if (cursor === undefined) return undefined;
+  const [, , value, seq] = decodeCursor(cursor, new RegExp(`^${sort}$`), new RegExp(`^${order}$`), NUMBER, INTEGER);
+  return { value: value!, seq: seq! };
+}
+
+const keysetAt = (row: RolloutPageRow): Keyset => ({ value: row.sort_value, seq: row.seq });
+
+/** The fields that a regex may be of, and the texts; the rest was decided by the database. */
+function queryRow(row: RolloutPageRow, messages: QueryRow['messages']): QueryRow {
+  const view = presentRolloutRow(row);
+  return {
+    id: row.id,
+    name: row.rollout_name,
+    runId: '',
+    runName: '',
+    env: row.environment,
+    split: row.split,
+    phase: view.phase,
+    taskKey: null,
+    taskIndex: row.task_index,
+    groupKey: row.group_key,
+    sample: row.sample_idx,
+    model: row.model,
+    step: row.step,
+    policyStep: row.policy_step,
+    reward: row.reward,
+    turns: row.turns,
+    calls: row.calls,
+    callErrors: row.call_errors,
+    msgs: row.messages,
+    tokens: row.tokens_out,
+    bytes: Number(row.bytes),
+    gaps: row.gaps,
+    durationMs: null,
+    latencyMs: row.latency_ms,
+    receivedAt: row.received_at.getTime(),
+    stop: (view.stop ?? 'unknown') as QueryRow['stop'],
+    state: view.state,
+    flags: [],
+    prov: {},
+    group: null,
+    tags: [],
+    annotations: [],
+    messages,
+  };
+}
+
