@@ -141,6 +141,20 @@ describe('inferSteps', () => {
     expect(inferSteps(arrivals, { n: 4, batchSize: 8 }).confidence).toBeLessThan(0.8);
   });
 
+  it('does not take a stream without pauses for one step', () => {
+    const stream = (tasks: number, length: number) =>
+      [...Array(length).keys()].map((at): Arrival => ({
+        id: `${at}`,
+        taskKey: `t${at % tasks}`,
+        receivedAt: 1e12 + at * 50_000,
+        phase: null,
+      }));
+    expect(inferSteps(stream(10, 1_000))).toMatchObject({ n: 100, confidence: 0, waves: 1 });
+    expect(inferSteps(stream(10, 25))).toMatchObject({ n: 3, confidence: 0, waves: 1 });
+    expect(inferSteps(stream(10, 25), { n: 4 })).toMatchObject({ confidence: 1 });
+    expect(inferSteps(stream(10, 40))).toMatchObject({ n: 4, confidence: 1 });
+  });
+
   it('takes evaluations on the training tasks out of the waves', () => {
     const training = train({ tasks: 32, batch: 8, n: 4, steps: 8 });
     const pause = 80_000;
