@@ -20,16 +20,22 @@ export function expectedWorst(values: readonly number[], draws: number): number 
   );
 }
 
+const BOOTSTRAP_TIMES = 1000;
+const BOOTSTRAP_SEED = 42;
+
+/** The same for every uid with so many responses, so draw once a size. */
+function drawIndices(responses: number, draws: number): Uint32Array {
+  return numpyChoice(BOOTSTRAP_SEED, responses, BOOTSTRAP_TIMES * draws);
+}
+
 /** What verl prints: 1000 draws with replacement, NumPy's legacy generator seeded anew for every uid. Depends on the order of values. */
 export function bootstrapExtreme(
   values: readonly number[],
   draws: number,
   extreme: 'best' | 'worst',
-  seed = 42,
+  indices = drawIndices(values.length, draws),
 ): { mean: number; std: number } {
-  const times = 1000;
-  const indices = numpyChoice(seed, values.length, times * draws);
-  const extremes = Array.from({ length: times }, (_, time) => {
+  const extremes = Array.from({ length: BOOTSTRAP_TIMES }, (_, time) => {
     let found = values[indices[time * draws]!]!;
     for (let i = time * draws + 1; i < (time + 1) * draws; i += 1) {
       const value = values[indices[i]!]!;
@@ -77,8 +83,11 @@ function extremes(extreme: 'best' | 'worst', exact: (values: number[], draws: nu
       formula: `${what} of 1000 draws with replacement, NumPy seed 42, mean over uids`,
       needs,
       parameters: subsetParameters,
-      compute: (rows, _context, N) =>
-        overUids(rows, has(N), (rewards) => bootstrapExtreme(rewards, Number(N), extreme)[what], 'depends on the order of rollouts'),
+      compute: (rows, _context, N) => {
+        const drawn = new Map(groupSizes(rows).map((n) => [n, has(N)(n) ? drawIndices(n, Number(N)) : undefined]));
+        const valueOf = (rewards: number[]) => bootstrapExtreme(rewards, Number(N), extreme, drawn.get(rewards.length))[what];
+        return overUids(rows, has(N), valueOf, 'depends on the order of rollouts');
+      },
     })),
   ];
 }
