@@ -48,6 +48,7 @@ if (existsSync(path.join(dashboard, 'index.html'))) {
     at('apps/dashboard/vite.config.ts'),
     newest(path.join(root, 'libs/protocol/src')),
     newest(path.join(root, 'libs/rollouts/src')),
+    newest(path.join(root, 'libs/metrics/src')),
     newest(path.join(root, 'libs/query/src')),
   );
   if (inputs > at('apps/dashboard/dist/index.html')) run('vite/bin/vite.js', ['build', '--logLevel', 'warn'], { cwd: dashboard });

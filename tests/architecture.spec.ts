@@ -13,6 +13,7 @@ const allowed: Record<string, string[]> = {
   'libs/protocol': [],
   'libs/session': ['protocol', 'kit'],
   'libs/rollouts': ['protocol', 'kit'],
+  'libs/metrics': ['protocol', 'kit'],
   'libs/query': ['protocol', 'kit'],
   'libs/backends': ['protocol', 'session', 'kit', 'environment-kit'],
   'libs/hosting': ['kit'],
@@ -21,7 +22,7 @@ const allowed: Record<string, string[]> = {
   'libs/exports': ['protocol', 'rollouts', 'kit'],
   'libs/client': ['protocol', 'kit'],
   'libs/environment-kit': ['protocol', 'kit'],
-  'apps/dashboard': ['protocol', 'rollouts', 'query'],
+  'apps/dashboard': ['protocol', 'rollouts', 'metrics', 'query'],
 };
 const frameworks = /^(@nestjs\/|@prisma\/|prisma$|fastify$|@fastify\/)/;
 
@@ -70,6 +71,7 @@ describe('architecture', () => {
     'protocol',
     'session',
     'rollouts',
+    'metrics',
     'query',
     'backends',
     'hosting',

@@ -1,45 +1,13 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type SseEvent, SseParser } from '@palestra/protocol';
+import { describe, expect, test } from 'vitest';
 import { InProcessBackend, testCaller } from '../../libs/session/src/in-process.fixture.ts';
-import { createDatabase } from '../support/server.ts';
 import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
-import { type Replica, startReplica } from './sessions.world.ts';
+import { useReplicas } from './replicas.world.ts';
+import type { Replica } from './sessions.world.ts';
 
 /** Several API processes on one PostgreSQL, each with a process of the environment beside it, and requests that land anywhere. */
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let sql: pg.Pool;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  sql = new pg.Pool({ connectionString: database.url, max: 2 });
-});
-afterAll(async () => {
-  await sql.end();
-  await database.drop();
-});
-beforeEach(async () => {
-  await sql.query('TRUNCATE sessions, session_calls, session_replicas');
-});
-
-type Options = Parameters<typeof startReplica>[2];
-
-async function start(options: Options, backend = new InProcessBackend()): Promise<Replica & { backend: InProcessBackend }> {
-  const replica = await startReplica(database.url, backend, options);
-  let over = false;
-  const ending = (end: () => Promise<void>) => async () => {
-    if (over) return;
-    over = true;
-    await end();
-  };
-  const close = ending(replica.close);
-  onTestFinished(close);
-  return { ...replica, kill: ending(replica.kill), close, backend };
-}
-
-const stored = async (sid: string) => (await sql.query('SELECT * FROM sessions WHERE sid = $1', [sid])).rows[0] as Record<string, unknown>;
+const { start, stored, query } = useReplicas();
 
 describe('sessions that belong to one process', () => {
   test('any process answers for them, in one hop', async () => {
@@ -100,7 +68,7 @@ describe('deterministic environments', () => {
     one.backend.forgetAll();
     expect(await running).toMatchObject({ said: 'slow done' });
     expect((await call(one, sid, 'count')).said).toBe('call 3');
-    const { rows } = await sql.query('SELECT tool, state FROM session_calls WHERE sid = $1 ORDER BY seq', [sid]);
+    const { rows } = await query('SELECT tool, state FROM session_calls WHERE sid = $1 ORDER BY seq', [sid]);
     expect(rows).toEqual([
       { tool: 'count', state: 'result' },
       { tool: 'slow', state: 'result' },
@@ -240,127 +208,6 @@ describe('an equal call without a task id', () => {
   });
 });
 
-describe('slots', () => {
-  const secret = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
-
-  test('a full environment queues, in a fair order, and tells who asks where he stands', async () => {
-    const backend = new InProcessBackend();
-    const options = { policy: { capacity: 1 } };
-    const [one, two] = [await start(options, backend), await start(options, backend)];
-    const sid = await open(one, secret);
-    const controller = new AbortController();
-    onTestFinished(() => controller.abort());
-    const places: string[] = [];
-    const response = await fetch(`${two.url}/create_session`, {
-      method: 'POST',
-      signal: controller.signal,
-      headers: { 'x-api-key': 'bob', 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret },
-    });
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-    const parser = new SseParser();
-    const seen: SseEvent[] = [];
-    const next = async (event: string) => {
-      while (!seen.some((one) => one.event === event)) seen.push(...parser.push((await reader.read()).value!));
-    };
-    await next('queue');
-    places.push(seen.find(({ event }) => event === 'queue')!.data);
-    expect(JSON.parse(places[0]!)).toEqual({ position: 1, waiting: 1, estimated_wait_s: null });
-    const waiting = seen.find(({ event }) => event === 'task_id')!.data;
-    expect(await stored(waiting)).toMatchObject({ state: 'reserved', admitted_at: null });
-    await ask(one, 'POST', '/delete', { sid });
-    await next('end');
-    expect((await stored(waiting))['admitted_at']).not.toBeNull();
-  });
-
-  test('a client that leaves gives up its turn at once and keeps its place', async () => {
-    const backend = new InProcessBackend();
-    const options = { policy: { capacity: 1 } };
-    const [one, two] = [await start(options, backend), await start(options, backend)];
-    const held = await open(one, secret);
-    const wait = async (replica: Replica, key: string, sid?: string) => {
-      const controller = new AbortController();
-      const headers = { 'x-api-key': key, 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret };
-      const body = sid === undefined ? '{}' : JSON.stringify({ task_id: sid });
-      const response = await fetch(`${replica.url}/create_session`, { method: 'POST', body, headers, signal: controller.signal });
-      const reader = response.body!.getReader();
-      const first = new SseParser().push(new TextDecoder().decode((await reader.read()).value))[0]!.data;
-      return {
-        sid: first,
-        leave: () => controller.abort(),
-        done: async () => {
-          while (!(await reader.read()).done);
-        },
-      };
-    };
-    const first = await wait(one, 'bob');
-    await until(
-      () => stored(first.sid),
-      ({ waiting_on: on }) => on !== null,
-    );
-    const second = await wait(two, 'carol');
-    await until(
-      () => stored(second.sid),
-      ({ waiting_on: on }) => on !== null,
-    );
-    first.leave();
-    await until(
-      () => stored(first.sid),
-      ({ waiting_on: on }) => on === null,
-    );
-    const back = await wait(two, 'bob', first.sid);
-    expect(back.sid).toBe(first.sid);
-    await until(
-      () => stored(first.sid),
-      ({ waiting_on: on }) => on !== null,
-    );
-    await ask(one, 'POST', '/delete', { sid: held });
-    await back.done();
-    expect((await stored(first.sid))['admitted_at']).not.toBeNull();
-    expect((await stored(second.sid))['admitted_at']).toBeNull();
-    second.leave();
-  });
-
-  test('past the bound, and past its patience, a client hears which limit it is and when to come again', async () => {
-    const one = await start({ policy: { capacity: 1 }, queue: { limit: 0, patienceMs: 60_000 } });
-    await open(one, secret);
-    const refused = await ask(one, 'POST', '/create_session', { headers: secret });
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get('retry-after')).toBe('10');
-    expect(JSON.parse(refused.text)).toMatchObject({ code: 'capacity_exhausted' });
-    expect(refused.text).toContain('acme/math runs 1 sessions');
-    const impatient = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 300 } });
-    expect((await ask(impatient, 'POST', '/create_session', { headers: secret })).text).toContain('none became free within 0.3 s');
-  });
-
-  test('discovery needs no slot; a client without secrets waits at /create', async () => {
-    const one = await start({ policy: { capacity: 1 } });
-    const sid = await open(one, secret);
-    const discovery = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
-    expect((await ask(one, 'GET', '/tools', { sid: discovery })).status).toBe(200);
-    const creating = ask(one, 'POST', '/create', { sid: discovery, body: { split: 'train', index: 0 } });
-    await until(
-      () => stored(discovery),
-      ({ waiting_on: on }) => on !== null,
-    );
-    await ask(one, 'POST', '/delete', { sid });
-    expect((await creating).status).toBe(200);
-  });
-
-  test('slots of a dead process are back', async () => {
-    const options = { owned: true, policy: { capacity: 1 } };
-    const one = await start(options);
-    await open(one, secret);
-    const two = await start(options);
-    await one.kill();
-    const [first, second] = [open(two, secret), open(two, secret)];
-    await Promise.race([first, second]);
-    const { rows } = await sql.query(`SELECT count(*)::int AS held FROM sessions WHERE admitted_at IS NOT NULL AND ended_at IS NULL`);
-    expect(rows[0].held).toBeLessThanOrEqual(2);
-    await sql.query(`UPDATE sessions SET ended_at = now(), waiting_on = NULL`);
-    await Promise.allSettled([first, second]);
-  });
-});
-
 describe('what a client that lost an answer sends again', () => {
   test('an equal /create is no second one when its answer broke, and 400 when it did not', async () => {
     const one = await start({});
@@ -386,7 +233,7 @@ describe('secrets', () => {
     expect((await call(one, sid, 'secret')).said).toBe('[secret:TOKEN]');
     expect((await call(two, sid, 'echo', { text: `it is ${value}` })).said).toBe('it is [secret:TOKEN]');
     expect((await ask(one, 'GET', '/prompt', { sid })).text).toContain('the key is [secret:TOKEN]');
-    const everything = JSON.stringify([await stored(sid), (await sql.query('SELECT * FROM session_calls')).rows]);
+    const everything = JSON.stringify([await stored(sid), (await query('SELECT * FROM session_calls')).rows]);
     expect(everything).not.toContain('very-secret');
     expect((await stored(sid))['secrets']).not.toBeNull();
     await ask(one, 'POST', '/delete', { sid });
@@ -418,7 +265,7 @@ test('a request that reaches a process which lets go of its sessions is told to 
     () => stored(sid),
     ({ state }) => state === 'ready',
   );
-  await sql.query(`UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1 WHERE sid = $1`, [sid]);
+  await query(`UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1 WHERE sid = $1`, [sid]);
   await one.plane.engine.relocate(testCaller('alice'), sid);
   expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });
 });

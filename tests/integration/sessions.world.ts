@@ -1,12 +1,13 @@
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import pg from 'pg';
+import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { createFastifyAdapter, prepareFastify } from '../../apps/api/src/platform/fastify.ts';
 import { ErrorFilter } from '../../apps/api/src/platform/error.filter.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { RouteTable } from '../../apps/api/src/platform/route-table.ts';
 import { SessionPlane } from '../../apps/api/src/sessions/session-plane.ts';
+import { openSessionPool } from '../../apps/api/src/sessions/session-pool.ts';
 import type { Backend, EnvironmentDirectory, SessionPolicy } from '@palestra/session';
 import { OneEnvironmentDirectory, testCaller } from '../../libs/session/src/in-process.fixture.ts';
 
@@ -33,8 +34,7 @@ export async function startReplica(
     directory?: EnvironmentDirectory;
   } = {},
 ): Promise<Replica> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 8 });
-  pool.on('error', () => {});
+  const pool = openSessionPool(databaseUrl);
   const routes = new RouteTable();
   const filter = new ErrorFilter(createLogger('silent'), routes);
   const problems: unknown[] = [];
@@ -78,7 +78,6 @@ export async function startReplica(
       await plane.drain();
       await server.close();
       await plane.stop();
-      await pool.end();
     },
   };
 }

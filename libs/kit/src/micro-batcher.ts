@@ -10,7 +10,7 @@ export interface MicroBatcherOptions<In, Out> {
   flush(items: In[]): Promise<Out[]>;
   /** A batch goes at this many items... */
   maxItems: number;
-  /** ...or when its oldest item has waited this long; 0 = the end of the current event-loop turn. */
+  /** ...or when its oldest item has waited this long, milliseconds; 0 = the end of the current event-loop turn. */
   maxAgeMs: number;
   /** Bound of waiting items over all batches; past it `add` rejects with `BatchQueueFullError`. */
   maxQueued: number;
@@ -18,67 +18,85 @@ export interface MicroBatcherOptions<In, Out> {
   concurrency: number;
 }
 
-/** Collects items for a short while and writes them together; bounded, and drained on shutdown. */
+interface Entry<In, Out> {
+  item: In;
+  resolve: (out: Out) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Collects items for a short while and writes them together, in the order they came; bounded, and drained on shutdown. */
 export class MicroBatcher<In, Out> {
   readonly #options: MicroBatcherOptions<In, Out>;
-  #waiting: { item: In; resolve: (out: Out) => void; reject: (error: unknown) => void }[] = [];
-  #armed = false;
-  #active = 0;
-  #idle: (() => void)[] = [];
+  readonly #writes = new Set<Promise<void>>();
+  #waiting: Entry<In, Out>[] = [];
+  /** How many of the waiting items may go; they are the first ones. */
+  #due = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #turnEnds = false;
+  #added = 0;
+  #taken = 0;
 
   constructor(options: MicroBatcherOptions<In, Out>) {
     this.#options = options;
   }
 
-  add(item: In): Promise<Out> {
+  /** `soon`: goes at the end of the current event-loop turn whatever `maxAgeMs` is, and takes along what waits already. */
+  add(item: In, soon = false): Promise<Out> {
     if (this.#waiting.length >= this.#options.maxQueued) {
       return Promise.reject(new BatchQueueFullError(this.#options.maxQueued));
     }
     return new Promise<Out>((resolve, reject) => {
+      this.#added += 1;
       this.#waiting.push({ item, resolve, reject });
-      if (this.#waiting.length >= this.#options.maxItems) this.#pump();
-      else this.#arm();
+      if (this.#waiting.length >= this.#options.maxItems) this.#release();
+      else if (soon || this.#options.maxAgeMs === 0) this.#releaseAtTurnEnd();
+      else this.#timer ??= setTimeout(() => this.#release(), this.#options.maxAgeMs);
     });
   }
 
-  /** Resolves when nothing is waiting or being written. */
+  /** Resolves when all that had been added before is written, or has failed. */
   async drain(): Promise<void> {
-    this.#pump();
-    if (this.#waiting.length === 0 && this.#active === 0) return;
-    await new Promise<void>((resolve) => this.#idle.push(resolve));
+    const target = this.#added;
+    this.#release();
+    while (this.#taken < target) await Promise.race(this.#writes);
+    await Promise.all(this.#writes);
   }
 
-  #arm(): void {
-    if (this.#armed) return;
-    this.#armed = true;
-    const fire = () => {
-      this.#armed = false;
-      this.#pump();
-    };
-    if (this.#options.maxAgeMs === 0) setImmediate(fire);
-    else setTimeout(fire, this.#options.maxAgeMs);
+  #releaseAtTurnEnd(): void {
+    if (this.#turnEnds) return;
+    this.#turnEnds = true;
+    setImmediate(() => {
+      this.#turnEnds = false;
+      this.#release();
+    });
+  }
+
+  #release(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#due = this.#waiting.length;
+    this.#pump();
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && this.#active < this.#options.concurrency) {
+    while (this.#due > 0 && this.#writes.size < this.#options.concurrency) {
       const batch = this.#waiting.splice(0, this.#options.maxItems);
-      this.#active += 1;
-      void this.#write(batch);
+      this.#taken += batch.length;
+      this.#due = Math.max(0, this.#due - batch.length);
+      const write = this.#write(batch).then(() => {
+        this.#writes.delete(write);
+        this.#pump();
+      });
+      this.#writes.add(write);
     }
   }
 
-  async #write(batch: { item: In; resolve: (out: Out) => void; reject: (error: unknown) => void }[]): Promise<void> {
+  async #write(batch: Entry<In, Out>[]): Promise<void> {
     try {
       const results = await this.#options.flush(batch.map((entry) => entry.item));
       batch.forEach((entry, index) => entry.resolve(results[index] as Out));
     } catch (error) {
       for (const entry of batch) entry.reject(error);
-    } finally {
-      this.#active -= 1;
-      this.#pump();
-      if (this.#waiting.length === 0 && this.#active === 0) {
-        for (const wake of this.#idle.splice(0)) wake();
-      }
     }
   }
 }

@@ -3,6 +3,7 @@ import { type HasValue, type IsValue, type ProvenanceField, type RolloutFlag, TR
 import { type Places, placesOf } from './places.ts';
 import { compileRegexes } from './regex.ts';
 import type { QueryGroup, QueryRow } from './row.ts';
+import { searchWords } from './search-words.ts';
 import { durationMs, windowOf } from './time-window.ts';
 
 export interface EvaluationOptions {
@@ -57,21 +58,14 @@ function textHolds(value: TextValue | RegexValue, row: QueryRow, places: Places,
   return row.messages.some(({ type, content }) => content !== null && (places === null || places.includes(type)) && found(content));
 }
 
-/**
- * The words of the phrase in a row, upper and lower case alike. Words are runs of letters and digits; PostgreSQL's parser knows a
- * few more kinds (URLs, e-mail addresses, file paths, versions, words with hyphens), where its answer wins.
- */
+/** The words of the phrase in a row, upper and lower case alike. */
 function phraseFinder(phrase: string): (content: string) => boolean {
-  const wanted = wordsOf(phrase);
+  const wanted = searchWords(phrase);
   return (content) => {
     if (wanted.length === 0) return false;
-    const words = wordsOf(content);
+    const words = searchWords(content);
     return words.some((_, start) => wanted.every((word, offset) => words[start + offset] === word));
   };
-}
-
-function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 }
 
 function fieldHolds(clause: FieldClause, value: Value, row: QueryRow, context: Context): boolean {

@@ -11,3 +11,4 @@ export { QueryError } from './query-error.ts';
 export { compileRegex } from './regex.ts';
 export * from './row.ts';
 export * from './schema.ts';
+export * from './search-words.ts';

@@ -77,9 +77,12 @@ function plainRuns(pattern: string): string[] | null {
       if (/[A-Za-z]/.test(escaped)) breakRun();
       else if (depth === 0) runs[runs.length - 1] += escaped;
     } else if ('*?{'.includes(character)) {
+      const repeat = character === '{' ? /^\{\d+(?:,\d*)?\}/.exec(pattern.slice(at))?.[0] : character;
+      // A brace that repeats nothing is a character like others, behind which anything may follow.
+      if (repeat === undefined) return null;
       // The character before may be missing altogether.
       runs[runs.length - 1] = dropLast(runs.at(-1)!);
-      if (character === '{') at = Math.max(at, pattern.indexOf('}', at));
+      at += repeat.length - 1;
       breakRun();
     } else if ('.^$+'.includes(character)) breakRun();
     else if (depth === 0) runs[runs.length - 1] += character;
@@ -89,7 +92,10 @@ function plainRuns(pattern: string): string[] | null {
 
 /** The position of the bracket that closes the class at `open`; null when it has an inner class or is never closed. */
 function classEnd(pattern: string, open: number): number | null {
-  for (let at = open + (pattern[open + 1] === '^' ? 3 : 2); at < pattern.length; at++) {
+  let at = open + (pattern[open + 1] === '^' ? 2 : 1);
+  // In first place it is one of the class's characters.
+  if (pattern[at] === ']') at++;
+  for (; at < pattern.length; at++) {
     if (pattern[at] === '\\') at++;
     else if (pattern[at] === '[') return null;
     else if (pattern[at] === ']') return at;

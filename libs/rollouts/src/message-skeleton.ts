@@ -1,4 +1,6 @@
 import type { MessageType } from '@palestra/protocol';
+import type { ReadMessage } from './event-reader.ts';
+import { messageFlags } from './message-flags.ts';
 
 /** All that normalising needs of a message. */
 export interface MessageSkeleton {
@@ -14,6 +16,12 @@ export interface MessageSkeleton {
   bytes: number;
   /** Milliseconds since the epoch, as the client stamped it. */
   sentAt: number;
+}
+
+/** Of an event as it was read; `bytes` = UTF-8 bytes of its content and summary. */
+export function skeletonOf(event: ReadMessage, bytes: number): MessageSkeleton {
+  const { index, type, name, callId, reward, isFinished, sentAt } = event;
+  return { index, type, name, callId, reward, isFinished, flags: messageFlags(event), bytes, sentAt };
 }
 
 /**

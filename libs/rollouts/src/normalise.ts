@@ -149,7 +149,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     stopContext(settings, context),
   );
   const reward = rewardFilled(places, facts.rewards, raw.failureClass !== null);
-  const sessionId = findField(places, ['session_id'], asText)?.value ?? null;
+  const session = findField(places, ['session_id'], asText);
   const provenance: RolloutProvenance = {
     step: step.provenance,
     group: group.provenance,
@@ -159,7 +159,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     turns: turns.provenance,
     tokens: tokens.provenance,
     phase: phase.provenance,
-    telemetry: sessionId === null ? UNKNOWN : { value: 'reported', rule: 'metadata.session_id' },
+    telemetry: session === null ? UNKNOWN : { value: 'reported', rule: session.key },
   };
   return {
     id: raw.id,
@@ -196,7 +196,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     isFinished,
     lastIndex: facts.lastIndex,
     flags: flagsOf(raw, places, facts, stop.stop, reward.mismatch),
-    sessionId,
+    sessionId: session?.value ?? null,
     provenance,
     prov: packProvenance(provenance),
   };

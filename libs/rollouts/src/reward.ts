@@ -13,7 +13,10 @@ export interface StepRewards {
   min: number | null;
   /** Of the last reward-bearing step. */
   last: number | null;
-  /** Sum over the last turn in which the policy said something; 0 when rewards stand only on earlier turns. */
+  /**
+   * Sum over the last turn in which the policy said something, not counting what it said after the end; 0 when rewards stand only on
+   * earlier turns.
+   */
   lastTurn: number | null;
   stamped: boolean;
   /** A reward was NaN or infinite: no total can be told. */
@@ -23,6 +26,7 @@ export interface StepRewards {
 export function stepRewards(turns: readonly Turn[]): StepRewards {
   const rewards: number[] = [];
   let lastTurn = 0;
+  let ended = false;
   let stamped = false;
   let nonfinite = false;
   for (const turn of turns) {
@@ -30,7 +34,8 @@ export function stepRewards(turns: readonly Turn[]): StepRewards {
     stamped ||= read.stamped;
     nonfinite ||= [...turn.policy, ...turn.answers].some(({ flags }) => (flags & MESSAGE_FLAGS.nonfiniteReward) !== 0);
     for (const reward of read.rewards) rewards.push(reward);
-    if (turn.policy.length > 0) lastTurn = total(read.rewards);
+    if (turn.policy.length > 0 && !ended) lastTurn = total(read.rewards);
+    ended ||= turn.answers.some(({ isFinished }) => isFinished);
   }
   const sum = total(rewards);
   const positive = total(rewards.map((reward) => Math.max(reward, 0)));

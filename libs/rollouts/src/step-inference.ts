@@ -1,7 +1,7 @@
 import { type ArrivalLine, type Burst, burstsOf, evaluationBursts, longGaps, modalCount } from './bursts.ts';
 import { groupKeyOf, type Phase } from './group-key.ts';
 import type { RunSettings } from './run-settings.ts';
-import { cutWaves, type Waves } from './waves.ts';
+import { cutWaves, type WaveRule, type Waves } from './waves.ts';
 
 /** A rollout whose step nobody told. */
 export interface Arrival {
@@ -43,7 +43,8 @@ export const MIN_CONFIDENCE = 0.8;
 
 /**
  * Steps, groups and samples of rollouts whose upload tells none (SkyRL, slime, miles), from when they arrived (dashboard.md 2.4).
- * Exact for a synchronous trainer of which nothing is lost. O(n log n). The order of `arrivals` does not matter.
+ * Exact for a synchronous trainer of which nothing is lost and that pauses for more than ten seconds between steps, or whose batch
+ * size is set. O(n log n). The order of `arrivals` does not matter.
  */
 export function inferSteps(arrivals: readonly Arrival[], settings: Pick<RunSettings, 'n' | 'batchSize'> = {}): InferredRun {
   const sorted = arrivals.toSorted((a, b) => a.receivedAt - b.receivedAt || (a.id < b.id ? -1 : Number(a.id > b.id)));
@@ -60,13 +61,13 @@ export function inferSteps(arrivals: readonly Arrival[], settings: Pick<RunSetti
           n,
         );
   const { training, found } = split(others, bursts, evaluations);
-  const trainingWaves = wavesOf(training, n, positive(settings.batchSize));
+  const trainingWaves = wavesOf(training, { n: n ?? 1, counted: positive(settings.n) === null, batchSize: positive(settings.batchSize) });
   const evals = [...sorted.filter(({ phase }) => phase === 'eval'), ...found].sort(
     (a, b) => a.receivedAt - b.receivedAt || (a.id < b.id ? -1 : 1),
   );
   const evalLine = lineOf(evals);
   const evalN = modalCount(burstsOf(evalLine, longGaps(evalLine.times)));
-  const evalWaves = wavesOf(evals, evalN, null);
+  const evalWaves = wavesOf(evals, { n: evalN ?? 1, counted: true, batchSize: null });
   const rollouts = new Map<string, InferredArrival>();
   const sure = trainingWaves.confidence >= MIN_CONFIDENCE;
   assign(rollouts, training, trainingWaves, n, sure ? (wave) => wave : null);
@@ -108,10 +109,9 @@ function split(arrivals: readonly Arrival[], bursts: readonly Burst[], evaluatio
   return { training, found };
 }
 
-/** Without any known task nothing tells where a wave is complete. */
-function wavesOf(arrivals: readonly Arrival[], n: number | null, batchSize: number | null): Waves {
+function wavesOf(arrivals: readonly Arrival[], rule: WaveRule): Waves {
   const line = lineOf(arrivals);
-  return cutWaves(line, longGaps(line.times), n ?? 1, batchSize);
+  return cutWaves(line, longGaps(line.times), rule);
 }
 
 /** An evaluation measures the policy of the training step before it. */

@@ -12,13 +12,29 @@ export interface Waves {
   confidence: number;
 }
 
+export interface WaveRule {
+  /** Samples per prompt. */
+  n: number;
+  /** It was counted from the arrivals, not set. */
+  counted: boolean;
+  /** Prompts per wave; null = not known. */
+  batchSize: number | null;
+}
+
+/** More samples per prompt are only believed when they are set. */
+const MAX_COUNTED_N = 64;
+
 /**
  * One pass over the arrivals (dashboard.md 2.4, 14.9). A new wave begins behind a long gap when the wave is complete: 95 % of its tasks
  * hold a multiple of n (in small waves all but one: a single lost sample must not join two waves). Late siblings of an incomplete
  * task still belong to it. With a known batch size gaps do not matter: a new wave begins with the first arrival for which the
  * old one has no room. What was lost therefore shifts nothing beyond the next wave.
+ *
+ * A stream without any pause is one wave, in which every task has "its n". So where n was only counted (`counted`), a single wave
+ * passes only when it is complete with an n that somebody would choose.
  */
-export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, n: number, batchSize: number | null): Waves {
+export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, cut: WaveRule): Waves {
+  const { n, batchSize } = cut;
   const wave = new Int32Array(tasks.length);
   const position = new Int32Array(tasks.length);
   const current = new WaveCounter(taskCount, n);
@@ -38,7 +54,8 @@ export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, n:
     wave[at] = starts.length - 1;
     position[at] = current.add(task);
   }
-  if (tasks.length > 0 && current.passes(true)) passed += 1;
+  const doubtful = cut.counted && starts.length === 1;
+  if (tasks.length > 0 && current.passes(!doubtful) && (!doubtful || n <= MAX_COUNTED_N)) passed += 1;
   return { wave, position, starts, confidence: starts.length === 0 ? 0 : passed / starts.length };
 }
 

@@ -61,8 +61,8 @@ export interface CallLedger {
   /** Resolves when the intent would survive a crash of this process. `sure`: a doubt has been cleared. */
   intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
-  /** The first outcome of a call stays. */
-  result(result: CallResult): Promise<void>;
+  /** The first outcome of a call stays. `soon`: at once; what nobody waits for may be collected for a few milliseconds. */
+  result(result: CallResult, soon: boolean): Promise<void>;
   /** The stream of a call broke before its end was delivered: the next equal call of its session is its client again. */
   broken(taskId: string): Promise<void>;
   find(taskId: string): Promise<CallRecord | null>;
@@ -72,6 +72,7 @@ export interface CallLedger {
   copy(calls: CallRecord[], sid: string): Promise<void>;
   /** Makes a dead replica's call ours; false when another one was faster. */
   takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean>;
+  /** Resolves when all that was asked for before is stored. */
   drain(): Promise<void>;
 }
 

@@ -256,8 +256,12 @@ export class CallRunner {
    */
   async #finish(live: LiveSession, taskId: string, outcome: CallOutcome): Promise<CallOutcome> {
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
+    const awaited = live.hosted?.policy.deterministic === true || live.record.recording !== null;
     const stored = this.options.ledger
-      .result({ taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() })
+      .result(
+        { taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() },
+        awaited || outcome.type !== 'result',
+      )
       .then(
         () => void this.#running.delete(taskId),
         (error: unknown) => {
@@ -269,7 +273,7 @@ export class CallRunner {
     if (outcome.type === 'result' && outcome.finished && live.record.state !== 'finished') {
       this.registry.advance(live, 'finished').catch(background);
     }
-    if (live.hosted?.policy.deterministic || live.record.recording !== null) await stored;
+    if (awaited) await stored;
     return outcome;
   }
 

@@ -9,6 +9,9 @@ import { deathError, LiveSession } from './live-session.ts';
 import type { SessionRecord, SessionStore } from './session-store.port.ts';
 import { isDead, mayFollow, type SessionState, transition } from './state.ts';
 
+/** The dead never change: who ends a session and asks at once for it again need not ask the store. */
+const REMEMBERED_DEAD = 1_024;
+
 type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
 
 /**
@@ -17,6 +20,8 @@ type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
  */
 export class SessionRegistry {
   readonly #live = new Map<string, LiveSession>();
+  /** The last that died here, oldest first. */
+  readonly #dead = new Map<string, SessionRecord>();
   readonly #loads = new SingleFlight<LiveSession | null>();
 
   constructor(
@@ -30,13 +35,13 @@ export class SessionRegistry {
 
   /** A session of the caller's organisation, dead ones included; null for an unknown SID and for another tenant's. */
   async find(sid: string, caller: Caller): Promise<LiveSession | null> {
-    const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
+    const live = await this.#lookUp(sid);
     return live !== null && live.record.orgId === caller.orgId ? live : null;
   }
 
   /** A session that `/create` has bound and that is not dead, or the error that says why not. */
   async bound(sid: string, caller: Caller, by: 'request' | 'ping' = 'request'): Promise<LiveSession> {
-    const live = this.#live.get(sid) ?? (await this.#loads.do(sid, () => this.#load(sid)));
+    const live = this.#live.get(sid) ?? (await this.#lookUp(sid));
     if (live === null || live.record.orgId !== caller.orgId) throw new PalestraError('session_not_found');
     if (isDead(live.record.state)) throw deathError(live.record, this.clock.now());
     if (live.record.ref === null) await this.#opened(live);
@@ -168,14 +173,29 @@ export class SessionRegistry {
     live.record = record;
     if (!isDead(record.state)) return;
     this.#live.delete(record.sid);
+    this.#remember(record);
     live.die(deathError(record, this.clock.now()));
+  }
+
+  /** The record only: whatever of its secrets was in memory goes with the live session. */
+  #remember(record: SessionRecord): void {
+    this.#dead.set(record.sid, record);
+    if (this.#dead.size <= REMEMBERED_DEAD) return;
+    for (const oldest of this.#dead.keys()) return void this.#dead.delete(oldest);
+  }
+
+  async #lookUp(sid: string): Promise<LiveSession | null> {
+    const live = this.#live.get(sid);
+    if (live !== undefined) return live;
+    const dead = this.#dead.get(sid);
+    return dead === undefined ? this.#loads.do(sid, () => this.#load(sid)) : new LiveSession(dead);
   }
 
   async #load(sid: string): Promise<LiveSession | null> {
     const record = await this.store.find(sid);
     if (record === null) return null;
     const live = this.#live.get(sid) ?? new LiveSession(record);
-    // The dead are read from the store each time; only the living are worth memory.
+    // Those that died elsewhere, or long ago, are read from the store each time.
     if (!isDead(record.state)) this.#live.set(sid, live);
     return live;
   }

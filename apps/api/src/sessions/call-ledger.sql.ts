@@ -26,11 +26,11 @@ const DOUBT_WINDOW = `interval '10 s'`;
 const INTENT = `
   ${ASYNCHRONOUS},
   asked AS MATERIALIZED (
-    SELECT n.*, s.sid IS NULL AS moved
+    SELECT n.*, s.sid IS NULL OR s.ended_at IS NOT NULL
+      OR (s.owner_replica_id IS NOT NULL AND s.owner_replica_id <> n.replica_id) AS moved
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[])
       AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure)
-    LEFT JOIN sessions AS s ON s.sid = n.sid AND s.ended_at IS NULL
-      AND (s.owner_replica_id IS NULL OR s.owner_replica_id = n.replica_id)),
+    LEFT JOIN sessions AS s ON s.sid = n.sid),
   again AS (
     UPDATE session_calls AS c SET broken_at = NULL
     FROM (SELECT DISTINCT ON (a.task_id) a.task_id AS asked, b.task_id
@@ -147,6 +147,8 @@ function toRecord(row: Row): CallRecord {
 
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
 const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
+/** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
+const LATER = { ...BATCH, maxAgeMs: 10 };
 const MAX_JOURNAL = 100_000;
 /** A result outlives a long absence of PostgreSQL in memory; its client has it already. */
 const RESULT_PATIENCE_MS = 600_000;
@@ -172,6 +174,8 @@ export class SqlCallLedger implements CallLedger {
   readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
   readonly #upstreams: MicroBatcher<[string, string], void>;
+  /** Calls whose upstream id waits to be written, and that have not ended. */
+  readonly #unended = new Set<string>();
   readonly #broken: MicroBatcher<string, void>;
   #unconfirmed = nothing();
   #mayHaveCrashed = false;
@@ -179,8 +183,8 @@ export class SqlCallLedger implements CallLedger {
   constructor(pool: pg.Pool) {
     this.#pool = pool;
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
-    this.#results = new MicroBatcher({ ...BATCH, flush: (results) => this.#writeResults(results) });
-    this.#upstreams = new MicroBatcher({ ...BATCH, flush: (ids) => this.#writeUpstreams(ids) });
+    this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
+    this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
     this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
     pool.on('error', () => (this.#mayHaveCrashed = true));
   }
@@ -190,11 +194,13 @@ export class SqlCallLedger implements CallLedger {
   }
 
   upstream(taskId: string, upstreamTaskId: string): Promise<void> {
+    this.#unended.add(taskId);
     return this.#upstreams.add([taskId, upstreamTaskId]);
   }
 
-  result(result: CallResult): Promise<void> {
-    return this.#results.add(result);
+  result(result: CallResult, soon: boolean): Promise<void> {
+    this.#unended.delete(result.taskId);
+    return this.#results.add(result, soon);
   }
 
   broken(taskId: string): Promise<void> {
@@ -274,10 +280,14 @@ export class SqlCallLedger implements CallLedger {
     return results.map(() => undefined);
   }
 
-  async #writeUpstreams(ids: [string, string][]): Promise<void[]> {
-    await this.#query('call_upstream', UPSTREAM, upstreamColumns(ids));
-    this.#unconfirmed.upstreams.push(...ids);
-    return ids.map(() => undefined);
+  async #writeUpstreams(asked: [string, string][]): Promise<void[]> {
+    // Whoever asks for a call that has ended gets its result: where it ran is of no use any more.
+    const ids = asked.filter(([taskId]) => this.#unended.delete(taskId));
+    if (ids.length > 0) {
+      await this.#query('call_upstream', UPSTREAM, upstreamColumns(ids));
+      this.#unconfirmed.upstreams.push(...ids);
+    }
+    return asked.map(() => undefined);
   }
 
   async #writeBroken(taskIds: string[]): Promise<void[]> {

@@ -14,6 +14,7 @@ import { SessionRouting } from './session-routing.ts';
 import { SqlSessionStore } from './session-store.sql.ts';
 
 export interface SessionPlaneOptions {
+  /** See `openSessionPool`; ended by `stop`. */
   pool: pg.Pool;
   directory: EnvironmentDirectory;
   authenticate: Authenticate;
@@ -105,5 +106,6 @@ export class SessionPlane {
 
   async stop(): Promise<void> {
     await this.#forwarder.close();
+    await this.#options.pool.end();
   }
 }

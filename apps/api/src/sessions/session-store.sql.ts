@@ -160,6 +160,8 @@ const synchronous = (records: SessionRecord[]): string => (records.some(needsDis
 
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
 const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
+/** Nobody waits for the news that setup has ended: they go with the next change of any session, or a little later. */
+const UPDATES = { ...BATCH, maxAgeMs: 10 };
 
 export class SqlSessionStore implements SessionStore {
   readonly #pool: pg.Pool;
@@ -171,7 +173,7 @@ export class SqlSessionStore implements SessionStore {
     this.#pool = pool;
     this.#leaseMs = leaseMs;
     this.#inserts = new MicroBatcher({ ...BATCH, flush: (records) => this.#insertAll(records) });
-    this.#updates = new MicroBatcher({ ...BATCH, flush: (records) => this.#updateAll(records) });
+    this.#updates = new MicroBatcher({ ...UPDATES, flush: (records) => this.#updateAll(records) });
   }
 
   async find(sid: string): Promise<SessionRecord | null> {
@@ -184,7 +186,7 @@ export class SqlSessionStore implements SessionStore {
   }
 
   update(record: SessionRecord): Promise<boolean> {
-    return this.#updates.add(record);
+    return this.#updates.add(record, record.state !== 'ready');
   }
 
   async touch(seen: SessionActivity[]): Promise<{ sid: string; version: number }[]> {

@@ -14,6 +14,7 @@ import { ObserverList } from './observer-list.ts';
 import { SessionEvents } from './session-events.service.ts';
 import { SessionController } from './session.controller.ts';
 import { SessionPlane } from './session-plane.ts';
+import { openSessionPool } from './session-pool.ts';
 import { SessionService } from './session.service.ts';
 import { SlotController } from './slot.controller.ts';
 import { SlotService } from './slot.service.ts';
@@ -35,7 +36,7 @@ const sessionPlane = {
     observer: ObserverList,
   ) =>
     new SessionPlane({
-      pool: database.pool,
+      pool: openSessionPool(database.connectionString),
       directory,
       secret,
       observer,

@@ -36,6 +36,7 @@ const KEEP_ALIVE_MS = 4_000;
 /** Servers send a heartbeat every 10 s to 15 s; a longer silence is a dead connection. */
 const STREAM_SILENCE_MS = 45_000;
 const MAX_REDIRECTS = 3;
+const FIRST_PAUSE_MS = 250;
 
 /** Errors raised before one byte was sent. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -144,18 +145,24 @@ export class OrsConnection {
     }
   }
 
-  #retried<T>(policy: RepeatPolicy, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  async #retried<T>(policy: RepeatPolicy, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    const mayRepeat = (error: unknown) =>
+      error instanceof TransientAnswer || (error instanceof OrsConnectionError && (policy === 'idempotent' || !error.sent));
+    try {
+      // Most requests succeed at once, and the machinery of repeating them costs as much as sending them.
+      return await run();
+    } catch (error) {
+      if (!mayRepeat(error)) throw error;
+    }
+    await this.#clock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
     return pRetry(run, {
-      retries: 3,
-      minTimeout: 250,
+      retries: 2,
+      minTimeout: 2 * FIRST_PAUSE_MS,
       maxTimeout: 2_000,
       maxRetryTime: 15_000,
       randomize: true,
       signal,
-      shouldRetry: ({ error }) => {
-        if (error instanceof TransientAnswer) return true;
-        return error instanceof OrsConnectionError && (policy === 'idempotent' || !error.sent);
-      },
+      shouldRetry: ({ error }) => mayRepeat(error),
     });
   }
 

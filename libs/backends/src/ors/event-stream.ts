@@ -1,3 +1,4 @@
+import { systemClock } from '@palestra/kit';
 import { CALL_ID_HEADER, PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
 import pRetry from 'p-retry';
@@ -19,6 +20,7 @@ export interface StreamedRequest {
 }
 
 const RESUME_LIMIT_MS = 60_000;
+const FIRST_PAUSE_MS = 250;
 const REST_LIMIT_MS = 2_000;
 
 /** The stream ended or broke before the result was complete, but the server's id for it is known. */
@@ -45,16 +47,21 @@ export async function postForResult(connection: OrsConnection, request: Streamed
       request.onTaskId(id);
     });
   };
+  const mayResume = (error: unknown) =>
+    (taskId !== null || request.callId !== null) && (error instanceof StreamCut || error instanceof OrsConnectionError);
   try {
-    return await pRetry(attempt, {
-      retries: 20,
-      minTimeout: 250,
-      maxTimeout: 5_000,
-      maxRetryTime: RESUME_LIMIT_MS,
-      randomize: true,
-      signal,
-      shouldRetry: ({ error }) =>
-        (taskId !== null || request.callId !== null) && (error instanceof StreamCut || error instanceof OrsConnectionError),
+    return await attempt().catch(async (first: unknown) => {
+      if (!mayResume(first)) throw first;
+      await systemClock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
+      return pRetry(attempt, {
+        retries: 20,
+        minTimeout: 2 * FIRST_PAUSE_MS,
+        maxTimeout: 5_000,
+        maxRetryTime: RESUME_LIMIT_MS,
+        randomize: true,
+        signal,
+        shouldRetry: ({ error }) => mayResume(error),
+      });
     });
   } catch (error) {
     if (error instanceof StreamCut) throw outcomeUnknown('the environment server closed the stream of a running call.', error);

@@ -137,6 +137,15 @@ describe('OrsBackend', () => {
     await expect(backend.environments(soon())).rejects.toMatchObject({ code: 'backend_invalid' });
   });
 
+  test('an end is one request, and two where the server has no /delete', async () => {
+    const usual = await serve({ '/delete': json({ sid: 's' }), '/delete_session': json({ sid: 's' }) });
+    await session(usual.backend).delete(soon());
+    expect([usual.count('/delete'), usual.count('/delete_session')]).toEqual([1, 0]);
+    const bare = await serve({ '/delete_session': json({ sid: 's' }) });
+    await session(bare.backend).delete(soon());
+    expect(bare.count('/delete_session')).toBe(1);
+  });
+
   test('the caller’s signal ends a wait', async () => {
     const { backend } = await serve({ '/a/prompt': () => {} });
     await expect(session(backend).prompt(AbortSignal.timeout(100))).rejects.toMatchObject({ name: 'TimeoutError' });

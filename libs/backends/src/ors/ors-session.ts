@@ -56,9 +56,11 @@ export class OrsSession implements BackendSession {
   }
 
   async delete(signal: AbortSignal): Promise<void> {
-    // A server that forgot the session has nothing left to delete.
+    // `/delete_session` would only release what `/create_session` reserved, which we never ask for: it is for servers without `/delete`.
     for (const path of ['/delete', '/delete_session']) {
       const answer = await this.#connection.answer({ method: 'POST', path, sid: this.#sid }, 'idempotent', signal);
+      if (answer.status === 200) return;
+      // A server that forgot the session has nothing left to delete.
       if (answer.status >= 500) throw relayedError(answer);
     }
   }

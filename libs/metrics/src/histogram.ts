@@ -1,0 +1,56 @@
+import { min, max } from './summary.ts';
+
+export const HISTOGRAM_BINS = 50;
+
+/**
+ * Rewards in 50 bins of equal width over [0, 2^e] or, with a negative reward, [-2^e, 2^e]; 2^e is the least power of two, from 1 up, that
+ * holds every reward. A bin holds its edge away from zero: (0.98, 1] holds 1. Zero is in the first bin that is not negative.
+ * Ranges of this ladder, and bins closed in this way, make merging exact: two histograms of parts are the histogram of the whole.
+ */
+export interface RewardHistogram {
+  low: number;
+  high: number;
+  counts: number[];
+}
+
+export function emptyHistogram(): RewardHistogram {
+  return { low: 0, high: 1, counts: Array.from({ length: HISTOGRAM_BINS }, () => 0) };
+}
+
+export function histogram(rewards: readonly number[]): RewardHistogram {
+  const least = min(rewards) ?? 0;
+  const most = max(rewards) ?? 0;
+  let high = 1;
+  while (high < Math.max(Math.abs(least), Math.abs(most))) high *= 2;
+  const result = { ...emptyHistogram(), low: least < 0 ? -high : 0, high };
+  for (const reward of rewards) result.counts[binOf(reward, result)]! += 1;
+  return result;
+}
+
+/** 51 edges. */
+export function histogramEdges({ low, high }: RewardHistogram): number[] {
+  return Array.from({ length: HISTOGRAM_BINS + 1 }, (_, i) => low + ((high - low) * i) / HISTOGRAM_BINS);
+}
+
+const binsAside = (range: RewardHistogram): number => (range.low < 0 ? HISTOGRAM_BINS / 2 : HISTOGRAM_BINS);
+
+function binOf(reward: number, range: RewardHistogram): number {
+  // Multiplied before it is divided by a power of two, which is exact: every range rounds alike.
+  const away = Math.max(0, Math.ceil((Math.abs(reward) * binsAside(range)) / range.high) - 1);
+  return reward < 0 ? HISTOGRAM_BINS / 2 - 1 - away : HISTOGRAM_BINS - binsAside(range) + away;
+}
+
+export function mergeHistograms(a: RewardHistogram, b: RewardHistogram): RewardHistogram {
+  const high = Math.max(a.high, b.high);
+  const merged = { ...emptyHistogram(), low: a.low < 0 || b.low < 0 ? -high : 0, high };
+  for (const part of [a, b]) {
+    const ratio = (binsAside(part) / part.high / binsAside(merged)) * merged.high;
+    const zero = HISTOGRAM_BINS - binsAside(part);
+    const mergedZero = HISTOGRAM_BINS - binsAside(merged);
+    part.counts.forEach((count, bin) => {
+      const target = bin >= zero ? mergedZero + Math.floor((bin - zero) / ratio) : mergedZero - 1 - Math.floor((zero - 1 - bin) / ratio);
+      merged.counts[target]! += count;
+    });
+  }
+  return merged;
+}

@@ -1,0 +1,11 @@
+export * from './canonical.ts';
+export * from './catalogue.ts';
+export * from './denominators.ts';
+export * from './facts.ts';
+export * from './group-stats.ts';
+export * from './histogram.ts';
+export { bootstrapInterval, type Interval, passInterval, studentInterval } from './intervals.ts';
+export { type Lens, LENSES, type MetricDefinition } from './lens.ts';
+export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } from './pass.ts';
+export * from './rollup.ts';
+export * from './success.ts';

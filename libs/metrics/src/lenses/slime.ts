@@ -1,0 +1,109 @@
+import { figure, type MetricAnswer, type MetricContext, type RolloutFacts } from '../facts.ts';
+import type { LensDefinition, MetricTemplate } from '../lens.ts';
+import { passAtK, powersOfTwo } from '../pass.ts';
+import { max, mean, min, percentile } from '../summary.ts';
+import { groupsOf, joinNotes, notInUpload, nullAsZero, trainedRewards, ungroupedNote } from './shared.ts';
+
+type Rows = readonly RolloutFacts[];
+
+function overRewards(given: Rows, reduce: (rewards: number[]) => number | null): MetricAnswer {
+  const { rows, note } = trainedRewards(given);
+  const rewards = nullAsZero(rows);
+  return figure(reduce(rewards.rewards), rows.length, rows.length, joinNotes(note, rewards.note));
+}
+
+/** slime asserts groups of one size, and prints nothing for groups of one. */
+function passRate(given: Rows, k: number): MetricAnswer {
+  const { rows, note } = trainedRewards(given);
+  const groups = groupsOf(rows);
+  const sizes = new Set(groups.map((group) => group.length));
+  if (sizes.size > 1 || sizes.has(1)) return figure(null, 0, groups.length, 'slime prints none: it needs groups of one size above 1');
+  const values = groups
+    .map((group) => passAtK(group.length, nullAsZero(group).rewards.filter((reward) => reward === 1).length, k))
+    .filter((value) => value !== null);
+  return figure(mean(values), values.length, groups.length, joinNotes(note, ungroupedNote(rows), nullAsZero(rows).note));
+}
+
+function ks(rows: Rows, _context: MetricContext): string[] {
+  const sizes = [...new Set(groupsOf(rows).map((group) => group.length))];
+  return sizes.length === 1 && sizes[0]! > 1 ? powersOfTwo(sizes[0]!).map(String) : [];
+}
+
+/** Python's `round(x, 1)`: half to even where the binary number is exactly a half, which only odd quarters are. Always one decimal. */
+export function roundedKey(value: number): string {
+  if (Number.isInteger(value * 4) && !Number.isInteger(value * 2)) {
+    const lower = Math.floor(value * 10);
+    return ((lower % 2 === 0 ? lower : lower + 1) / 10).toFixed(1);
+  }
+  return Object.is(value, -0) ? '-0.0' : value.toFixed(1);
+}
+
+/** Rounded reward -> groups whose rewards are exactly equal; groups of one are. */
+function zeroStdCounts(given: Rows): { counts: Map<string, number>; groups: number; note: string | null } {
+  const { rows, note } = trainedRewards(given);
+  const groups = groupsOf(rows);
+  const counts = new Map<string, number>();
+  for (const group of groups) {
+    const { rewards } = nullAsZero(group);
+    if (rewards.some((reward) => reward !== rewards[0])) continue;
+    const key = roundedKey(rewards[0]!);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return {
+    counts,
+    groups: groups.length,
+    note: joinNotes('a count, groups of one included', note, ungroupedNote(rows), nullAsZero(rows).note),
+  };
+}
+
+const STATISTICS = [
+  ['mean', mean],
+  ['median', (values: number[]) => percentile(values, 0.5)],
+  ['max', max],
+  ['min', min],
+] as const;
+
+export const slimeLens: LensDefinition = {
+  lens: 'slime',
+  source: 'slime/observability/metric_utils.py, rollout_metrics.py @ 624b824',
+  metrics: [
+    ...STATISTICS.map(([how, reduce]): MetricTemplate => ({
+      key: `raw_reward/${how}`,
+      label: `Reward, ${how}`,
+      formula: `${how} of r, null = 0`,
+      needs: ['reward'],
+      compute: (rows) => overRewards(rows, reduce),
+    })),
+    {
+      key: 'pass@{k}',
+      label: 'pass@k',
+      formula: 'unbiased, c = #(r = 1), k = 2^i ≤ n',
+      needs: ['group', 'reward'],
+      parameters: ks,
+      compute: (rows, _context, k) => passRate(rows, Number(k)),
+    },
+    {
+      key: 'zero_std/count_{value}',
+      label: 'Groups without signal, by reward',
+      formula: 'count of groups whose rewards are exactly equal, by reward rounded to one decimal',
+      needs: ['group', 'reward'],
+      parameters: (rows) => [...zeroStdCounts(rows).counts.keys()].toSorted((a, b) => Number(a) - Number(b)),
+      compute: (rows, _context, value) => {
+        const { counts, groups, note } = zeroStdCounts(rows);
+        return figure(counts.get(value) ?? 0, groups, groups, note);
+      },
+    },
+    ...notInUpload('needs token counts, the raw text or the status of the trainer', [
+      ...STATISTICS.map(([how]) => `response_len/${how}`),
+      'truncated_ratio',
+      'repetition_frac',
+      'round_number',
+    ]),
+  ],
+  // `rollout/zero_std/count_1.0`, `rollout/raw_reward`, `passrate/pass@4`, `eval/<set>-pass@4`, `eval/<set>/zero_std/...`, `eval/<set>`
+  aliases: (name) => {
+    if (/^(?:rollout\/)?raw_reward$/.test(name)) return ['raw_reward/mean'];
+    const rest = /^(?:rollout\/|passrate\/|eval\/[^/]+?[-/])(.+)$/.exec(name)?.[1];
+    return rest === undefined ? (/^eval\/[^/]+$/.test(name) ? ['raw_reward/mean'] : []) : [rest];
+  },
+};

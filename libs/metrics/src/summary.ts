@@ -1,0 +1,56 @@
+/**
+ * Sum in NumPy's order (pairwise, eight lanes), so that a mean or "the deviation is exactly 0" agrees with the trainers bit by bit.
+ */
+export function sum(values: readonly number[]): number {
+  return pairwise(values, 0, values.length);
+}
+
+function pairwise(values: readonly number[], from: number, count: number): number {
+  if (count < 8) {
+    let total = 0;
+    for (let i = 0; i < count; i += 1) total += values[from + i]!;
+    return total;
+  }
+  if (count > 128) {
+    const half = Math.floor(count / 2) - (Math.floor(count / 2) % 8);
+    return pairwise(values, from, half) + pairwise(values, from + half, count - half);
+  }
+  const lanes = Array.from({ length: 8 }, (_, lane) => values[from + lane]!);
+  const whole = count - (count % 8);
+  for (let i = 8; i < whole; i += 8) for (let lane = 0; lane < 8; lane += 1) lanes[lane]! += values[from + i + lane]!;
+  const [a, b, c, d, e, f, g, h] = lanes as [number, number, number, number, number, number, number, number];
+  let total = a + b + (c + d) + (e + f + (g + h));
+  for (let i = whole; i < count; i += 1) total += values[from + i]!;
+  return total;
+}
+
+/** null for no values. */
+export function mean(values: readonly number[]): number | null {
+  return values.length === 0 ? null : sum(values) / values.length;
+}
+
+/** null for fewer than `ddof + 1` values. */
+export function std(values: readonly number[], ddof: 0 | 1): number | null {
+  if (values.length <= ddof) return null;
+  const centre = mean(values)!;
+  return Math.sqrt(sum(values.map((value) => (value - centre) ** 2)) / (values.length - ddof));
+}
+
+/** `q` in [0, 1], linear interpolation between closest ranks (NumPy's default); null for no values. */
+export function percentile(values: readonly number[], q: number): number | null {
+  if (values.length === 0) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  const rank = q * (sorted.length - 1);
+  const low = Math.floor(rank);
+  const high = Math.min(low + 1, sorted.length - 1);
+  return sorted[low]! + (sorted[high]! - sorted[low]!) * (rank - low);
+}
+
+/** Not `Math.min(...values)`, which fails on 100 000 of them. */
+export function min(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((least, value) => (value < least ? value : least));
+}
+
+export function max(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((most, value) => (value > most ? value : most));
+}
