@@ -131,7 +131,7 @@ test('a secret that is sent twice wrongly is not repeated in the refusal', async
 
 test('no row, log line or transcript holds a secret or an API key', async () => {
   const rollout = await eventually(async () => {
-    const { rows } = await pool.query<{ id: string }>('SELECT id FROM rollouts WHERE num_tool_calls >= 3');
+    const { rows } = await pool.query<{ id: string }>('SELECT id FROM rollouts WHERE calls >= 3');
     return rows[0] ?? null;
   });
   const { body } = await service.request('GET', `/v1/rollouts/${rollout.id}`);

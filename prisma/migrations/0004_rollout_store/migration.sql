@@ -162,6 +162,7 @@ CREATE TABLE "rollouts" (
 CREATE INDEX "rollouts_run_seq_idx" ON "rollouts"("run_seq", "seq");
 CREATE INDEX "rollouts_run_step_idx" ON "rollouts"("run_seq", (COALESCE("step", -1)), "seq");
 CREATE INDEX "rollouts_run_reward_idx" ON "rollouts"("run_seq", (COALESCE("reward", '-Infinity')), "seq");
+CREATE INDEX "rollouts_run_reward_ascending_idx" ON "rollouts"("run_seq", (COALESCE("reward", 'Infinity')), "seq");
 CREATE INDEX "rollouts_run_turns_idx" ON "rollouts"("run_seq", (COALESCE("turns", -1)), "seq");
 CREATE INDEX "rollouts_run_task_idx" ON "rollouts"("run_seq", (COALESCE("task_index", -1)), "seq");
 CREATE INDEX "rollouts_run_messages_idx" ON "rollouts"("run_seq", "messages", "seq");

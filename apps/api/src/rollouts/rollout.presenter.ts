@@ -30,7 +30,7 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     bytes: Number(record.bytes),
     gaps: record.gaps,
     finished: record.finished,
-    stop: wordOf(STOPS, record.stop),
+    stop: stopOf(record.stop),
     failure_class: wordOf(FAILURES, record.failure),
     flags: rolloutFlagNames(record.flags),
     provenance: unpackProvenance(record.provenance),
@@ -43,6 +43,12 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     created_at: record.received_at.toISOString(),
     updated_at: record.last_at.toISOString(),
   };
+}
+
+/** `unknown` is no reason: null, as for a rollout that told nothing. */
+function stopOf(code: number | null): string | null {
+  const stop = wordOf(STOPS, code);
+  return stop === 'unknown' ? null : stop;
 }
 
 /** A message under the names of the upload; `content` is always a string there, so null is only for one that had none. */

@@ -52,10 +52,13 @@ export interface RolloutRecord {
   age_ms: number;
 }
 
-/** Sorts that an index answers at any depth; rows without a value are below every value. */
+/**
+ * Sorts that an index answers at any depth; rows without a value are below every value. Unscored ones come last in both directions: an
+ * index each, since nobody looks for the worst rollout among those that have no reward.
+ */
 export const rolloutSorts = {
   created_at: { column: 'r.seq', type: 'bigint' },
-  reward: { column: `COALESCE(r.reward, '-Infinity')`, type: 'float8' },
+  reward: { column: `COALESCE(r.reward, '-Infinity')`, ascending: `COALESCE(r.reward, 'Infinity')`, type: 'float8' },
   step: { column: 'COALESCE(r.step, -1)', type: 'int' },
   task: { column: 'COALESCE(r.task_index, -1)', type: 'int' },
   turns: { column: 'COALESCE(r.turns, -1)', type: 'int' },
@@ -90,7 +93,8 @@ export type RolloutPageRow = RolloutRecord & { sort_value: string };
  * the page's rows one probe each of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
  */
 export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutPageRow[]> {
-  const { column, type } = rolloutSorts[page.sort];
+  const { type, ...sort } = rolloutSorts[page.sort];
+  const column = page.order === 'asc' && 'ascending' in sort ? sort.ascending : sort.column;
   const [direction, beyond] = page.order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const run = page.runSeqs.length === 1 ? 'r.run_seq = ($1::int[])[1]' : 'r.run_seq = ANY($1::int[])';
   const after = page.after ? `AND (${column}, r.seq) ${beyond} ($2::${type}, $3::bigint)` : 'AND $2::text IS NULL AND $3::bigint IS NULL';
