@@ -11,6 +11,7 @@ import {
 } from './group-stats.ts';
 import { bootstrapInterval, type Interval, studentInterval } from './intervals.ts';
 import { passAtK as passOfGroup } from './pass.ts';
+import { remember } from './remember.ts';
 import { isSuccess, successRules } from './success.ts';
 import { max, mean, min, percentile, std } from './summary.ts';
 
@@ -20,8 +21,10 @@ const TRUNCATED: ReadonlySet<StopReason> = new Set<StopReason>(['max_turns', 'ma
 
 /** Counted rewards, ascending: the order of arrival must not reach the last bit of a sum. */
 function rewardsOf(rows: readonly RolloutFacts[], context: MetricContext) {
-  const { counted, of, note } = select(rows, context.denominator);
-  return { rewards: counted.map(({ reward }) => reward).toSorted((a, b) => a - b), of, note };
+  return remember(rows, context, 'rewards', () => {
+    const { counted, of, note } = select(rows, context.denominator);
+    return { rewards: counted.map(({ reward }) => reward).toSorted((a, b) => a - b), of, note };
+  });
 }
 
 function overRewards(rows: readonly RolloutFacts[], context: MetricContext, reduce: (rewards: number[]) => number | null): Figure {

@@ -2,6 +2,7 @@ import { select } from './denominators.ts';
 import type { Figure, MetricContext, RolloutFacts, SuccessRule } from './facts.ts';
 import { figure } from './facts.ts';
 import { passAtK, passHatK } from './pass.ts';
+import { remember } from './remember.ts';
 import { isSuccess, successRules } from './success.ts';
 import { mean } from './summary.ts';
 import { groupBy } from './group-by.ts';
@@ -50,7 +51,11 @@ function statsOf(rows: readonly RolloutFacts[], context: MetricContext, rules: R
 }
 
 /** One entry a group; rollouts without a group are in none. The success rule is inferred over all rows, not group by group. */
-export function allGroupStats(rows: readonly RolloutFacts[], context: MetricContext = {}): Map<string, GroupStats> {
+export function allGroupStats(rows: readonly RolloutFacts[], context: MetricContext = {}): ReadonlyMap<string, GroupStats> {
+  return remember(rows, context, 'groups', () => groupStatsOf(rows, context));
+}
+
+function groupStatsOf(rows: readonly RolloutFacts[], context: MetricContext): Map<string, GroupStats> {
   const rules = successRules(rows, context);
   const stats = new Map<string, GroupStats>();
   for (const [group, own] of groupBy(rows, (row) => row.group)) if (group !== null) stats.set(group, statsOf(own, context, rules));

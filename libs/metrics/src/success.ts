@@ -1,3 +1,4 @@
+import { remember } from './remember.ts';
 import { type MetricContext, type RolloutFacts, scoreOf, type SuccessRule } from './facts.ts';
 import { groupBy } from './group-by.ts';
 
@@ -19,6 +20,10 @@ export function printSuccessRule(rule: SuccessRule): string {
 
 /** The rule of every environment among the rows: the context's, else inferred from all scored rows of that environment. */
 export function successRules(rows: readonly RolloutFacts[], context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
+  return remember(rows, context, 'success', () => rulesOf(rows, context));
+}
+
+function rulesOf(rows: readonly RolloutFacts[], context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
   const { success } = context;
   const rules = new Map<string | null, SuccessRule>();
   for (const [environment, own] of groupBy(rows, (row) => row.environment)) {

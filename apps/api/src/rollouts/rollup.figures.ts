@@ -1,4 +1,4 @@
-import { computeLens, type Figure, histogram, isFigure, type Lens, listMetrics, metric, type MetricAnswer, type RolloutFacts, type SuccessRule } from '@palestra/metrics';
+import { computeLens, type Figure, histogram, isFigure, type Lens, listMetrics, metric, type MetricAnswer, type MetricDefinition, type RolloutFacts, type SuccessRule } from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from './codes.ts';
 import type { GroupRow, RollupTuple, StepKey, StepRollup } from './rollup.sql.ts';
 
@@ -27,6 +27,14 @@ export const POSITIVE: SuccessRule = { threshold: 0, strict: true };
 /** 1000 draws a figure are for the page of one step, not for every step of a run. */
 const BOOTSTRAPPED = /_ci_|bootstrap/;
 const CANONICAL = listMetrics('canonical').filter(({ key }) => !key.startsWith('pass') || !BOOTSTRAPPED.test(key));
+
+/** Few names, asked for on every step. */
+const canonicalMetrics = new Map<string, MetricDefinition>();
+function canonicalMetric(name: string): MetricDefinition {
+  const definition = canonicalMetrics.get(name) ?? metric('canonical', name)!;
+  canonicalMetrics.set(name, definition);
+  return definition;
+}
 
 /** Rollups of a step, for all environments together and, where there are several, for each; and its groups. */
 export function rollUpStep(
@@ -59,7 +67,7 @@ function rollUp(key: StepKey & { env_id: number }, tuples: readonly RollupTuple[
   const figures: StepFigures = {
     canonical: Object.fromEntries(
       CANONICAL.flatMap((definition) =>
-        definition.keysFor(rows, context).map((name) => [name, stored(metric('canonical', name)!.compute(rows, context))] as const),
+        definition.keysFor(rows, context).map((name) => [name, stored(canonicalMetric(name).compute(rows, context))] as const),
       ),
     ),
     histogram: histogram(rewards),
