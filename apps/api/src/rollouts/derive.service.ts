@@ -128,7 +128,9 @@ export class DeriveService {
       nonfinite: (head.flags & MESSAGE_FLAGS.nonfinite) !== 0,
     });
     const normalise = (head: DirtyHead, prompt: string | null) =>
-      normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), { runMaxTurns: maxTurns.get(head.run_seq) ?? null });
+      normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), {
+        runMaxTurns: maxTurns.get(head.run_seq) ?? null,
+      });
     let rollouts = heads.map((head) => normalise(head, null));
     const grown = new Set<number>();
     heads.forEach((head, at) => {
@@ -172,7 +174,12 @@ export class DeriveService {
     const settings = settingsOf((await selectRunFacts(pool, [runSeq])).get(runSeq)?.settings);
     const arrivals = await selectArrivals(pool, runSeq, BITS.mask, BITS.inferred);
     const inferred = inferSteps(
-      arrivals.map((row) => ({ id: row.seq.padStart(20, '0'), taskKey: String(row.task_id), receivedAt: row.received_at, phase: phaseOf(row.phase) })),
+      arrivals.map((row) => ({
+        id: row.seq.padStart(20, '0'),
+        taskKey: String(row.task_id),
+        receivedAt: row.received_at,
+        phase: phaseOf(row.phase),
+      })),
       settings,
     );
     const rows = arrivals.flatMap((row) => {
@@ -182,7 +189,8 @@ export class DeriveService {
       const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);
       let provenance = withProvenance(row.provenance, 'step', step === null ? 'unknown' : 'inferred');
       provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
-      if (!reported(row.provenance, 'sample')) provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
+      if (!reported(row.provenance, 'sample'))
+        provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
       const same = step === row.step && groupKey === row.group_key && sampleIdx === row.sample_idx && provenance === row.provenance;
       return same ? [] : { seq: row.seq, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
     });

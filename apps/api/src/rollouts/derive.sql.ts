@@ -50,7 +50,10 @@ FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`;
 
 type SkeletonTuple = [number, string, string | null, string | null, number | null, boolean, number, number, number];
 
-export async function selectSkeletons(pool: pg.Pool, heads: readonly Pick<DirtyHead, 'seq' | 'day'>[]): Promise<Map<string, MessageSkeleton[]>> {
+export async function selectSkeletons(
+  pool: pg.Pool,
+  heads: readonly Pick<DirtyHead, 'seq' | 'day'>[],
+): Promise<Map<string, MessageSkeleton[]>> {
   const { rows } = await pool.query<{ seq: string; messages: SkeletonTuple[] | null }>({
     name: 'rollouts-skeletons',
     text: SKELETONS,
@@ -223,7 +226,12 @@ export async function markRun(pool: Pick<pg.Pool, 'query'>, runSeq: number): Pro
 }
 
 /** Rows of an older normaliser are made again, some at a time. Answers how many. Plan: rollouts by primary key, in seq order, bounded. */
-export async function markOutdated(pool: pg.Pool, normaliser: number, afterSeq: string, limit: number): Promise<{ marked: number; last: string | null }> {
+export async function markOutdated(
+  pool: pg.Pool,
+  normaliser: number,
+  afterSeq: string,
+  limit: number,
+): Promise<{ marked: number; last: string | null }> {
   const { rows } = await pool.query<{ marked: number; last: string | null }>(
     `WITH page AS MATERIALIZED (SELECT seq, normaliser FROM rollouts WHERE seq > $2 ORDER BY seq LIMIT $3),
      marked AS (UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (SELECT seq FROM page WHERE normaliser < $1) RETURNING seq)

@@ -54,7 +54,12 @@ export class Dictionary {
 
   /** Ids in the order of `names`. */
   environments(names: readonly EnvironmentName[]): Promise<number[]> {
-    const rows = names.map(({ orgId, environment, variant }) => ({ org_id: orgId, hash: hashOf(environment, variant), environment, variant }));
+    const rows = names.map(({ orgId, environment, variant }) => ({
+      org_id: orgId,
+      hash: hashOf(environment, variant),
+      environment,
+      variant,
+    }));
     return this.#resolve(this.#environments, 'dictionary-environments', ENVIRONMENTS, rows);
   }
 
@@ -77,7 +82,6 @@ export class Dictionary {
     for (let round = 0; unknown.some((row) => !cache.has(keyOf(row))); round += 1) {
       // A name that another replica is making in this moment is not visible to the first statement, and is to the second.
       if (round === 3) throw new Error('names of environments or tasks could not be resolved');
-      // oxlint-disable-next-line no-await-in-loop -- at most three rounds
       const found = await this.pool.query<{ id: number; key: string }>({ name, text, values: [JSON.stringify(unknown)] });
       for (const { id, key } of found.rows) cache.set(key, id);
     }

@@ -1,5 +1,12 @@
 import type { JsonObject } from '@palestra/protocol';
-import { MESSAGE_FLAGS, type MessageSkeleton, type NormalisedRollout, NORMALISER_VERSION, PROVENANCE_FIELDS, type ProvenanceField } from '@palestra/rollouts';
+import {
+  MESSAGE_FLAGS,
+  type MessageSkeleton,
+  type NormalisedRollout,
+  NORMALISER_VERSION,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+} from '@palestra/rollouts';
 import { codeOf, FAILURES, PHASES, STOPS } from './codes.ts';
 import type { DirtyHead, FactRow } from './derive.sql.ts';
 

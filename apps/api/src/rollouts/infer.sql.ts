@@ -2,7 +2,10 @@ import type pg from 'pg';
 
 /** Runs whose steps are to be inferred again. Plan: a scan of runs' small table; bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number): Promise<number[]> {
-  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL ORDER BY seq LIMIT $1', [limit]);
+  const { rows } = await pool.query<{ seq: number }>(
+    'SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL ORDER BY seq LIMIT $1',
+    [limit],
+  );
   return rows.map(({ seq }) => seq);
 }
 
@@ -21,7 +24,9 @@ export interface ArrivalRow {
 
 /** Takes the mark off and reads every rollout of the run whose step was not told. Plan: Index Scan using rollouts_run_seq_idx. */
 export async function selectArrivals(pool: pg.Pool, runSeq: number, mask: number, inferred: number): Promise<ArrivalRow[]> {
-  const { rows } = await pool.query<{ arrivals: [string, number, number, number, number | null, string | null, number | null, number][] | null }>(
+  const { rows } = await pool.query<{
+    arrivals: [string, number, number, number, number | null, string | null, number | null, number][] | null;
+  }>(
     `WITH taken AS (UPDATE runs SET inference_due = false WHERE seq = $1)
      SELECT json_agg(json_build_array(seq::text, task_id, phase, extract(epoch FROM received_at)::float8 * 1000, step, group_key::text, sample_idx, provenance) ORDER BY seq) AS arrivals
      FROM rollouts WHERE run_seq = $1 AND task_id IS NOT NULL AND provenance & $2 = ANY(ARRAY[0, $3::int])`,
@@ -68,6 +73,7 @@ export async function writeInferred(
   bits: { mask: number; inferred: number },
   summary: object,
 ): Promise<void> {
-  if (rows.length > 0) await pool.query({ name: 'rollouts-inferred', text: WRITE, values: [JSON.stringify(rows), bits.mask, bits.inferred] });
+  if (rows.length > 0)
+    await pool.query({ name: 'rollouts-inferred', text: WRITE, values: [JSON.stringify(rows), bits.mask, bits.inferred] });
   await pool.query('UPDATE runs SET inference = $2 WHERE seq = $1', [runSeq, summary]);
 }

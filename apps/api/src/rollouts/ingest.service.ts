@@ -103,7 +103,12 @@ export class IngestService {
    * Stores what this service itself saw of an organisation's episodes, by the statement of uploads and inside of the transaction of
    * `client`.
    */
-  async record(client: Pick<pg.Pool, 'query'>, orgId: string, events: readonly ReadEvent[], failures: readonly RolloutFailure[]): Promise<void> {
+  async record(
+    client: Pick<pg.Pool, 'query'>,
+    orgId: string,
+    events: readonly ReadEvent[],
+    failures: readonly RolloutFailure[],
+  ): Promise<void> {
     const { runSeqs } = await storeBatch(client, orgId, await this.#resolve(orgId, events), events, failures);
     this.activity.received(runSeqs);
   }

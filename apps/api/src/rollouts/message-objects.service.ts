@@ -38,7 +38,6 @@ export class MessageObjects {
     const uploads: Upload[] = [];
     const detached = events.map((event) => (event.kind === 'message' ? detachMessage(orgId, event, uploads) : event));
     for (let at = 0; at < uploads.length; at += CONCURRENCY) {
-      // oxlint-disable-next-line no-await-in-loop -- bounded: a batch may carry hundreds of pictures
       await Promise.all(uploads.slice(at, at + CONCURRENCY).map((upload) => this.#put(upload)));
     }
     return { events: detached };

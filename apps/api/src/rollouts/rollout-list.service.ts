@@ -7,7 +7,15 @@ import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/cursor.
 import { Database } from '../platform/database.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
 import { rolloutQuery } from './rollout-query.ts';
-import { countRollouts, FIRST_PARAMETER, type Keyset, type RolloutPage, type RolloutPageRow, type RolloutSort, selectRollouts } from './rollout.sql.ts';
+import {
+  countRollouts,
+  FIRST_PARAMETER,
+  type Keyset,
+  type RolloutPage,
+  type RolloutPageRow,
+  type RolloutSort,
+  selectRollouts,
+} from './rollout.sql.ts';
 import { selectPlaces } from './rollout-place.sql.ts';
 import { TranscriptReader } from './transcript-reader.service.ts';
 
@@ -64,7 +72,9 @@ export class RolloutListService {
     let { after } = page;
     for (;;) {
       const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
-      const texts = filter.regexes.some(({ field }) => field === 'text') ? await this.#texts(candidates) : new Map<string, QueryRow['messages']>();
+      const texts = filter.regexes.some(({ field }) => field === 'text')
+        ? await this.#texts(candidates)
+        : new Map<string, QueryRow['messages']>();
       for (const row of candidates) {
         after = keysetAt(row);
         if (filter.accepts(queryRow(row, texts.get(row.seq) ?? []))) accepted.push(row);
@@ -76,7 +86,10 @@ export class RolloutListService {
   }
 
   async #texts(rows: readonly RolloutPageRow[]): Promise<Map<string, QueryRow['messages']>> {
-    const places = await selectPlaces(this.database.pool, rows.map(({ seq }) => seq));
+    const places = await selectPlaces(
+      this.database.pool,
+      rows.map(({ seq }) => seq),
+    );
     const found = new Map<string, QueryRow['messages']>();
     for (const place of places) {
       const messages = await this.transcripts.messages(place);
@@ -141,4 +154,3 @@ function queryRow(row: RolloutPageRow, messages: QueryRow['messages']): QueryRow
     messages,
   };
 }
-

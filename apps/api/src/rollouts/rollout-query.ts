@@ -80,7 +80,8 @@ export const storeSchema: QuerySchema = {
   toolExists: (failed, test) =>
     `EXISTS (SELECT FROM rollout_tools x WHERE x.rollout_seq = r.seq ${failed ? 'AND x.errors > 0' : ''} AND ${test('x.tool')})`,
   textExists: ({ kind, text, ignoreCase, types }, bind) => {
-    if (kind === 'phrase') return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE s.words @@ ${searchQuery(text, types, bind)})`;
+    if (kind === 'phrase')
+      return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE s.words @@ ${searchQuery(text, types, bind)})`;
     // Sealed messages are not in the table: only the caller's filter can tell.
     const place = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
     const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;

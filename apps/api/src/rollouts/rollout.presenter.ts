@@ -115,7 +115,12 @@ function presentOrphan(head: RolloutHead): RolloutRow {
 }
 
 /** Everything but the messages. */
-export function presentHeader(head: RolloutHead, record: RolloutRecord | null, orgName: string, missing: number[]): Omit<RolloutView, 'messages'> {
+export function presentHeader(
+  head: RolloutHead,
+  record: RolloutRecord | null,
+  orgName: string,
+  missing: number[],
+): Omit<RolloutView, 'messages'> {
   const start = head.start ?? {};
   return {
     ...(record ? presentRolloutRow(record) : presentOrphan(head)),

@@ -30,7 +30,10 @@ export const rolloutRowSchema = z.object({
   group: z.string().nullable().describe('Key of its group: samples of one task at one step.'),
   sample: z.number().nullable(),
   phase: z.enum(['train', 'eval', 'unknown']),
-  reward: z.number().nullable().describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.'),
+  reward: z
+    .number()
+    .nullable()
+    .describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.'),
   reward_reported: z.number().nullable(),
   max_reward: z.number().nullable(),
   num_messages: z.number(),

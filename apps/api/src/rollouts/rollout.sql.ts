@@ -103,14 +103,7 @@ export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<
        SELECT r.*, (${column})::text AS sort_value FROM rollouts r WHERE ${run} ${after} ${page.where ? `AND (${page.where.sql})` : ''}
        ORDER BY ${column} ${direction}, r.seq ${direction} LIMIT $4 OFFSET $5) r ${ROLLOUT_NAMES}
      ORDER BY ${column} ${direction}, r.seq ${direction}`,
-    [
-      page.runSeqs,
-      page.after?.value ?? null,
-      page.after?.seq ?? null,
-      page.limit,
-      page.offset ?? 0,
-      ...(page.where?.values ?? []),
-    ],
+    [page.runSeqs, page.after?.value ?? null, page.after?.seq ?? null, page.limit, page.offset ?? 0, ...(page.where?.values ?? [])],
   );
   return rows;
 }

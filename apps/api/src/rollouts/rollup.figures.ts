@@ -1,4 +1,16 @@
-import { computeLens, type Figure, histogram, isFigure, type Lens, listMetrics, metric, type MetricAnswer, type MetricDefinition, type RolloutFacts, type SuccessRule } from '@palestra/metrics';
+import {
+  computeLens,
+  type Figure,
+  histogram,
+  isFigure,
+  type Lens,
+  listMetrics,
+  metric,
+  type MetricAnswer,
+  type MetricDefinition,
+  type RolloutFacts,
+  type SuccessRule,
+} from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from './codes.ts';
 import type { GroupRow, RollupTuple, StepKey, StepRollup } from './rollup.sql.ts';
 
@@ -55,10 +67,17 @@ export function rollUpStep(
   const one = (envId: number, own: readonly RollupTuple[]) => rollUp({ ...step, env_id: envId }, own, rules);
   const parts = [...byEnvironment].map(([envId, own]) => one(envId, own));
   const whole = parts.length === 1 ? { ...parts[0]!, env_id: 0 } : one(0, sorted);
-  return { rollups: [whole, ...parts], groups: [...byEnvironment].flatMap(([envId, own]) => groupRows({ ...step, env_id: envId }, own, rules)) };
+  return {
+    rollups: [whole, ...parts],
+    groups: [...byEnvironment].flatMap(([envId, own]) => groupRows({ ...step, env_id: envId }, own, rules)),
+  };
 }
 
-function rollUp(key: StepKey & { env_id: number }, tuples: readonly RollupTuple[], rules: ReadonlyMap<string | null, SuccessRule>): StepRollup {
+function rollUp(
+  key: StepKey & { env_id: number },
+  tuples: readonly RollupTuple[],
+  rules: ReadonlyMap<string | null, SuccessRule>,
+): StepRollup {
   const rows = tuples.map(factsOf);
   const context = { success: rules };
   const stops: Record<string, number> = {};
@@ -93,14 +112,36 @@ function rollUp(key: StepKey & { env_id: number }, tuples: readonly RollupTuple[
 }
 
 /** Everything that another lens says about a step; `null` where the upload cannot. */
-export function lensFigures(lens: Lens, tuples: readonly RollupTuple[], successOf: (envId: number) => SuccessRule): Record<string, StoredFigure> {
+export function lensFigures(
+  lens: Lens,
+  tuples: readonly RollupTuple[],
+  successOf: (envId: number) => SuccessRule,
+): Record<string, StoredFigure> {
   const rows = tuples.toSorted((a, b) => Number(BigInt(a[0]) - BigInt(b[0]))).map(factsOf);
   const rules = new Map([...new Set(tuples.map((tuple) => tuple[1]))].map((envId) => [String(envId), successOf(envId)]));
   return Object.fromEntries([...computeLens(lens, rows, { success: rules })].map(([key, answer]) => [key, stored(answer)]));
 }
 
 export function factsOf(tuple: RollupTuple): RolloutFacts {
-  const [id, envId, , group, reward, rewardPositive, lastReward, rewardSteps, , stop, failure, turns, , calls, callErrors, tokensOut, tokensTool] = tuple;
+  const [
+    id,
+    envId,
+    ,
+    group,
+    reward,
+    rewardPositive,
+    lastReward,
+    rewardSteps,
+    ,
+    stop,
+    failure,
+    turns,
+    ,
+    calls,
+    callErrors,
+    tokensOut,
+    tokensTool,
+  ] = tuple;
   return {
     id,
     group,
@@ -124,8 +165,10 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
 }
 
 const stored = (answer: MetricAnswer): StoredFigure => (isFigure(answer) ? tupleOf(answer) : null);
-const tupleOf = ({ value, denominator, of, note }: Figure): StoredFigure => (note ? [value, denominator, of, note] : [value, denominator, of]);
-const sum = (tuples: readonly RollupTuple[], column: 12 | 13 | 14 | 17): number => tuples.reduce((total, tuple) => total + tuple[column], 0);
+const tupleOf = ({ value, denominator, of, note }: Figure): StoredFigure =>
+  note ? [value, denominator, of, note] : [value, denominator, of];
+const sum = (tuples: readonly RollupTuple[], column: 12 | 13 | 14 | 17): number =>
+  tuples.reduce((total, tuple) => total + tuple[column], 0);
 
 /** In each two-bit field the weakest. */
 function weakest(packed: readonly number[]): number {
@@ -150,7 +193,11 @@ function groupCounts(tuples: readonly RollupTuple[]): { groups: number; incomple
   return { groups: groups.size, incomplete_groups: incomplete };
 }
 
-function groupRows(key: StepKey & { env_id: number }, tuples: readonly RollupTuple[], rules: ReadonlyMap<string | null, SuccessRule>): GroupRow[] {
+function groupRows(
+  key: StepKey & { env_id: number },
+  tuples: readonly RollupTuple[],
+  rules: ReadonlyMap<string | null, SuccessRule>,
+): GroupRow[] {
   const groups = new Map<string, GroupRow>();
   const rule = rules.get(String(key.env_id))!;
   for (const [, , taskId, groupKey, reward, , , , groupSize, , failure] of tuples) {
@@ -172,5 +219,18 @@ function groupRows(key: StepKey & { env_id: number }, tuples: readonly RollupTup
 }
 
 function emptyGroup(key: StepKey & { env_id: number }, groupKey: string, taskId: number | null): GroupRow {
-  return { ...key, group_key: groupKey, task_id: taskId, n: 0, n_expected: null, scored: 0, errors: 0, successes: 0, sum: 0, sum_squares: 0, min: null, max: null };
+  return {
+    ...key,
+    group_key: groupKey,
+    task_id: taskId,
+    n: 0,
+    n_expected: null,
+    scored: 0,
+    errors: 0,
+    successes: 0,
+    sum: 0,
+    sum_squares: 0,
+    min: null,
+    max: null,
+  };
 }

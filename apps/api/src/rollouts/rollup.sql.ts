@@ -39,7 +39,11 @@ const ROW = `r.seq::text, r.env_id, r.task_id, r.group_key::text, r.reward, r.re
  * a read after it sees what was marked before. Steps that are not known may hold a whole run, so the caller
  * says when their turn is. Plan: dirty_steps_pkey in order, bounded.
  */
-export async function takeDirtySteps(client: Pick<pg.Pool, 'query'>, scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<StepKey[]> {
+export async function takeDirtySteps(
+  client: Pick<pg.Pool, 'query'>,
+  scope: { runSeq?: number; unknown: boolean },
+  limit: number,
+): Promise<StepKey[]> {
   const { rows } = await client.query<StepKey>(
     `DELETE FROM dirty_steps d USING (
        SELECT run_seq, phase, step FROM dirty_steps WHERE ($1::int IS NULL OR run_seq = $1) AND (step >= 0) <> $2

@@ -96,13 +96,19 @@ export async function countRuns(pool: pg.Pool, filter: Omit<RunFilter, 'limit' |
 
 /** The short key of a run that the organisation has; by id. */
 export async function selectRunSeq(pool: pg.Pool, orgId: string, id: string): Promise<number | null> {
-  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [orgId, id]);
+  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [
+    orgId,
+    id,
+  ]);
   return rows[0]?.seq ?? null;
 }
 
 export async function selectRunSeqByName(pool: pg.Pool, orgId: string, name: string): Promise<number | null> {
   const hash = createHash('sha256').update(name).digest();
-  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND name_hash = $2 AND deleted_at IS NULL', [orgId, hash]);
+  const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND name_hash = $2 AND deleted_at IS NULL', [
+    orgId,
+    hash,
+  ]);
   return rows[0]?.seq ?? null;
 }
 
