@@ -252,3 +252,47 @@ export interface TaskExportView {
   created_at: string;
   finished_at: string | null;
 }
+
+export type RolloutExportFormat = 'parquet' | 'rollouts-parquet' | 'jsonl' | 'openai' | 'hf' | 'sft' | 'preference' | 'curriculum';
+
+/** An export of rollouts: files that the server writes in the background. */
+export interface RolloutExportView {
+  id: string;
+  kind: 'rollouts';
+  state: 'pending' | 'running' | 'complete' | 'failed';
+  /** Name; null = all runs. */
+  run: string | null;
+  /** In its canonical spelling. */
+  query: string;
+  format: RolloutExportFormat;
+  lens: string;
+  redact: boolean;
+  /** Rollouts of the query; null until counted, and where only reading them all would tell. */
+  total: number | null;
+  /** Rows in finished files. */
+  written: number;
+  /** Rows that are in no file: no word of the model, or questions that differ. */
+  skipped: number;
+  /** Finished files of data. */
+  shards: number;
+  bytes: number;
+  /** Once complete; `url` is signed, for an hour. */
+  files: { name: string; rows: number; size: number; url: string }[];
+  /** Of the rollouts in finished files; null for tasks. */
+  figures: {
+    rollouts: number;
+    scored: number;
+    effective: number;
+    reward_mean: number | null;
+    reward_std: number | null;
+    environments: Record<string, number>;
+    runs: Record<string, number>;
+    normalisers: Record<string, number>;
+  } | null;
+  /** Place in the order of arrival: later rollouts are not in it. */
+  as_of: string;
+  error: string | null;
+  created_at: string;
+  updated_at: string;
+  finished_at: string | null;
+}

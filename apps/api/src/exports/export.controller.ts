@@ -23,12 +23,6 @@ export class ExportController {
     return this.exports.create(caller, body);
   }
 
-  @Get(':id')
-  @Api({ summary: 'How far an export is, what failed, and where its file is', response: taskExportSchema, errors: ['export_not_found'] })
-  get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
-    return this.exports.get(caller, id);
-  }
-
   @Get(':id/file')
   @Api({ summary: 'The file of a finished export', errors: ['export_not_found', 'file_not_found'] })
   async file(@CurrentCaller() caller: Caller, @Param('id') id: string) {

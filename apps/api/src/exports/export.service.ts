@@ -55,8 +55,10 @@ export class ExportService implements OnApplicationShutdown {
     return presentExport(row, null);
   }
 
-  async get(caller: Caller, id: string): Promise<TaskExportView> {
-    const row = await this.#find(caller, id);
+  /** null when the organisation has none of that id. */
+  async find(caller: Caller, id: string): Promise<TaskExportView | null> {
+    const row = await this.#row(caller, id);
+    if (row === null) return null;
     if (row.blobKey === null) return presentExport(row, null);
     return presentExport(
       row,
@@ -66,7 +68,8 @@ export class ExportService implements OnApplicationShutdown {
 
   /** The file of a finished export. */
   async file(caller: Caller, id: string): Promise<{ blob: BlobBody; fileName: string }> {
-    const row = await this.#find(caller, id);
+    const row = await this.#row(caller, id);
+    if (row === null) throw new PalestraError('export_not_found');
     if (row.blobKey === null) throw new PalestraError('file_not_found', { detail: `This export has no file: it is ${row.state}.` });
     return { blob: await this.blobs.get(row.blobKey), fileName: `tasks.${row.format}` };
   }
@@ -76,10 +79,8 @@ export class ExportService implements OnApplicationShutdown {
     await Promise.allSettled(this.#running.values());
   }
 
-  async #find(caller: Caller, id: string) {
-    const row = isUuid(id) ? await this.database.prisma.taskExport.findFirst({ where: { id, orgId: caller.orgId } }) : null;
-    if (row === null) throw new PalestraError('export_not_found');
-    return row;
+  async #row(caller: Caller, id: string) {
+    return isUuid(id) ? this.database.prisma.taskExport.findFirst({ where: { id, orgId: caller.orgId } }) : null;
   }
 
   /** Object first, then the row that points to it. */

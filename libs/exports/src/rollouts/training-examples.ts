@@ -63,7 +63,7 @@ export interface PairOf<Row> {
 }
 
 /**
- * The best against the worst of each group, from rows in the order of `run_id` and `group_key`; one group is held at a time, of which two rows.
+ * The best against the worst of each group, from rows that come group after group (a group = one key of one run, phase and step); one group is held at a time, of which two rows.
  * Of equal rewards the earlier row. Unscored rollouts and those that failed by no fault of the policy never count; a group of which all
  * are within 1e-6 has nothing to prefer (zero variance, dashboard.md 3.1). Rows without a group are passed over.
  */
@@ -71,7 +71,7 @@ export async function* preferencePairs<Row extends NarrowRollout>(rows: AsyncIte
   let group = null as GroupSoFar<Row> | null;
   for await (const row of rows) {
     if (row.group_key === null || !isEffective(row)) continue;
-    const key = `${row.run_id} ${row.group_key}`;
+    const key = `${row.run_id} ${row.group_key} ${row.phase} ${row.step}`;
     if (group?.key !== key) {
       const pair = pairOf(group);
       if (pair) yield pair;

@@ -1,0 +1,35 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { z } from 'zod';
+import { Authenticator } from '../accounts/authenticator.ts';
+import { CurrentCaller } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { taskExportSchema } from './export.schema.ts';
+import { ExportService } from './export.service.ts';
+import { rolloutExportSchema } from './rollout-export.schema.ts';
+import { RolloutExportService } from './rollout-export.service.ts';
+
+/** One route for exports of both kinds, whose ids are never the same; the scope that a key needs depends on the kind. */
+@Controller('v1/exports')
+export class ExportLookupController {
+  constructor(
+    private readonly tasks: ExportService,
+    private readonly rollouts: RolloutExportService,
+    private readonly authenticator: Authenticator,
+  ) {}
+
+  @Get(':id')
+  @Api({
+    summary: 'How far an export is, what failed, and where its files are',
+    response: z.union([taskExportSchema, rolloutExportSchema]),
+    errors: ['export_not_found'],
+  })
+  async get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    const rollouts = await this.rollouts.find(caller, id);
+    this.authenticator.requireScope(caller, rollouts ? 'rollouts' : 'sessions');
+    const found = rollouts ?? (await this.tasks.find(caller, id));
+    if (!found) throw new PalestraError('export_not_found');
+    return found;
+  }
+}

@@ -1,0 +1,130 @@
+import { advantageOf, isEffective, type NarrowRollout, type ProvenanceWord } from '@palestra/exports';
+import type { QueryRow } from '@palestra/query';
+import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField, provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
+import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../rollouts/codes.ts';
+import type { ReadMessage } from './rollout-export.messages.ts';
+import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
+
+const SHIFTS = Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>;
+const provenance = (packed: number, field: ProvenanceField): ProvenanceWord => PROVENANCES[(packed >> SHIFTS[field]) & 3]!;
+
+export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 'step'> & { group_key: string | null }): string =>
+  `${group_key} ${phase} ${step}`;
+
+/** The exported columns of a rollout; `group` are the rewards of the group that it is in. */
+export function narrowRollout(row: DetailRow, org: string, group: GroupReward | undefined): NarrowRollout {
+  const prov = (field: ProvenanceField) => provenance(row.provenance, field);
+  const scored = { reward: row.reward, failure: wordOf(FAILURES, row.failure), stop: wordOf(STOPS, row.stop) };
+  return {
+    rollout_id: row.id,
+    org,
+    run: row.run,
+    run_id: row.run_id,
+    rollout_name: row.rollout_name,
+    source: row.source,
+    model: row.model,
+    environment: row.environment,
+    environment_version: row.environment_version,
+    variant: row.variant,
+    split: row.split,
+    task_key: row.task_key,
+    task_index: row.task_index,
+    task_spec: row.task_spec,
+    phase: wordOf(PHASES, row.phase) ?? 'unknown',
+    phase_prov: prov('phase'),
+    step: row.step,
+    step_prov: prov('step'),
+    policy_step: row.policy_step,
+    group_key: row.group_key,
+    group_prov: prov('group'),
+    sample_idx: row.sample_idx,
+    sample_prov: prov('sample'),
+    ...scored,
+    reward_prov: prov('reward'),
+    reward_reported: row.reward_reported,
+    reward_positive: row.reward_positive,
+    max_reward: row.max_reward,
+    last_reward: row.last_reward,
+    reward_steps: row.reward_steps,
+    group_scored: group?.scored ?? null,
+    group_mean: group?.mean ?? null,
+    group_std: group?.std ?? null,
+    advantage: group && isEffective(scored) ? advantageOf(row.reward, group) : null,
+    stop_prov: prov('stop'),
+    stop_raw: row.stop_raw,
+    finished: row.finished,
+    turns: row.turns,
+    turns_prov: prov('turns'),
+    num_messages: row.messages,
+    tool_calls: row.calls,
+    tool_errors: row.call_errors,
+    tokens_out: row.tokens_out,
+    tokens_tool: row.tokens_tool,
+    tokens_prov: prov('tokens'),
+    bytes: Number(row.bytes),
+    gaps: row.gaps,
+    flags: row.flags === 0 ? [] : rolloutFlagNames(row.flags),
+    latency_ms: row.latency_ms,
+    telemetry_prov: prov('telemetry'),
+    verdict: wordOf(VERDICTS, row.verdict),
+    session_id: row.session_id,
+    metadata: row.metadata,
+    rollout_info: row.rollout_info,
+    annotations: row.annotations,
+    normaliser_version: row.normaliser,
+    started_at: dateOf(row.started_at),
+    received_at: row.received_at,
+    last_at: row.last_at,
+  };
+}
+
+/** A clock of a client may say anything. */
+function dateOf(milliseconds: number | null): Date | null {
+  const date = new Date(milliseconds ?? Number.NaN);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** The fields that a regex may be of, and the texts; the rest of a query was decided by the database. */
+export function queryRow(rollout: NarrowRollout, messages: readonly ReadMessage[]): QueryRow {
+  const annotations = JSON.parse(rollout.annotations ?? '[]') as {
+    verdict: string | null;
+    note: string | null;
+    author: string;
+    tag: string | null;
+  }[];
+  return {
+    id: rollout.rollout_id,
+    name: rollout.rollout_name,
+    runId: rollout.run_id,
+    runName: rollout.run,
+    env: rollout.environment,
+    split: rollout.split,
+    phase: rollout.phase,
+    taskKey: rollout.task_key,
+    taskIndex: rollout.task_index,
+    groupKey: rollout.group_key,
+    sample: rollout.sample_idx,
+    model: rollout.model,
+    step: rollout.step,
+    policyStep: rollout.policy_step,
+    reward: rollout.reward,
+    turns: rollout.turns,
+    calls: rollout.tool_calls,
+    callErrors: rollout.tool_errors,
+    msgs: rollout.num_messages,
+    tokens: rollout.tokens_out,
+    bytes: rollout.bytes,
+    gaps: rollout.gaps,
+    durationMs: rollout.last_at.getTime() - rollout.received_at.getTime(),
+    latencyMs: rollout.latency_ms,
+    receivedAt: rollout.received_at.getTime(),
+    stop: (rollout.stop ?? 'unknown') as QueryRow['stop'],
+    state: 'complete',
+    flags: [],
+    prov: {},
+    group: null,
+    tags: annotations.flatMap(({ tag }) => tag ?? []),
+    annotations: annotations.map(({ verdict, note, author }) => ({ verdict, note, author })),
+    messages: messages.map(({ type, name, failed, content }) => ({ type, name, failed, content })),
+  };
+}

@@ -1,0 +1,55 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import type { Readable } from 'node:stream';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import {
+  cancelledExportSchema,
+  type CreateRolloutExport,
+  createRolloutExportSchema,
+  rolloutExportListSchema,
+  rolloutExportSchema,
+} from './rollout-export.schema.ts';
+import { RolloutExportService } from './rollout-export.service.ts';
+
+@Controller('v1/exports')
+@RequireScope('rollouts')
+export class RolloutExportController {
+  constructor(private readonly exports: RolloutExportService) {}
+
+  @Post()
+  @HttpCode(200)
+  @Api({
+    summary: 'Write the rollouts of a query to files, in the background',
+    body: createRolloutExportSchema,
+    response: rolloutExportSchema,
+    errors: ['run_not_found', 'invalid_query', 'capacity_exhausted'],
+  })
+  create(@CurrentCaller() caller: Caller, @Body({ schema: createRolloutExportSchema }) body: CreateRolloutExport) {
+    return this.exports.create(caller, body);
+  }
+
+  @Get()
+  @Api({ summary: 'Exports of rollouts, newest first', response: rolloutExportListSchema })
+  list(@CurrentCaller() caller: Caller) {
+    return this.exports.list(caller);
+  }
+
+  @Delete(':id')
+  @Api({ summary: 'Cancel an export of rollouts, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
+  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.exports.delete(caller, id);
+    return { deleted: true };
+  }
+
+  @Get(':id/files/:name')
+  @Api({
+    summary: 'A file of a finished export of rollouts; its name comes as one %2F-encoded segment',
+    errors: ['export_not_found', 'file_not_found'],
+  })
+  async file(@CurrentCaller() caller: Caller, @Param('id') id: string, @Param('name') name: string) {
+    const { blob, fileName } = await this.exports.file(caller, id, name);
+    const disposition = `attachment; filename="${fileName}"`;
+    return new StreamableFile(blob.body as Readable, { type: blob.contentType, length: blob.size, disposition });
+  }
+}

@@ -1,0 +1,33 @@
+import { datasetCard, type ExportLineage } from '@palestra/exports';
+import type { ExportFile, ExportProgress, ExportRow } from './rollout-export.sql.ts';
+
+interface ExportDocument {
+  name: string;
+  body: string;
+  contentType: string;
+}
+
+/** What goes beside the data: where it comes from as JSON, and for a Hugging Face folder its card. */
+export function exportDocuments(row: ExportRow, progress: ExportProgress, files: readonly ExportFile[]): ExportDocument[] {
+  const { request } = row;
+  const lineage: ExportLineage = {
+    export_id: row.id,
+    format: request.format,
+    org: request.org_name,
+    run: request.run_name,
+    query: request.query,
+    canonical_query: request.canonical_query,
+    lens: request.lens,
+    redacted: request.redact,
+    as_of: row.as_of_seq,
+    created_at: row.created_at.toISOString(),
+  };
+  const data = files.map(({ name, rows, size }) => ({ name, rows, size }));
+  const figures = request.format === 'curriculum' ? null : progress.figures;
+  const manifest = { ...lineage, skipped: progress.skipped, figures, files: data };
+  const documents = [{ name: 'manifest.json', body: `${JSON.stringify(manifest, null, 2)}\n`, contentType: 'application/json' }];
+  if (request.format === 'hf') {
+    documents.push({ name: 'README.md', body: datasetCard(lineage, progress.figures), contentType: 'text/markdown; charset=utf-8' });
+  }
+  return documents;
+}

@@ -1,0 +1,133 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { buffer } from 'node:stream/consumers';
+import { BlobError, type BlobStore } from '@palestra/blobs';
+import type { ExportedMessage } from '@palestra/exports';
+import type { MessageType } from '@palestra/protocol';
+import { MESSAGE_FLAGS } from '@palestra/rollouts';
+import type pg from 'pg';
+import { BLOB_STORE } from '../platform/tokens.ts';
+import { objectKey } from '../rollouts/message-objects.service.ts';
+import { TranscriptReader } from '../rollouts/transcript-reader.service.ts';
+import { selectPointers } from '../rollouts/transcript.sql.ts';
+import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';
+
+/** An exported message, and whether it is a failed result. */
+export interface ReadMessage extends ExportedMessage {
+  failed: boolean;
+}
+
+export interface MessagePlace {
+  seq: string;
+  id: string;
+  day: string;
+  sealed: boolean;
+}
+
+/** Transcripts that are fetched from the object store at the same time. */
+const CONCURRENCY = 8;
+const DEADLINE_MS = 60_000;
+/** What stands for an image in a stored message (MessageObjects). */
+const OBJECT = /palestra-object:([0-9a-f]{64}\.([a-z0-9]{1,8}))/g;
+
+/** Whole transcripts of many rollouts: rows and sealed ones, with large bodies and images where they were taken out. */
+@Injectable()
+export class ExportMessages {
+  constructor(
+    private readonly transcripts: TranscriptReader,
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+  ) {}
+
+  /** By `seq`, in the order of their indexes; the caller bounds how much that is. */
+  async read(pool: pg.Pool, orgId: string, places: readonly MessagePlace[]): Promise<Map<string, ReadMessage[]>> {
+    const found = new Map<string, MessageRow[]>(places.map(({ seq }) => [seq, []]));
+    for (const row of await selectMessagesOf(
+      pool,
+      places.filter(({ sealed }) => !sealed),
+    )) {
+      found.get(row.rollout_seq)!.push(row);
+    }
+    // In this order: what was sealed in between is found there.
+    const sealed = await selectPointers(
+      pool,
+      places.map(({ seq }) => seq),
+    );
+    const elsewhere = places.filter(({ seq }) => sealed.has(seq));
+    await inLanes(elsewhere, CONCURRENCY, async (place) => {
+      found.set(place.seq, await this.#sealed(place));
+    });
+    const whole = new Map<string, ReadMessage[]>();
+    for (const place of places) {
+      const rows = found.get(place.seq)!;
+      whole.set(place.seq, rows.some(hasObjects) ? await this.#restore(orgId, place.id, rows) : rows.map(messageOf));
+    }
+    return whole;
+  }
+
+  async #sealed(place: MessagePlace): Promise<MessageRow[]> {
+    const rows = await this.transcripts.messages({ ...place, sealed: true });
+    return rows.map((row) => ({ ...row, rollout_seq: place.seq, metadata: textOf(row.metadata) }));
+  }
+
+  async #restore(orgId: string, rolloutId: string, rows: readonly MessageRow[]): Promise<ReadMessage[]> {
+    const restored: ReadMessage[] = [];
+    for (const row of rows) {
+      const body = row.blob_key === null ? row.content : ((await this.#object(row.blob_key))?.toString('utf8') ?? row.content);
+      restored.push({ ...messageOf(row), content: body === null ? null : await this.#withImages(orgId, rolloutId, body) });
+    }
+    return restored;
+  }
+
+  /** Text that only looks like a reference has no object, and stays. */
+  async #withImages(orgId: string, rolloutId: string, text: string): Promise<string> {
+    const images = new Map<string, string>();
+    for (const [reference, name, extension] of text.matchAll(OBJECT)) {
+      if (images.has(reference)) continue;
+      const body = await this.#object(objectKey(orgId, rolloutId, name!));
+      images.set(reference, body ? `data:image/${extension};base64,${body.toString('base64')}` : reference);
+    }
+    return images.size === 0 ? text : text.replaceAll(OBJECT, (reference) => images.get(reference)!);
+  }
+
+  async #object(key: string): Promise<Buffer | null> {
+    try {
+      const { body } = await this.blobs.get(key, undefined, AbortSignal.timeout(DEADLINE_MS));
+      return await buffer(body);
+    } catch (error) {
+      if (error instanceof BlobError && (error.kind === 'not_found' || error.kind === 'invalid_key')) return null;
+      throw error;
+    }
+  }
+}
+
+const hasObjects = ({ blob_key, content }: MessageRow) => blob_key !== null || (content !== null && content.includes('palestra-object:'));
+
+function textOf(metadata: object | null): string | null {
+  return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata);
+}
+
+function messageOf(row: MessageRow): ReadMessage {
+  const { index, content, summary, content_reference, name, call_id, reward, is_finished, metadata } = row;
+  const sentAt = new Date(Number(row.sent_at));
+  return {
+    index,
+    type: row.type as MessageType,
+    content,
+    summary,
+    content_reference,
+    name,
+    call_id,
+    reward,
+    is_finished,
+    metadata,
+    sent_at: Number.isNaN(sentAt.getTime()) ? null : sentAt,
+    failed: (row.flags & MESSAGE_FLAGS.error) !== 0,
+  };
+}
+
+async function inLanes<T>(items: readonly T[], lanes: number, work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items].toReversed();
+  const lane = async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(lanes, items.length) }, lane));
+}

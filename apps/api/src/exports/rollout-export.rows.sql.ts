@@ -1,0 +1,251 @@
+import type pg from 'pg';
+import { STOPS } from '../rollouts/codes.ts';
+
+/** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
+export interface Condition {
+  sql: string;
+  values: readonly unknown[];
+}
+export const CONDITION_PARAMETER = 5;
+
+/** Stops that say nothing about the policy (isEffective of libs/exports). */
+const NOT_THE_POLICY = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'] as const;
+const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${NOT_THE_POLICY.map((stop) => STOPS.indexOf(stop)).join(',')}}')`;
+
+/** One rollout with everything that its narrow columns are made of. JSON comes as text: its numbers keep their digits. */
+export interface DetailRow {
+  seq: string;
+  id: string;
+  day: string;
+  sealed: boolean;
+  run: string;
+  run_id: string;
+  rollout_name: string | null;
+  source: string | null;
+  model: string | null;
+  environment: string | null;
+  environment_version: string | null;
+  variant: string | null;
+  split: string | null;
+  task_key: string | null;
+  task_index: number | null;
+  task_spec: string | null;
+  phase: number;
+  step: number | null;
+  policy_step: number | null;
+  group_key: string | null;
+  sample_idx: number | null;
+  reward: number | null;
+  reward_reported: number | null;
+  reward_positive: number | null;
+  max_reward: number | null;
+  last_reward: number | null;
+  reward_steps: number;
+  stop: number | null;
+  stop_raw: string | null;
+  failure: number | null;
+  finished: boolean;
+  turns: number | null;
+  messages: number;
+  calls: number;
+  call_errors: number;
+  tokens_out: number | null;
+  tokens_tool: number | null;
+  bytes: string;
+  gaps: number;
+  flags: number;
+  provenance: number;
+  latency_ms: number | null;
+  verdict: number | null;
+  session_id: string | null;
+  metadata: string | null;
+  rollout_info: string | null;
+  annotations: string | null;
+  normaliser: number;
+  started_at: number | null;
+  received_at: Date;
+  last_at: Date;
+}
+
+const jsonText = (expression: string) => `NULLIF((${expression})::text, 'null')`;
+
+const DETAILS = `
+SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
+  e.environment, COALESCE(v.number::text, m.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
+  ${jsonText("m.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, p.sample_idx, p.reward, p.reward_reported,
+  p.reward_positive, p.max_reward, p.last_reward, p.reward_steps, p.stop, m.stop_raw, p.failure, p.finished, p.turns, p.messages, p.calls, p.call_errors,
+  p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, p.verdict, m.sid AS session_id,
+  ${jsonText("m.start->'metadata'")} AS metadata, ${jsonText('m.rollout_info')} AS rollout_info, p.normaliser,
+  CASE WHEN jsonb_typeof(m.start->'timestamp') = 'number' THEN (m.start->>'timestamp')::float8 END AS started_at, p.received_at, p.last_at,
+  (SELECT json_agg(json_build_object('verdict', a.verdict, 'score', a.score, 'tag', a.tag, 'note', a.note, 'author', a.author, 'from_index', a.from_index,
+     'to_index', a.to_index, 'created_at', a.created_at) ORDER BY a.created_at, a.id)::text FROM annotations a WHERE a.rollout_seq = p.seq) AS annotations
+FROM page p JOIN rollout_heads h ON h.seq = p.seq JOIN runs u ON u.seq = p.run_seq JOIN rollout_environments e ON e.id = p.env_id
+  LEFT JOIN rollout_meta m ON m.rollout_seq = p.seq LEFT JOIN rollout_tasks t ON t.id = p.task_id
+  LEFT JOIN sessions s ON s.sid = m.sid LEFT JOIN environment_versions v ON v.id::text = s.version_id`;
+
+/** By arrival, or group after group (a group = one key of one phase and step). The keyset of each has one number for each column. */
+const ORDERS = {
+  arrival: { columns: ['r.seq'], start: ['0'] },
+  group: { columns: ['r.group_key', 'r.phase', 'COALESCE(r.step, -1)', 'r.seq'], start: ['-9223372036854775808', '-1', '-2', '0'] },
+} as const;
+export type ExportOrder = keyof typeof ORDERS;
+
+export interface DetailPage {
+  runSeq: number;
+  /** Rollouts that were first heard of later are left out. */
+  asOf: string;
+  order: ExportOrder;
+  /** The keyset of the row before; null at the start. */
+  after: readonly string[] | null;
+  limit: number;
+  where: Condition | null;
+}
+
+/**
+ * A page of one run's rollouts. Plan, by arrival: Index Scan using rollouts_run_seq_idx from the keyset's place; by group: Index Scan using
+ * rollouts_run_group_idx with an Incremental Sort inside of the group; for the page's rows one probe of each table's primary key.
+ */
+export async function selectDetailPage(pool: pg.Pool, { runSeq, asOf, order, after, limit, where }: DetailPage): Promise<DetailRow[]> {
+  const { columns, start } = ORDERS[order];
+  const place = columns.map((_, at) => `($4::bigint[])[${at + 1}]`).join(', ');
+  const { rows } = await pool.query<DetailRow>(
+    `WITH page AS MATERIALIZED (
+       SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND (${columns.join(', ')}) > (${place}) AND (${where?.sql ?? 'TRUE'})
+       ORDER BY ${columns.join(', ')} LIMIT $3) ${DETAILS} ORDER BY ${columns.join(', ').replaceAll('r.', 'p.')}`,
+    [runSeq, asOf, limit, after ?? start, ...(where?.values ?? [])],
+  );
+  return rows;
+}
+
+/** By `seq`. Plan: primary keys. */
+export async function selectDetails(pool: pg.Pool, seqs: readonly string[]): Promise<DetailRow[]> {
+  const { rows } = await pool.query<DetailRow>(
+    `WITH page AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.seq = ANY($1::bigint[])) ${DETAILS} ORDER BY p.seq`,
+    [seqs],
+  );
+  return rows;
+}
+
+export interface GroupReward {
+  group_key: string;
+  phase: number;
+  step: number | null;
+  scored: number;
+  mean: number;
+  /** ddof 1; null of one. */
+  std: number | null;
+}
+
+/** Rewards of whole groups, of effective rollouts. Plan: Index Scan using rollouts_run_group_idx, one a group. */
+export async function selectGroupRewards(pool: pg.Pool, runSeq: number, asOf: string, keys: readonly string[]): Promise<GroupReward[]> {
+  const { rows } = await pool.query<GroupReward>({
+    name: 'export-group-rewards',
+    text: `SELECT r.group_key::text, r.phase, r.step, count(*)::int AS scored, avg(r.reward) AS mean,
+        CASE WHEN max(r.reward) - min(r.reward) <= 1e-6 AND count(*) > 1 THEN 0 ELSE stddev_samp(r.reward) END AS std
+      FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND r.group_key = ANY($3::bigint[]) AND ${EFFECTIVE} GROUP BY r.group_key, r.phase, r.step`,
+    values: [runSeq, asOf, keys],
+  });
+  return rows;
+}
+
+/** How many rollouts a query has. Plan: Index Only Scan using rollouts_run_seq_idx without a condition. */
+export async function countMatches(pool: pg.Pool, runSeqs: readonly number[], asOf: string, where: Condition | null): Promise<number> {
+  // $3 and $4 keep the numbers of the condition's parameters.
+  const { rows } = await pool.query<{ total: string }>(
+    `SELECT count(*) AS total FROM rollouts r WHERE r.run_seq = ANY($1::int[]) AND r.seq <= $2 AND $3::int IS NULL AND $4::int IS NULL AND (${where?.sql ?? 'TRUE'})`,
+    [runSeqs, asOf, null, null, ...(where?.values ?? [])],
+  );
+  return Number(rows[0]!.total);
+}
+
+export interface TaskReward {
+  seq: string;
+  task_id: number;
+  solved: boolean;
+}
+
+/** A solved rollout: a reward of the owner's threshold, else 1 where all rewards of (run, environment) lie in [0,1], else above 0. */
+const SOLVED = `CASE WHEN jsonb_typeof(u.settings->'successThreshold') = 'number' THEN r.reward >= (u.settings->>'successThreshold')::float8
+  WHEN COALESCE(x.unit_rewards, true) THEN r.reward >= 1 ELSE r.reward > 0 END`;
+const FETCH = 5_000;
+
+/**
+ * Effective rollouts of tasks that have an index, task after task, from one snapshot by a cursor of the server: neither side
+ * holds them all. Plan: Index Scan using rollouts_run_seq_idx, Sort (on disk beyond work_mem).
+ */
+export async function* taskRewards(
+  pool: pg.Pool,
+  scope: { runSeqs: readonly number[]; asOf: string; afterTask: number; where: Condition | null },
+): AsyncGenerator<TaskReward[]> {
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    await client.query(
+      `DECLARE tasks NO SCROLL CURSOR FOR SELECT r.seq::text, r.task_id, ${SOLVED} AS solved
+       FROM rollouts r JOIN runs u ON u.seq = r.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
+       WHERE r.run_seq = ANY($1::int[]) AND r.seq <= $2 AND r.task_id > $3 AND $4::int IS NULL AND r.task_index IS NOT NULL AND ${EFFECTIVE}
+         AND (${scope.where?.sql ?? 'TRUE'}) ORDER BY r.task_id, r.seq`,
+      [scope.runSeqs, scope.asOf, scope.afterTask, null, ...(scope.where?.values ?? [])],
+    );
+    for (;;) {
+      const { rows } = await client.query<TaskReward>(`FETCH ${FETCH} FROM tasks`);
+      if (rows.length === 0) break;
+      yield rows;
+    }
+  } finally {
+    await client.query('ROLLBACK').catch(() => {});
+    client.release();
+  }
+}
+
+export interface TaskName {
+  id: number;
+  environment: string | null;
+  split: string | null;
+  task_index: number | null;
+}
+
+/** Plan: primary keys. */
+export async function selectTaskNames(pool: pg.Pool, ids: readonly number[]): Promise<Map<number, TaskName>> {
+  const { rows } = await pool.query<TaskName>(
+    `SELECT t.id, e.environment, t.split, t.task_index FROM rollout_tasks t JOIN rollout_environments e ON e.id = t.env_id WHERE t.id = ANY($1::int[])`,
+    [ids],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** The place in the order of arrival that an export goes up to. A statement that has not committed yet may have a lower one; it is not in it. */
+export async function latestSeq(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ seq: string }>('SELECT COALESCE(max(seq), 0)::text AS seq FROM rollout_heads');
+  return rows[0]!.seq;
+}
+
+export interface MessageRow {
+  rollout_seq: string;
+  index: number;
+  type: string;
+  name: string | null;
+  call_id: string | null;
+  content: string | null;
+  content_reference: string | null;
+  summary: string | null;
+  reward: number | null;
+  is_finished: boolean;
+  flags: number;
+  blob_key: string | null;
+  metadata: string | null;
+  sent_at: string;
+}
+
+/** Messages of rollouts that are not sealed, in their order. Plan: per rollout an Index Scan of its partition's primary key. */
+export async function selectMessagesOf(pool: pg.Pool, places: readonly { seq: string; day: string }[]): Promise<MessageRow[]> {
+  const { rows } = await pool.query<MessageRow>({
+    name: 'export-messages',
+    text: `SELECT m.rollout_seq::text, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.flags, m.blob_key,
+        NULLIF(m.metadata::text, '{}') AS metadata, m.sent_at::text
+      FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
+      ORDER BY m.rollout_seq, m.index, m.event_id`,
+    values: [places.map(({ seq }) => seq), places.map(({ day }) => day)],
+  });
+  return rows;
+}

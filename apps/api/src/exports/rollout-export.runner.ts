@@ -1,0 +1,235 @@
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { BlobError, type BlobStore } from '@palestra/blobs';
+import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@palestra/exports';
+import { newUuid } from '@palestra/kit';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { isDatabaseAway } from '../platform/database-errors.ts';
+import { Database } from '../platform/database.ts';
+import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
+import { DeriveService } from '../rollouts/derive.service.ts';
+import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { LOST_AFTER_MS } from './export.presenter.ts';
+import { exportDocuments } from './rollout-export.documents.ts';
+import { shardWriter } from './rollout-export.files.ts';
+import { ExportMessages } from './rollout-export.messages.ts';
+import { CONDITION_PARAMETER, countMatches } from './rollout-export.rows.sql.ts';
+import { type ExportCursor, ExportSource } from './rollout-export.source.ts';
+import { claimExport, type ExportFile, type ExportProgress, type ExportRow, saveExport } from './rollout-export.sql.ts';
+
+/** Exports that this process writes at the same time; they share two connections each with nobody else. */
+const MAX_RUNNING = 2;
+const CONNECTIONS = 2 * MAX_RUNNING;
+/** A page of a hard query may take as long; lists of people give up much sooner. */
+const STATEMENT_MS = 5 * 60_000;
+const LOOK_EVERY_MS = 2_000;
+const HEARTBEAT_MS = LOST_AFTER_MS / 10;
+/** Failures in a row, without a finished file between them, at growing distances: about twenty minutes. */
+const MAX_ATTEMPTS = 24;
+const MAX_BACKOFF_MS = 60_000;
+/** Before the first file: rollouts that were acknowledged are waited for, but not those of a trainer that never pauses. */
+const SETTLE_MS = 60_000;
+
+/** Objects of an export; erased as a prefix. */
+export const exportPrefix = (orgId: string, id: string): string => `exports/${orgId}/rollouts/${id}/`;
+
+/** It is not ours any more: cancelled, or taken over. */
+class LeaseLost extends Error {}
+
+/**
+ * Writes exports that wait, wherever they were left: after each file its key, the place of the last row and the figures so far are
+ * stored in one statement, so that a crash costs at most one file. Any replica may go on with any export.
+ */
+@Injectable()
+export class RolloutExportRunner implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #pool: pg.Pool;
+  readonly #stopping = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly database: Database,
+    private readonly messages: ExportMessages,
+    private readonly derive: DeriveService,
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.#pool = new pg.Pool({
+      connectionString: database.connectionString,
+      max: CONNECTIONS,
+      connectionTimeoutMillis: 10_000,
+      statement_timeout: STATEMENT_MS,
+    });
+    this.#pool.on('error', () => {});
+  }
+
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(() => this.wake(), LOOK_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stopping.abort(new Error('the server was stopped'));
+    await Promise.allSettled(this.#running);
+    await this.#pool.end();
+  }
+
+  /** Looks for work now. */
+  wake(): void {
+    if (this.#running.size >= MAX_RUNNING || this.#stopping.signal.aborted) return;
+    const running = this.runOne()
+      .then((found) => {
+        if (found) queueMicrotask(() => this.wake());
+      })
+      .catch((error: unknown) => this.logger.warn({ err: error }, 'exports cannot be looked for'))
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  /** Writes one export to its end; false when none waits. */
+  async runOne(): Promise<boolean> {
+    const lease = newUuid();
+    const row = await claimExport(this.database.pool, lease, LOST_AFTER_MS);
+    if (!row) return false;
+    const progress = { ...startOf(row), lease };
+    const lost = new AbortController();
+    const beat = setInterval(() => {
+      saveExport(this.database.pool, row.id, lease).then(
+        (ours) => ours || lost.abort(new LeaseLost()),
+        () => {},
+      );
+    }, HEARTBEAT_MS);
+    try {
+      await this.#write(row, progress, AbortSignal.any([lost.signal, this.#stopping.signal]));
+    } catch (error) {
+      if (!(error instanceof LeaseLost) && !lost.signal.aborted) await this.#failed(row, progress, error);
+    } finally {
+      clearInterval(beat);
+    }
+    return true;
+  }
+
+  async #write(row: ExportRow, progress: ExportProgress, signal: AbortSignal): Promise<void> {
+    const { format, shard_rows: rows, shard_bytes: bytes } = row.request;
+    if (row.files.length === 0 && progress.position === null) await this.#begin(row, progress);
+    const shards = new ShardedRows<unknown, ExportCursor>(this.#rows(row, signal), progress.position);
+    try {
+      // A query without rollouts is answered by one empty file, which has the columns.
+      while (row.files.length === 0 || !(await shards.isDone())) {
+        const counted = { rows: 0, bytes: 0 };
+        const writer = shardWriter(format, progress, lineageOf(row), counted);
+        const { extension } = FORMATS[format];
+        const key = `${exportPrefix(row.org_id, row.id)}part-${String(row.files.length).padStart(5, '0')}-${newUuid()}.${extension}`;
+        const { size } = await this.blobs.put(
+          key,
+          writer(shards.shard({ rows, bytes }, () => counted.bytes)),
+          { contentType: CONTENT_TYPES[extension] },
+          signal,
+        );
+        progress.position = shards.cursor;
+        progress.attempts = 0;
+        await this.#save(row, progress, { key, name: null, rows: counted.rows, size });
+      }
+    } finally {
+      await shards.close().catch(() => {});
+    }
+    await this.#finish(row, progress, signal);
+  }
+
+  /** Waits for what was acknowledged before, and counts. */
+  async #begin(row: ExportRow, progress: ExportProgress): Promise<void> {
+    const deadline = Date.now() + SETTLE_MS;
+    while (Date.now() < deadline && (await this.derive.settle(row.request.run_seqs)));
+    const { input } = FORMATS[row.request.format];
+    const query = rolloutQuery(row.request.query, row.request.run_seqs, CONDITION_PARAMETER);
+    if (input === 'pairs' || input === 'tasks' || query.compiled.postFilter) return;
+    const total = await countMatches(this.#pool, row.request.run_seqs, row.as_of_seq, query.where);
+    if (!(await saveExport(this.database.pool, row.id, progress.lease, { total: String(total) }))) throw new LeaseLost();
+  }
+
+  #rows(row: ExportRow, signal: AbortSignal): AsyncIterable<{ row: unknown; cursor: ExportCursor }> {
+    const { request } = row;
+    const query = rolloutQuery(request.query, request.run_seqs, CONDITION_PARAMETER);
+    const scope = {
+      org: { id: row.org_id, name: request.org_name },
+      runSeqs: request.run_seqs,
+      asOf: row.as_of_seq,
+      where: query.where,
+      postFilter: query.compiled.postFilter,
+      redact: request.redact,
+    };
+    const source = new ExportSource(this.#pool, this.messages, scope, signal);
+    const position = startOf(row).position;
+    const readers = {
+      rollouts: () => source.rollouts(position),
+      narrow: () => source.narrow(position),
+      pairs: () => source.pairs(position),
+      tasks: () => source.tasks(position),
+    };
+    return readers[FORMATS[request.format].input]();
+  }
+
+  /** Object first, then the row that points to it; of a file that nobody points to nothing is left. */
+  async #save(row: ExportRow, progress: ExportProgress, file: ExportFile): Promise<void> {
+    const files = [...row.files, file];
+    const written = files.reduce((sum, each) => sum + each.rows, 0);
+    const bytes = files.reduce((sum, each) => sum + each.size, 0);
+    const change = { files, cursor: progress, written: String(written), bytes: String(bytes) };
+    if (!(await saveExport(this.database.pool, row.id, progress.lease, change))) {
+      await this.blobs.delete(file.key).catch(() => {});
+      throw new LeaseLost();
+    }
+    row.files = files;
+    row.cursor = structuredClone(progress);
+  }
+
+  async #finish(row: ExportRow, progress: ExportProgress, signal: AbortSignal): Promise<void> {
+    const { extension } = FORMATS[row.request.format];
+    const files = row.files.map((file, at) => ({ ...file, name: shardName(at, row.files.length, extension) }));
+    for (const { name, body, contentType } of exportDocuments(row, progress, files)) {
+      const key = `${exportPrefix(row.org_id, row.id)}${name}`;
+      await this.blobs.put(key, Buffer.from(body), { contentType }, signal);
+      files.push({ key, name, rows: 0, size: Buffer.byteLength(body) });
+    }
+    const bytes = String(files.reduce((sum, { size }) => sum + size, 0));
+    if (
+      !(await saveExport(this.database.pool, row.id, progress.lease, { state: 'complete', files, cursor: progress, bytes, error: null }))
+    ) {
+      throw new LeaseLost();
+    }
+  }
+
+  /** A store or a database that is away comes back; anything else is said. What is stored so far stays. */
+  async #failed(row: ExportRow, progress: ExportProgress, error: unknown): Promise<void> {
+    const stopped = this.#stopping.signal.aborted;
+    const passing = stopped || isDatabaseAway(error) || (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind));
+    // What the row says is where the next one starts: figures of a file that was not finished are not in it.
+    const stored = startOf(row);
+    const attempts = stopped ? stored.attempts : progress.attempts + 1;
+    const again = passing && attempts < MAX_ATTEMPTS;
+    const waitMs = stopped ? 0 : Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** attempts);
+    if (!again) this.logger.warn({ err: error, export: row.id }, 'an export failed');
+    const cursor = { ...stored, lease: progress.lease, attempts, not_before: new Date(Date.now() + waitMs).toISOString() };
+    const change = again ? { state: 'pending', cursor } : { state: 'failed', cursor, error: describe(error) };
+    // When even this cannot be stored, somebody finds it later by its age.
+    await saveExport(this.database.pool, row.id, progress.lease, change).catch(() => {});
+  }
+}
+
+/** What a row says of how far it is. */
+function startOf({ cursor }: ExportRow): ExportProgress {
+  const start = { lease: '', position: null, figures: noFigures(), skipped: 0, attempts: 0, not_before: null };
+  return structuredClone({ ...start, ...cursor });
+}
+
+/** What Parquet files say in their footers. */
+function lineageOf({ id, request, as_of_seq }: ExportRow): Record<string, string> {
+  const { canonical_query: query, lens, run_name: run } = request;
+  return { 'palestra.export': id, 'palestra.query': query, 'palestra.lens': lens, 'palestra.run': run ?? '', 'palestra.as_of': as_of_seq };
+}
+
+function describe(error: unknown): string {
+  if (error instanceof BlobError) return `a file could not be stored: ${error.message}`;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,109 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { BlobBody, BlobStore } from '@palestra/blobs';
+import { isUuid } from '@palestra/kit';
+import { PalestraError, type RolloutExportView } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { BLOB_STORE } from '../platform/tokens.ts';
+import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { RunService } from '../runs/run.service.ts';
+import { presentRolloutExport } from './rollout-export.presenter.ts';
+import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';
+import { exportPrefix, RolloutExportRunner } from './rollout-export.runner.ts';
+import type { CreateRolloutExport } from './rollout-export.schema.ts';
+import {
+  countActive,
+  deleteExport,
+  type ExportRow,
+  insertExport,
+  selectExport,
+  selectExportedRuns,
+  selectExports,
+} from './rollout-export.sql.ts';
+
+const URL_LIFETIME_S = 3_600;
+/** Of an organisation, that wait or are being written. */
+const MAX_ACTIVE = 20;
+const MAX_LISTED = 200;
+
+/** Rollouts of a query as files, written in the background into the object store. */
+@Injectable()
+export class RolloutExportService {
+  constructor(
+    private readonly database: Database,
+    private readonly runs: RunService,
+    private readonly runner: RolloutExportRunner,
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+  ) {}
+
+  /** Throws `run_not_found`, `invalid_query`, and `capacity_exhausted` when too many wait already. */
+  async create(caller: Caller, { run, ...request }: CreateRolloutExport): Promise<RolloutExportView> {
+    const { pool } = this.database;
+    const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
+    const found = await selectExportedRuns(pool, caller.orgId, runSeq);
+    const runSeqs = found.map(({ seq }) => seq);
+    const { text } = rolloutQuery(request.query, runSeqs, CONDITION_PARAMETER);
+    if ((await countActive(pool, caller.orgId)) >= MAX_ACTIVE) {
+      throw new PalestraError('capacity_exhausted', { detail: `${MAX_ACTIVE} exports wait already.`, retryAfterSeconds: 10 });
+    }
+    const row = await insertExport(pool, {
+      org_id: caller.orgId,
+      run_seq: runSeq,
+      request: {
+        ...request,
+        canonical_query: text,
+        run_name: runSeq === null ? null : found[0]!.name,
+        run_seqs: runSeqs,
+        org_name: caller.orgName,
+      },
+      as_of_seq: await latestSeq(pool),
+      author: caller.userId,
+    });
+    this.runner.wake();
+    return presentRolloutExport(row, []);
+  }
+
+  async list(caller: Caller): Promise<{ exports: RolloutExportView[] }> {
+    const rows = await selectExports(this.database.pool, caller.orgId, MAX_LISTED);
+    return { exports: await Promise.all(rows.map((row) => this.#view(row))) };
+  }
+
+  /** null when the organisation has none of that id. */
+  async find(caller: Caller, id: string): Promise<RolloutExportView | null> {
+    const row = await this.#row(caller, id);
+    return row && this.#view(row);
+  }
+
+  /** A file of a finished export, by its name. Throws `export_not_found`, `file_not_found`. */
+  async file(caller: Caller, id: string, name: string): Promise<{ blob: BlobBody; fileName: string }> {
+    const row = await this.#row(caller, id);
+    if (!row) throw new PalestraError('export_not_found');
+    const file = row.files.find((each) => each.name === name);
+    if (!file || row.state !== 'complete')
+      throw new PalestraError('file_not_found', { detail: `This export is ${row.state} and has no such file.` });
+    return { blob: await this.blobs.get(file.key), fileName: fileNameOf(name) };
+  }
+
+  /** Cancels it if it is being written, and erases its files. Throws `export_not_found`. */
+  async delete(caller: Caller, id: string): Promise<void> {
+    const row = await this.#row(caller, id);
+    if (!row) throw new PalestraError('export_not_found');
+    // The row first: whoever writes it finds out, and takes its unfinished file away.
+    await deleteExport(this.database.pool, caller.orgId, row.id);
+    await this.blobs.deletePrefix(exportPrefix(caller.orgId, row.id));
+  }
+
+  async #row(caller: Caller, id: string): Promise<ExportRow | null> {
+    return isUuid(id) ? selectExport(this.database.pool, caller.orgId, id) : null;
+  }
+
+  async #view(row: ExportRow): Promise<RolloutExportView> {
+    if (row.state !== 'complete') return presentRolloutExport(row, []);
+    const urls = row.files.map(({ key, name }) =>
+      this.blobs.presignGet(key, { expiresInSeconds: URL_LIFETIME_S, fileName: fileNameOf(name!) }),
+    );
+    return presentRolloutExport(row, await Promise.all(urls));
+  }
+}
+
+const fileNameOf = (name: string): string => name.split('/').at(-1)!;

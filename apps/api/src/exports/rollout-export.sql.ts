@@ -1,0 +1,146 @@
+import type { ExportFigures } from '@palestra/exports';
+import type pg from 'pg';
+import type { CreateRolloutExport } from './rollout-export.schema.ts';
+import type { ExportCursor } from './rollout-export.source.ts';
+
+/** What was asked for, as it is carried out: names became keys, the query its canonical spelling. */
+export interface ExportRequest extends Omit<CreateRolloutExport, 'run'> {
+  canonical_query: string;
+  run_name: string | null;
+  /** Of `run`, or of all that there were. */
+  run_seqs: number[];
+  org_name: string;
+}
+
+export interface ExportFile {
+  key: string;
+  /** Of a finished export; a shard's depends on how many there are in the end. */
+  name: string | null;
+  rows: number;
+  size: number;
+}
+
+/** All that an export needs to go on after its last finished file. */
+export interface ExportProgress {
+  /** Of whoever is writing it. */
+  lease: string;
+  position: ExportCursor | null;
+  figures: ExportFigures;
+  /** Rows that are in no file because nothing can be learned from them. */
+  skipped: number;
+  /** Failures since the last finished file. */
+  attempts: number;
+  /** ISO 8601; nobody tries again before. */
+  not_before: string | null;
+}
+
+export interface ExportRow {
+  id: string;
+  org_id: string;
+  run_seq: number | null;
+  /** `pending`, `running`, `complete`, `failed`. */
+  state: string;
+  request: ExportRequest;
+  as_of_seq: string;
+  cursor: ExportProgress | null;
+  files: ExportFile[];
+  total: string | null;
+  written: string;
+  bytes: string;
+  error: string | null;
+  author: string;
+  created_at: Date;
+  updated_at: Date;
+  finished_at: Date | null;
+}
+
+const COLUMNS = `id, org_id, run_seq, state, request, as_of_seq::text, cursor, files, total::text, written::text, bytes::text, error, author, created_at,
+  updated_at, finished_at`;
+type Queryable = Pick<pg.Pool, 'query'>;
+
+export async function insertExport(
+  pool: Queryable,
+  row: Pick<ExportRow, 'org_id' | 'run_seq' | 'request' | 'as_of_seq' | 'author'>,
+): Promise<ExportRow> {
+  const { rows } = await pool.query<ExportRow>(
+    `INSERT INTO rollout_exports (org_id, run_seq, state, request, as_of_seq, author) VALUES ($1, $2, 'pending', $3, $4, $5) RETURNING ${COLUMNS}`,
+    [row.org_id, row.run_seq, JSON.stringify(row.request), row.as_of_seq, row.author],
+  );
+  return rows[0]!;
+}
+
+/** Newest first. Plan: Index Scan using rollout_exports_org_id_idx. */
+export async function selectExports(pool: Queryable, orgId: string, limit: number): Promise<ExportRow[]> {
+  const { rows } = await pool.query<ExportRow>(
+    `SELECT ${COLUMNS} FROM rollout_exports WHERE org_id = $1 ORDER BY created_at DESC, id LIMIT $2`,
+    [orgId, limit],
+  );
+  return rows;
+}
+
+/** Plan: primary key. */
+export async function selectExport(pool: Queryable, orgId: string, id: string): Promise<ExportRow | null> {
+  const { rows } = await pool.query<ExportRow>(`SELECT ${COLUMNS} FROM rollout_exports WHERE id = $1 AND org_id = $2`, [id, orgId]);
+  return rows[0] ?? null;
+}
+
+export async function countActive(pool: Queryable, orgId: string): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM rollout_exports WHERE org_id = $1 AND state IN ('pending', 'running')`,
+    [orgId],
+  );
+  return rows[0]!.n;
+}
+
+/** False when it was gone already. */
+export async function deleteExport(pool: Queryable, orgId: string, id: string): Promise<boolean> {
+  const { rowCount } = await pool.query('DELETE FROM rollout_exports WHERE id = $1 AND org_id = $2', [id, orgId]);
+  return rowCount === 1;
+}
+
+/**
+ * Takes the oldest export that nobody is writing: a new one, or one of which nothing was heard for `lostAfterMs`. From then on
+ * only the holder of `lease` can change it. Plan: a scan of a small table, row locks skipped.
+ */
+export async function claimExport(pool: Queryable, lease: string, lostAfterMs: number): Promise<ExportRow | null> {
+  const { rows } = await pool.query<ExportRow>(
+    `UPDATE rollout_exports SET state = 'running', updated_at = now(), cursor = COALESCE(cursor, '{}') || jsonb_build_object('lease', $1::text)
+     WHERE id = (
+       SELECT id FROM rollout_exports
+       WHERE (state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now())
+          OR (state = 'running' AND updated_at < now() - $2 * interval '1 ms')
+       ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+     RETURNING ${COLUMNS}`,
+    [lease, lostAfterMs],
+  );
+  return rows[0] ?? null;
+}
+
+/** What changed since the last call; false when it is not ours any more: cancelled, or somebody else thought us dead. */
+export async function saveExport(
+  pool: Queryable,
+  id: string,
+  lease: string,
+  change: Partial<Pick<ExportRow, 'state' | 'cursor' | 'files' | 'total' | 'written' | 'bytes' | 'error'>> = {},
+): Promise<boolean> {
+  const values: unknown[] = [id, lease];
+  const sets = Object.entries(change).map(([column, value]) => {
+    values.push(column === 'cursor' || column === 'files' ? JSON.stringify(value) : value);
+    return `${column} = $${values.length}`;
+  });
+  if (change.state === 'complete' || change.state === 'failed') sets.push('finished_at = now()');
+  const { rowCount } = await pool.query(
+    `UPDATE rollout_exports SET ${[...sets, 'updated_at = now()'].join(', ')} WHERE id = $1 AND state = 'running' AND cursor->>'lease' = $2`,
+    values,
+  );
+  return rowCount === 1;
+}
+
+/** Runs of an organisation, ascending: one, or with null all that are not being erased. */
+export async function selectExportedRuns(pool: Queryable, orgId: string, seq: number | null): Promise<{ seq: number; name: string }[]> {
+  const { rows } = await pool.query<{ seq: number; name: string }>(
+    'SELECT seq, name FROM runs WHERE org_id = $1 AND deleted_at IS NULL AND ($2::int IS NULL OR seq = $2) ORDER BY seq',
+    [orgId, seq],
+  );
+  return rows;
+}
