@@ -3,6 +3,7 @@ import { AccountsModule } from './accounts/accounts.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
+import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
 import { ObservabilityModule } from './sessions/observability.module.ts';
@@ -16,6 +17,7 @@ export class AppModule {
       module: AppModule,
       imports: [
         PlatformModule.with(dependencies),
+        JobsModule,
         AccountsModule,
         FilesModule,
         EnvironmentsModule,

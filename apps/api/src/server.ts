@@ -3,12 +3,13 @@ import pg from 'pg';
 import { createApp } from './app.ts';
 import { AccountService, FIRST_ORG } from './accounts/account.service.ts';
 import { newApiKey } from './accounts/secret-token.ts';
+import { migrateJobs } from './jobs/job-schema.ts';
 import type { Config } from './platform/config.ts';
 import { Database } from './platform/database.ts';
 import { startEmbeddedPostgres } from './platform/embedded-postgres.ts';
 import { randomSecret, readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/logger.ts';
-import { applyMigrations } from './platform/migrations.ts';
+import { applyMigrations, withMigrationLock } from './platform/migrations.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
 import { SessionPlane } from './sessions/session-plane.ts';
@@ -102,7 +103,10 @@ export async function migrate(databaseUrl: string): Promise<void> {
     );
   }
   try {
-    await applyMigrations(client, MIGRATIONS);
+    await withMigrationLock(client, async () => {
+      await applyMigrations(client, MIGRATIONS);
+      await migrateJobs(databaseUrl);
+    });
   } finally {
     await client.end();
   }

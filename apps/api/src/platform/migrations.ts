@@ -13,40 +13,45 @@ const CREATE_HISTORY = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
 /** A migration failed or an applied one was edited; the message is one line for the terminal. */
 export class MigrationError extends Error {}
 
-/**
- * Applies the pending `migration.sql` of every folder, each in a transaction, under an advisory lock. The history table is
- * Prisma's own, so that `prisma migrate deploy` and this can take turns.
- */
-export async function applyMigrations(client: pg.ClientBase, folder: string): Promise<string[]> {
+/** Servers that start at the same time change the schema one after another. */
+export async function withMigrationLock<T>(client: pg.ClientBase, change: () => Promise<T>): Promise<T> {
   await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCK]);
   try {
-    await client.query(CREATE_HISTORY);
-    const history = await client.query<{ migration_name: string; checksum: string }>(
-      'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
-    );
-    const applied = new Map(history.rows.map((row) => [row.migration_name, row.checksum]));
-    const names = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-    const fresh: string[] = [];
-    for (const name of names.toSorted()) {
-      const sql = await readFile(path.join(folder, name, 'migration.sql'), 'utf8');
-      const checksum = createHash('sha256').update(sql).digest('hex');
-      const known = applied.get(name);
-      if (known !== undefined && known !== checksum) {
-        throw new MigrationError(`the database was made by another version of Palestra (migration ${name} differs)`);
-      }
-      if (known === undefined) {
-        await applyOne(client, name, sql, checksum);
-        fresh.push(name);
-      }
-      applied.delete(name);
-    }
-    if (applied.size > 0) {
-      throw new MigrationError(`the database was made by a newer version of Palestra (it knows ${[...applied.keys()].join(', ')})`);
-    }
-    return fresh;
+    return await change();
   } finally {
     await client.query('SELECT pg_advisory_unlock($1)', [ADVISORY_LOCK]);
   }
+}
+
+/**
+ * Applies the pending `migration.sql` of every folder, each in a transaction; the caller holds the lock. The history table is
+ * Prisma's own, so that `prisma migrate deploy` and this can take turns.
+ */
+export async function applyMigrations(client: pg.ClientBase, folder: string): Promise<string[]> {
+  await client.query(CREATE_HISTORY);
+  const history = await client.query<{ migration_name: string; checksum: string }>(
+    'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+  );
+  const applied = new Map(history.rows.map((row) => [row.migration_name, row.checksum]));
+  const names = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  const fresh: string[] = [];
+  for (const name of names.toSorted()) {
+    const sql = await readFile(path.join(folder, name, 'migration.sql'), 'utf8');
+    const checksum = createHash('sha256').update(sql).digest('hex');
+    const known = applied.get(name);
+    if (known !== undefined && known !== checksum) {
+      throw new MigrationError(`the database was made by another version of Palestra (migration ${name} differs)`);
+    }
+    if (known === undefined) {
+      await applyOne(client, name, sql, checksum);
+      fresh.push(name);
+    }
+    applied.delete(name);
+  }
+  if (applied.size > 0) {
+    throw new MigrationError(`the database was made by a newer version of Palestra (it knows ${[...applied.keys()].join(', ')})`);
+  }
+  return fresh;
 }
 
 async function applyOne(client: pg.ClientBase, name: string, sql: string, checksum: string): Promise<void> {

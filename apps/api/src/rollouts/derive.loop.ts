@@ -1,5 +1,6 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Logger } from 'pino';
+import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
@@ -21,11 +22,12 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   constructor(
     private readonly database: Database,
     private readonly derive: DeriveService,
+    @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
   onApplicationBootstrap(): void {
-    this.#running = this.#run();
+    if (this.config.jobs) this.#running = this.#run();
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,0 +1,201 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { EventEmitter } from 'node:events';
+import { Logger as JobLogger, run, type Runner, type TaskList, type WorkerEvents } from 'graphile-worker';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { type Config, CONFIG } from '../platform/config.ts';
+import { Database } from '../platform/database.ts';
+import { Metrics } from '../platform/metrics.ts';
+import { LOGGER } from '../platform/tokens.ts';
+import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
+import { JOB_SCHEMA } from './job-schema.ts';
+import { RunnerWatch } from './runner-watch.ts';
+
+/** Jobs of one process at the same time. */
+const CONCURRENCY = 3;
+const POLL_MS = 2_000;
+/** A handler hears of a shutdown after this, milliseconds. */
+const STOP_GRACE_MS = 500;
+const RESTART_MS = 1_000;
+const KEEP_FAILED_DAYS = 7;
+const DEFAULT_ATTEMPTS = 12;
+
+export interface JobOptions {
+  /** Of jobs with the same key one waits, with the newest payload; one that runs meanwhile is not disturbed. */
+  key?: string;
+  runAt?: Date;
+  /** Tries, with growing pauses; 12 take about two days. */
+  maxAttempts?: number;
+  /** Jobs of one line run one after another, whichever process runs them. */
+  line?: string;
+}
+
+/**
+ * Does a job. It must be fit to run twice: a process may die after its work and before saying so. `signal` aborts at the deadline and
+ * when the process stops; what is left then is done by another run.
+ */
+export type JobHandler = (payload: never, signal: AbortSignal) => Promise<unknown>;
+
+export interface HandlerOptions {
+  deadlineMs: number;
+  /** Runs by itself, at most once in so long over all processes, and not while the last one still runs. */
+  everyMs?: number;
+}
+
+interface Registered extends HandlerOptions {
+  handler: JobHandler;
+}
+
+/**
+ * Background work in PostgreSQL (graphile-worker, ADR 15): any process adds jobs, those with `PALESTRA_JOBS=on` run them. Handlers are
+ * registered by services before the application starts.
+ */
+@Injectable()
+export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #handlers = new Map<string, Registered>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #jobs;
+  readonly #durations;
+  readonly #watch: RunnerWatch;
+  #pool: pg.Pool | null = null;
+  #runner: Runner | null = null;
+  #supervising: Promise<void> = Promise.resolve();
+  readonly #stopping = new AbortController();
+
+  constructor(
+    private readonly database: Database,
+    metrics: Metrics,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.#watch = new RunnerWatch(database.connectionString, logger);
+    this.#jobs = metrics.counter('palestra_jobs_total', 'Background jobs by what became of them', ['job', 'outcome']);
+    this.#durations = metrics.histogram('palestra_job_duration_seconds', 'Background jobs from start to end', ['job']);
+    metrics.gauge('palestra_jobs_due', 'Background jobs whose time has come and that nobody runs', ['job'], async (gauge) => {
+      gauge.reset();
+      // A scrape must not fail because PostgreSQL restarts.
+      const counts = await countDueJobs(this.database.pool).catch(() => []);
+      for (const { name, due } of counts) gauge.set({ job: name }, due);
+    });
+  }
+
+  /** Before the application starts. */
+  handle(name: string, options: HandlerOptions, handler: JobHandler): void {
+    this.#handlers.set(name, { ...options, handler });
+  }
+
+  /** `client`: inside of its transaction; the job exists when that commits. */
+  async add(
+    name: string,
+    payload: object = {},
+    options: JobOptions = {},
+    client: Pick<pg.Pool, 'query'> = this.database.pool,
+  ): Promise<void> {
+    if (!this.#handlers.has(name)) throw new Error(`nobody handles jobs called ${name}`);
+    const { key = null, runAt = null, maxAttempts = DEFAULT_ATTEMPTS, line = null } = options;
+    await addJob(client, { name, payload, key, runAt, maxAttempts, line, keepTime: false });
+  }
+
+  onApplicationBootstrap(): void {
+    this.handle('forget-failed-jobs', { deadlineMs: 60_000, everyMs: 3_600_000 }, () =>
+      deleteFailedJobs(this.database.pool, KEEP_FAILED_DAYS),
+    );
+    if (!this.config.jobs) return;
+    this.#supervising = this.#supervise();
+    this.#watch.start();
+    for (const [name, { everyMs }] of this.#handlers) {
+      if (everyMs === undefined) continue;
+      void this.#tick(name, new Date());
+      const timer = setInterval(() => void this.#tick(name, boundaryAfter(Date.now(), everyMs)), everyMs);
+      timer.unref();
+      this.#timers.push(timer);
+    }
+  }
+
+  /** Takes no more jobs, tells those that run, and waits for them. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stopping.abort();
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#runner?.stop().catch(() => {});
+    await this.#supervising;
+    await this.#watch.stop();
+    await this.#pool?.end();
+  }
+
+  /**
+   * Every process asks for the same run at the next full interval, and a run that waits keeps its time: there is one an interval,
+   * however many processes there are. A line of its own keeps two from running side by side.
+   */
+  async #tick(name: string, runAt: Date): Promise<void> {
+    const key = `every:${name}`;
+    try {
+      await addJob(this.database.pool, { name, payload: {}, key, runAt, maxAttempts: 1, line: key, keepTime: true });
+    } catch (error) {
+      this.logger.debug({ err: error, job: name }, 'a regular job was not added; the next one will be');
+    }
+  }
+
+  /** The library gives up after some failures in a row, as when PostgreSQL restarts; then it is started again. */
+  async #supervise(): Promise<void> {
+    this.#pool = new pg.Pool({ connectionString: this.database.connectionString, max: CONCURRENCY + 2, connectionTimeoutMillis: 5_000 });
+    this.#pool.on('error', () => {});
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
+    while (!this.#stopping.signal.aborted) {
+      try {
+        this.#runner = await this.#start(this.#pool);
+        if (this.#stopping.signal.aborted) await this.#runner.stop();
+        await this.#runner.promise;
+      } catch (error) {
+        if (!this.#stopping.signal.aborted) this.logger.warn({ err: error }, 'jobs stopped; they start again');
+      }
+      if (!this.#stopping.signal.aborted) await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
+    }
+  }
+
+  #start(pgPool: pg.Pool): Promise<Runner> {
+    const events = new EventEmitter() as WorkerEvents;
+    events.on('pool:create', ({ workerPool }) => this.#watch.add(workerPool.id));
+    return run({
+      pgPool,
+      schema: JOB_SCHEMA,
+      concurrency: CONCURRENCY,
+      pollInterval: POLL_MS,
+      noHandleSignals: true,
+      gracefulShutdownAbortTimeout: STOP_GRACE_MS,
+      parsedCronItems: [],
+      taskList: this.#tasks(),
+      events,
+      logger: new JobLogger(() => (level, message, meta) => {
+        if (level === 'error' || level === 'warning') this.logger.debug({ meta }, message);
+      }),
+    });
+  }
+
+  #tasks(): TaskList {
+    return Object.fromEntries(
+      [...this.#handlers].map(([name, job]) => [
+        name,
+        (payload: unknown, helpers: { abortSignal: AbortSignal }) => this.#run(name, job, payload, helpers.abortSignal),
+      ]),
+    );
+  }
+
+  async #run(name: string, { handler, deadlineMs }: Registered, payload: unknown, stop: AbortSignal): Promise<void> {
+    const started = performance.now();
+    const deadline = AbortSignal.timeout(deadlineMs);
+    let outcome = 'failed';
+    try {
+      await handler(payload as never, AbortSignal.any([stop, this.#stopping.signal, deadline]));
+      outcome = deadline.aborted ? 'late' : 'done';
+    } catch (error) {
+      this.logger.warn({ err: error, job: name }, 'a job failed');
+      throw error;
+    } finally {
+      this.#jobs.inc({ job: name, outcome });
+      this.#durations.observe({ job: name }, (performance.now() - started) / 1000);
+    }
+  }
+}
+
+/** The next multiple of the interval, by the clock. */
+const boundaryAfter = (now: number, everyMs: number): Date => new Date(Math.floor(now / everyMs + 1) * everyMs);

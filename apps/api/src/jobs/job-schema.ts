@@ -1,0 +1,17 @@
+import pg from 'pg';
+import { runMigrations } from 'graphile-worker';
+
+/** graphile-worker's tables are in a schema of their own, and nobody else's business. */
+export const JOB_SCHEMA = 'palestra_jobs';
+
+/** Brings the tables of the job library up to date; the caller holds the lock of migrations. */
+export async function migrateJobs(databaseUrl: string): Promise<void> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  try {
+    await runMigrations({ pgPool: pool, schema: JOB_SCHEMA, logger: undefined });
+  } finally {
+    await pool.end();
+  }
+}

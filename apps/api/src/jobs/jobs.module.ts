@@ -1,0 +1,7 @@
+import { Global, Module } from '@nestjs/common';
+import { JobQueue } from './job-queue.service.ts';
+
+/** The queue of background work; any module may add jobs and handle some. */
+@Global()
+@Module({ providers: [JobQueue], exports: [JobQueue] })
+export class JobsModule {}

@@ -1,0 +1,66 @@
+import type pg from 'pg';
+import type { ErasableRollout } from './erase.sql.ts';
+
+/** Rollouts come in the order of their `seq`: the oldest ones are among the first of a run; of them so many are looked at. */
+const WINDOW = 10_000;
+
+export interface RetainedRun {
+  seq: number;
+  id: string;
+  org_id: string;
+  days: number;
+}
+
+/** Runs whose rollouts are kept for a time only. Plan: a scan of the small tables runs and organisations, hourly. */
+export async function selectRetainedRuns(pool: pg.Pool): Promise<RetainedRun[]> {
+  const { rows } = await pool.query<RetainedRun>(
+    `SELECT r.seq, r.id, r.org_id, COALESCE(r.retention_days, o.retention_days) AS days FROM runs r JOIN organisations o ON o.id = r.org_id
+     WHERE r.deleted_at IS NULL AND COALESCE(r.retention_days, o.retention_days) IS NOT NULL ORDER BY r.seq`,
+  );
+  return rows;
+}
+
+/** Rollouts that nothing came for in so many days. Plan: Index Scan using rollout_heads_run_seq_idx, bounded. */
+export async function selectExpired(pool: pg.Pool, run: RetainedRun, limit: number): Promise<ErasableRollout[]> {
+  const { rows } = await pool.query<ErasableRollout>(
+    `SELECT seq, id, org_id FROM (SELECT seq, id, org_id, last_at FROM rollout_heads WHERE run_seq = $1 ORDER BY seq LIMIT ${WINDOW}) oldest
+     WHERE last_at < now() - $2 * interval '1 day' ORDER BY seq LIMIT $3`,
+    [run.seq, run.days, limit],
+  );
+  return rows;
+}
+
+/** The same of rollouts whose start event never came, so that they are in no run. Plan: as above. */
+export async function selectExpiredStrays(pool: pg.Pool, limit: number): Promise<ErasableRollout[]> {
+  const { rows } = await pool.query<ErasableRollout>(
+    `SELECT seq, id, org_id FROM (
+       SELECT h.seq, h.id, h.org_id, h.last_at, o.retention_days FROM rollout_heads h JOIN organisations o ON o.id = h.org_id
+       WHERE h.run_seq IS NULL AND o.retention_days IS NOT NULL ORDER BY h.seq LIMIT ${WINDOW}) oldest
+     WHERE last_at < now() - retention_days * interval '1 day' ORDER BY org_id, seq LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Whether a run has no rollouts any more, and nothing new since its time ran out. */
+export async function isRunExpired(pool: pg.Pool, run: RetainedRun): Promise<boolean> {
+  const { rows } = await pool.query<{ expired: boolean }>(
+    `SELECT NOT EXISTS (SELECT FROM rollout_heads WHERE run_seq = $1) AND updated_at < now() - $2 * interval '1 day' AS expired FROM runs WHERE seq = $1`,
+    [run.seq, run.days],
+  );
+  return rows[0]?.expired ?? false;
+}
+
+/** False when the organisation has no such run. */
+export async function updateRunRetention(pool: pg.Pool, orgId: string, runId: string, days: number | null): Promise<boolean> {
+  const { rowCount } = await pool.query('UPDATE runs SET retention_days = $3 WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [
+    orgId,
+    runId,
+    days,
+  ]);
+  return rowCount === 1;
+}
+
+export async function updateOrganisationRetention(pool: pg.Pool, orgId: string, days: number | null): Promise<void> {
+  await pool.query('UPDATE organisations SET retention_days = $2 WHERE id = $1', [orgId, days]);
+}
