@@ -32,7 +32,7 @@ function buildProgram(): Command {
     .option('--concurrency <count>', 'read by so many sessions from here (without: on the server, else by 32)', positive)
     .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
     .action((options: PrepareOptions) => prepareTasks(options));
-  for (const command of [environmentCommands(), keyCommands(), ...runCommands()]) program.addCommand(command);
+  for (const command of [environmentCommands(), keyCommands(), ...runCommands(positive)]) program.addCommand(command);
   return program;
 }
 

@@ -3,6 +3,7 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 import { Environments } from './environments.ts';
 import { TaskExports } from './task-exports.ts';
 import { noRetry } from './retry.ts';
+import { RolloutExports } from './rollout-exports.ts';
 import type { UploadReport, UploaderOptions } from './rollout-uploader.ts';
 import { Rollouts } from './rollouts.ts';
 import { Runs } from './runs.ts';
@@ -19,6 +20,7 @@ export class PalestraClient {
   readonly rollouts: Rollouts;
   readonly runs: Runs;
   readonly exports: TaskExports;
+  readonly rolloutExports: RolloutExports;
   readonly sessions: Sessions;
   readonly keys: Keys;
   readonly #connection: Connection;
@@ -29,6 +31,7 @@ export class PalestraClient {
     this.rollouts = new Rollouts(this.#connection, options.uploads);
     this.runs = new Runs(this.#connection);
     this.exports = new TaskExports(this.#connection);
+    this.rolloutExports = new RolloutExports(this.#connection);
     this.sessions = new Sessions(this.#connection);
     this.keys = new Keys(this.#connection);
   }

@@ -9,6 +9,7 @@ export {
   type PolicyTurn,
   type SampleResult,
 } from './play-group.ts';
+export type { RolloutExportFormat, RolloutExportRequest, RolloutExportView } from './rollout-exports.ts';
 export type { UploadReport } from './rollout-uploader.ts';
 export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
 export type { AttachOptions, Session, SessionOptions } from './session.ts';

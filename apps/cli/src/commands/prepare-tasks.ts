@@ -1,13 +1,10 @@
-import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
-import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { PalestraClient, TaskExportView } from '@palestra/client';
 import { type PromptFormat, taskFile, type TaskFailure, type TaskFileFormat, taskRows } from '@palestra/exports';
 import { printable, type Progress, startProgress } from '../output.ts';
 import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';
 import { withClient } from '../settings.ts';
+import { writeWholeFile } from '../whole-file.ts';
 
 export interface PrepareOptions {
   env: string[];
@@ -67,7 +64,7 @@ async function takeFromServer(
   const view = await exportOnServer(client, request, signal, tell);
   if (view === null) return null;
   view.failures.forEach((failure, index) => tellFailure(progress, failure, index + 1));
-  await writeFile(output, await client.exports.download(view.id), signal);
+  await writeWholeFile(output, await client.exports.download(view.id), signal);
   return view;
 }
 
@@ -91,23 +88,11 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
     outcome.written += 1;
     progress.step();
   });
-  await writeFile(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
+  await writeWholeFile(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
   return outcome;
 }
 
 const formatOf = (output: string): TaskFileFormat => (output.endsWith('.parquet') ? 'parquet' : 'jsonl');
-
-async function writeFile(output: string, bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
-  await mkdir(path.dirname(path.resolve(output)), { recursive: true });
-  const partial = `${output}.${process.pid}.partial`;
-  try {
-    await pipeline(bytes, createWriteStream(partial), { signal });
-    await rename(partial, output);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw signal.aborted ? signal.reason : error;
-  }
-}
 
 async function* each<T>(items: AsyncIterable<T>, tell: () => void): AsyncGenerator<T> {
   for await (const item of items) {

@@ -1,8 +1,9 @@
 import { Command } from 'commander';
 import { printTable } from '../output.ts';
 import { withClient } from '../settings.ts';
+import { exportRolloutsCommand } from './export-rollouts.ts';
 
-export function runCommands(): Command[] {
+export function runCommands(positive: (text: string) => number): Command[] {
   const runs = new Command('runs')
     .description('training runs, newest first')
     .option('--search <text>')
@@ -12,7 +13,8 @@ export function runCommands(): Command[] {
     .description('rollouts of a run')
     .argument('<run id>')
     .option('--limit <count>', '', Number, 20)
-    .action(listRollouts);
+    .action(listRollouts)
+    .addCommand(exportRolloutsCommand(positive));
   return [runs, rollouts];
 }
 

@@ -1,0 +1,47 @@
+import type { RolloutExportFormat, RolloutExportView } from '@palestra/protocol';
+import type { Connection } from './connection.ts';
+import { noRetry } from './retry.ts';
+
+export type { RolloutExportFormat, RolloutExportView };
+
+export interface RolloutExportRequest {
+  /** Name or id; absent = all runs. */
+  run?: string;
+  query?: string;
+  format?: RolloutExportFormat;
+  lens?: string;
+  redact?: boolean;
+  shard_rows?: number;
+  shard_bytes?: number;
+}
+
+/** Rollouts as files, which the server writes. */
+export class RolloutExports {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async create(request: RolloutExportRequest): Promise<RolloutExportView> {
+    return (await this.#connection.json({ method: 'POST', path: '/v1/exports', body: request, retry: noRetry })) as RolloutExportView;
+  }
+
+  async get(id: string): Promise<RolloutExportView> {
+    return (await this.#connection.json({ path: `/v1/exports/${encodeURIComponent(id)}` })) as RolloutExportView;
+  }
+
+  async list(): Promise<RolloutExportView[]> {
+    return ((await this.#connection.json({ path: '/v1/exports' })) as { exports: RolloutExportView[] }).exports;
+  }
+
+  /** Cancels it if it is being written, and erases its files. */
+  async delete(id: string): Promise<void> {
+    await this.#connection.json({ method: 'DELETE', path: `/v1/exports/${encodeURIComponent(id)}` });
+  }
+
+  /** A file of a finished export, by its name. */
+  download(id: string, name: string): Promise<AsyncIterable<Uint8Array>> {
+    return this.#connection.download({ path: `/v1/exports/${encodeURIComponent(id)}/files/${encodeURIComponent(name)}` });
+  }
+}
