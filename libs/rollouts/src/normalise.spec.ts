@@ -182,6 +182,13 @@ describe('turns, calls and messages', () => {
     expect(rolloutFlagNames(result.flags)).toEqual(['orphan_result', 'has_image', 'tool_error', 'gap']);
   });
 
+  it('orders messages that share an index by everything else, and drops only true repeats', () => {
+    const twins = [1, 0.5, null].map((reward) => message(3, 'tool_result', { callId: 'a', reward, sentAt: 5 }));
+    const expected = normal({}, twins);
+    expect(expected).toMatchObject({ messageCount: 3, reward: 1.5, rewardFinal: 1, gaps: 3 });
+    expect(normal({}, [...twins.toReversed(), ...twins])).toEqual(expected);
+  });
+
   it('tells an upload at the end from a live one', () => {
     const at = (sentAt: number, index: number) => message(index, 'assistant_message', { sentAt });
     expect(normal({}, [at(0, 0), at(9, 1)]).timeKind).toBe('upload');
