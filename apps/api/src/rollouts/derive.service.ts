@@ -44,7 +44,7 @@ const bitsOf = (...fields: ProvenanceField[]) => fields.reduce((bits, field) => 
 const BITS = {
   mask: bitsOf('step'),
   inferred: PROVENANCES.indexOf('inferred') << provenanceShift('step'),
-  kept: bitsOf('step', 'group', 'sample'),
+  kept: bitsOf('step', 'group', 'sample', 'phase'),
   telemetry: bitsOf('telemetry'),
 };
 
@@ -142,7 +142,12 @@ export class DeriveService {
     const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
     const prompts = nameless.length > 0 ? await selectPrompts(pool, nameless) : new Map<string, string | null>();
     rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
-    const facts = await this.#facts(heads, rollouts, (head) => rawOf(head, null).messages);
+    const facts = await this.#facts(
+      heads,
+      rollouts,
+      (head) => rawOf(head, null).messages,
+      (head) => settingsOf(runs.get(head.run_seq)?.settings),
+    );
     await writeFacts(pool, facts, BITS);
     // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
     for (const runSeq of grown) if (rollouts.some(({ source }) => source === 'skyrl')) await markRun(pool, runSeq);
@@ -153,6 +158,7 @@ export class DeriveService {
     heads: readonly DirtyHead[],
     rollouts: readonly NormalisedRollout[],
     messagesOf: (head: DirtyHead) => Parameters<typeof factRow>[2],
+    settingsOfRun: (head: DirtyHead) => RunSettings,
   ): Promise<FactRow[]> {
     const envIds = await this.#dictionary.environments(
       heads.map((head, at) => ({ orgId: head.org_id, environment: rollouts[at]!.environment, variant: rollouts[at]!.variant })),
@@ -163,7 +169,7 @@ export class DeriveService {
     const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
     const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
     return heads.map((head, at) =>
-      factRow(head, rollouts[at]!, messagesOf(head), { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null }),
+      factRow(head, rollouts[at]!, messagesOf(head), { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null }, settingsOfRun(head)),
     );
   }
 
@@ -178,7 +184,7 @@ export class DeriveService {
         id: row.seq.padStart(20, '0'),
         taskKey: String(row.task_id),
         receivedAt: row.received_at,
-        phase: phaseOf(row.phase),
+        phase: reported(row.provenance, 'phase') ? phaseOf(row.phase) : null,
       })),
       settings,
     );
@@ -191,8 +197,15 @@ export class DeriveService {
       provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
       if (!reported(row.provenance, 'sample'))
         provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
-      const same = step === row.step && groupKey === row.group_key && sampleIdx === row.sample_idx && provenance === row.provenance;
-      return same ? [] : { seq: row.seq, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
+      const phase = codeOf(PHASES, found?.phase) ?? row.phase;
+      if (phase !== row.phase) provenance = withProvenance(provenance, 'phase', 'inferred');
+      const same =
+        phase === row.phase &&
+        step === row.step &&
+        groupKey === row.group_key &&
+        sampleIdx === row.sample_idx &&
+        provenance === row.provenance;
+      return same ? [] : { seq: row.seq, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
     });
     await writeInferred(pool, runSeq, rows, BITS, { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length });
   }

@@ -141,6 +141,8 @@ export interface FactRow {
   stop_raw: string | null;
   sid: string | null;
   rules: JsonObject;
+  /** Its step is to be inferred from the order in which rollouts of the run came. */
+  infer: boolean;
   tools: { tool: string; calls: number; errors: number; result_bytes: number }[];
 }
 
@@ -148,7 +150,7 @@ const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, p
   last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
   normaliser, finished, split, received_at, last_at`;
 /** What step inference found stays until a normaliser knows better. */
-const INFERABLE = ['step', 'group_key', 'sample_idx'];
+const INFERABLE = ['phase', 'step', 'group_key', 'sample_idx'];
 
 /**
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. A row that was made from a newer
@@ -160,12 +162,12 @@ WITH fact AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
     f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
-    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools
+    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools, f.infer
   FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
     group_key bigint, sample_idx int, phase smallint, reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
     reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
-    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb)
+    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean)
 ), old AS MATERIALIZED (
   SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), written AS (
@@ -195,7 +197,7 @@ WITH fact AS MATERIALIZED (
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
   ON CONFLICT DO NOTHING
 ), due AS (
-  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE step IS NULL AND task_id IS NOT NULL)
+  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE infer)
 ), cleaned AS (
   UPDATE rollout_heads SET dirty = false WHERE seq IN (
     SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)

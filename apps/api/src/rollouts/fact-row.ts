@@ -1,11 +1,14 @@
 import type { JsonObject } from '@palestra/protocol';
 import {
+  groupKeyOf,
   MESSAGE_FLAGS,
   type MessageSkeleton,
   type NormalisedRollout,
   NORMALISER_VERSION,
   PROVENANCE_FIELDS,
   type ProvenanceField,
+  type RunSettings,
+  withProvenance,
 } from '@palestra/rollouts';
 import { codeOf, FAILURES, PHASES, STOPS } from './codes.ts';
 import type { DirtyHead, FactRow } from './derive.sql.ts';
@@ -15,8 +18,30 @@ export interface Names {
   taskId: number | null;
 }
 
+/** Trainers that tell no step and upload wave by wave (dashboard.md 2.4). */
+const IN_WAVES: ReadonlySet<string> = new Set(['skyrl', 'slime/miles']);
+
+/**
+ * Whether step inference has a say: for those trainers, and where the owner says how many samples a prompt has. Elsewhere (evaluations,
+ * uploads by hand) all rollouts of a task that tell no step are one group: its samples.
+ */
+function isInferred(rollout: NormalisedRollout, settings: RunSettings): boolean {
+  const asked = IN_WAVES.has(rollout.source) || (settings.n ?? settings.batchSize ?? null) !== null;
+  return rollout.step === null && rollout.taskKey !== null && asked;
+}
+
 /** What the normaliser found, as the narrow row that lists and curves read. */
-export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: readonly MessageSkeleton[], names: Names): FactRow {
+export function factRow(
+  head: DirtyHead,
+  rollout: NormalisedRollout,
+  messages: readonly MessageSkeleton[],
+  names: Names,
+  settings: RunSettings,
+): FactRow {
+  const infer = isInferred(rollout, settings);
+  const { taskKey } = rollout;
+  const samples =
+    rollout.groupKey === null && rollout.step === null && !infer && taskKey !== null ? groupKeyOf(rollout.phase, taskKey, null, 0) : null;
   return {
     seq: head.seq,
     id: head.id,
@@ -27,7 +52,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     task_index: rollout.taskIndex,
     step: rollout.step,
     policy_step: rollout.policyStep,
-    group_key: rollout.groupKey,
+    group_key: rollout.groupKey ?? samples,
     sample_idx: rollout.sampleIdx,
     phase: codeOf(PHASES, rollout.phase) ?? PHASES.indexOf('unknown'),
     reward: rollout.reward,
@@ -48,7 +73,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     bytes: rollout.bytes,
     gaps: rollout.gaps,
     flags: rollout.flags,
-    provenance: rollout.prov,
+    provenance: samples === null ? rollout.prov : withProvenance(rollout.prov, 'group', 'inferred'),
     normaliser: NORMALISER_VERSION,
     finished: rollout.isFinished,
     split: rollout.split,
@@ -61,6 +86,7 @@ export function factRow(head: DirtyHead, rollout: NormalisedRollout, messages: r
     stop_raw: rollout.stopRaw,
     sid: rollout.sessionId,
     rules: rulesOf(rollout),
+    infer,
     tools: toolsOf(messages),
   };
 }

@@ -46,6 +46,7 @@ export async function selectArrivals(pool: pg.Pool, runSeq: number, mask: number
 
 export interface InferredRow {
   seq: string;
+  phase: number;
   step: number | null;
   group_key: string | null;
   sample_idx: number | null;
@@ -55,11 +56,11 @@ export interface InferredRow {
 /** Plan: rollouts_pkey; steps that rows left and reached are marked. A row whose step was told meanwhile is left alone. */
 const WRITE = `
 WITH fact AS MATERIALIZED (
-  SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, step int, group_key bigint, sample_idx int, provenance int)
+  SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, phase smallint, step int, group_key bigint, sample_idx int, provenance int)
 ), old AS MATERIALIZED (
   SELECT r.seq, r.run_seq, r.phase, r.step FROM rollouts r WHERE r.seq = ANY(ARRAY(SELECT seq FROM fact)) AND r.provenance & $2 = ANY(ARRAY[0, $3::int]) ORDER BY r.seq FOR UPDATE
 ), written AS (
-  UPDATE rollouts r SET step = f.step, group_key = f.group_key, sample_idx = f.sample_idx, provenance = f.provenance
+  UPDATE rollouts r SET phase = f.phase, step = f.step, group_key = f.group_key, sample_idx = f.sample_idx, provenance = f.provenance
   FROM fact f JOIN old USING (seq) WHERE r.seq = f.seq RETURNING r.run_seq, r.phase, r.step
 )
 INSERT INTO dirty_steps (run_seq, phase, step)
