@@ -4,16 +4,20 @@ import { type BlobStore, FileBlobStore, S3BlobStore, UrlSigner } from '@palestra
 import type { Config } from './config.ts';
 import type { PublicOrigin } from './tokens.ts';
 
-/** The object store that the configuration names. `secret` signs the file store's URLs. */
+/**
+ * The object store that the configuration names. `secret` signs the file store's URLs. `alone` false: another process writes into these
+ * files too, whose half-written ones must stay.
+ */
 export async function openBlobStore(
   config: Config,
   origin: PublicOrigin,
   secret: string,
+  { alone = true } = {},
 ): Promise<{ blobs: BlobStore; urlSigner: UrlSigner | null }> {
   if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner: null };
   const key = createHmac('sha256', secret).update('palestra signed urls').digest();
   const urlSigner = new UrlSigner(key, () => origin.url, Date.now);
   const blobs = new FileBlobStore(path.join(config.dataDir, 'blobs'), urlSigner);
-  await blobs.open();
+  if (alone) await blobs.open();
   return { blobs, urlSigner };
 }

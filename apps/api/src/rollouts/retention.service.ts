@@ -3,7 +3,6 @@ import { Database } from '../platform/database.ts';
 import { EraseService } from './erase.service.ts';
 import type { ErasableRollout } from './erase.sql.ts';
 import {
-  isRunExpired,
   selectExpired,
   selectExpiredStrays,
   selectRetainedRuns,
@@ -13,7 +12,10 @@ import {
 
 const BATCH = 500;
 
-/** Erases rollouts whose time has run out: so many days after the last event of each, by their run's setting or else their organisation's. */
+/**
+ * Erases rollouts whose time has run out: so many days after the last event of each, by their run's setting or else their
+ * organisation's. A run that is empty then stays: an upload may be on its way to it.
+ */
 @Injectable()
 export class RetentionService {
   constructor(
@@ -39,8 +41,6 @@ export class RetentionService {
       if (signal?.aborted) break;
       // oxlint-disable-next-line no-await-in-loop -- one run after another
       erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      if (await isRunExpired(pool, run)) await this.eraser.eraseRun(run.org_id, run.id);
     }
     return erased;
   }

@@ -42,15 +42,6 @@ export async function selectExpiredStrays(pool: pg.Pool, limit: number): Promise
   return rows;
 }
 
-/** Whether a run has no rollouts any more, and nothing new since its time ran out. */
-export async function isRunExpired(pool: pg.Pool, run: RetainedRun): Promise<boolean> {
-  const { rows } = await pool.query<{ expired: boolean }>(
-    `SELECT NOT EXISTS (SELECT FROM rollout_heads WHERE run_seq = $1) AND updated_at < now() - $2 * interval '1 day' AS expired FROM runs WHERE seq = $1`,
-    [run.seq, run.days],
-  );
-  return rows[0]?.expired ?? false;
-}
-
 /** False when the organisation has no such run. */
 export async function updateRunRetention(pool: pg.Pool, orgId: string, runId: string, days: number | null): Promise<boolean> {
   const { rowCount } = await pool.query('UPDATE runs SET retention_days = $3 WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [

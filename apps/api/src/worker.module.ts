@@ -1,0 +1,12 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { JobsModule } from './jobs/jobs.module.ts';
+import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
+import { StoreModule } from './rollouts/store.module.ts';
+
+/** What a worker is made of: every module that handles jobs, and none that answers requests. */
+@Module({})
+export class WorkerModule {
+  static with(dependencies: PlatformDependencies): DynamicModule {
+    return { module: WorkerModule, imports: [PlatformModule.with(dependencies), JobsModule, StoreModule] };
+  }
+}

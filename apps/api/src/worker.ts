@@ -1,0 +1,92 @@
+import 'reflect-metadata';
+import { existsSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { NestFactory } from '@nestjs/core';
+import { type Config, ConfigError, readConfig } from './platform/config.ts';
+import { Database } from './platform/database.ts';
+import { randomSecret } from './platform/local-secrets.ts';
+import { createLogger } from './platform/logger.ts';
+import { Metrics } from './platform/metrics.ts';
+import { MigrationError } from './platform/migrations.ts';
+import { ShutdownList } from './platform/shutdown.ts';
+import { openBlobStore } from './platform/storage.ts';
+import { DatabaseUnreachableError, migrate } from './server.ts';
+import { WorkerModule } from './worker.module.ts';
+
+/** The only door of this application for another one: apps/worker starts it in the role of a worker (docs/adr/0015). */
+export interface RunningWorker {
+  /** Where `/health` and `/metrics` are; null without `PALESTRA_WORKER_PORT`. */
+  url: string | null;
+  close(): Promise<void>;
+}
+
+export function readWorkerConfig(env: NodeJS.ProcessEnv): Config {
+  return readConfig(env, (file) => path.resolve(env.INIT_CWD ?? process.cwd(), file));
+}
+
+/** The line for the terminal: of an expected failure its message, of any other where it came from. */
+export function workerFault(error: unknown): string {
+  const { message, stack } = error as Error;
+  const expected = error instanceof ConfigError || error instanceof DatabaseUnreachableError || error instanceof MigrationError;
+  return expected || !stack ? message : stack;
+}
+
+/** Runs jobs of the given database until it is closed. Throws `ConfigError` when it would not see the API's rows or objects. */
+export async function startWorker(config: Config): Promise<RunningWorker> {
+  const databaseUrl = sharedDatabase(config);
+  const shutdown = new ShutdownList();
+  const logger = createLogger(config.logLevel);
+  const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  try {
+    await migrate(databaseUrl);
+    const database = new Database(databaseUrl, config.databasePoolSize);
+    shutdown.push('database', 5_000, () => database.close());
+    const origin = { url: config.publicUrl ?? '' };
+    // No URL is signed here: any secret will do.
+    const secret = config.secretKey ?? randomSecret();
+    const { blobs, urlSigner } = await openBlobStore(config, origin, secret, { alone: false });
+    const dependencies = { config: { ...config, jobs: true }, database, blobs, urlSigner, logger, origin, secret };
+    const app = await NestFactory.createApplicationContext(WorkerModule.with(dependencies), { logger: false, abortOnError: false });
+    shutdown.push('jobs', 30_000, () => app.close());
+    if (config.workerPort === null) return { url: null, close };
+    const server = await listen(database, app.get(Metrics), config);
+    shutdown.push('health', 2_000, async () => void server.close());
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A worker without the API's database and objects would write transcripts where nobody reads them. */
+function sharedDatabase(config: Config): string {
+  if (config.databaseUrl === null) throw new ConfigError('DATABASE_URL: a worker needs the database of the API that it works for');
+  if (config.s3 === null && !existsSync(path.join(config.dataDir, 'blobs'))) {
+    throw new ConfigError(`PALESTRA_DATA_DIR: ${config.dataDir} is not the data directory of an API, and S3_BUCKET is not set`);
+  }
+  return config.databaseUrl;
+}
+
+async function listen(database: Database, metrics: Metrics, { host, workerPort }: Config): Promise<Server> {
+  const server = createServer(async (request, response) => {
+    const answer = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
+    try {
+      if (request.url === '/metrics') answer(200, metrics.registry.contentType, await metrics.registry.metrics());
+      else if (request.url === '/health') answer(200, 'application/json', JSON.stringify({ status: await health(database) }));
+      else answer(404, 'text/plain', 'A worker has /health and /metrics.\n');
+    } catch {
+      answer(503, 'application/json', JSON.stringify({ status: 'unavailable' }));
+    }
+  });
+  server.listen(workerPort!, host);
+  await Promise.race([once(server, 'listening'), once(server, 'error').then(([error]) => Promise.reject(error as Error))]);
+  return server;
+}
+
+async function health({ pool }: Database): Promise<'ok'> {
+  await pool.query('SELECT 1');
+  return 'ok';
+}

@@ -1,0 +1,23 @@
+import { readWorkerConfig, startWorker, workerFault } from '@palestra/api/worker';
+
+/** The service's background work without its routes (docs/adr/0015): settings are the API's, stopping is by SIGTERM. */
+async function main(): Promise<void> {
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  const worker = await startWorker(readWorkerConfig(process.env));
+  process.stdout.write(worker.url === null ? 'Palestra worker is running.\n' : `Palestra worker is running; ${worker.url}/health\n`);
+  if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
+  process.stdout.write('Stopping ...\n');
+  process.once('SIGINT', () => process.exit(130));
+  await worker.close();
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.stderr.write(`palestra worker: ${workerFault(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BlobStore } from '@palestra/blobs';
+import { startStore, stores, type StoreWorld } from './sealing.world.ts';
+
+describe.each(stores)('erasing with objects in %s', (kind) => {
+  let world: StoreWorld;
+  beforeAll(async () => {
+    world = await startStore(kind);
+  });
+  afterAll(() => world.server.close());
+
+  const query = async (sql: string, values: unknown[] = []) => (await world.server.database.pool.query(sql, values)).rows;
+  const objects = async () => (await world.blobs.list({ prefix: 'orgs/' })).blobs.map(({ key }) => key);
+
+  /** Rows of every table that has such a column, be it one that a later migration adds. */
+  async function rowsBy(column: 'rollout_seq' | 'run_seq', value: string | number): Promise<Record<string, number>> {
+    const tables = await query(
+      `SELECT c.table_name AS name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+       WHERE c.table_schema = 'public' AND c.column_name = $1 AND t.table_type = 'BASE TABLE' AND c.table_name <> 'rollout_garbage' ORDER BY 1`,
+      [column],
+    );
+    const counts: Record<string, number> = {};
+    for (const { name } of tables)
+      counts[name] = (await query(`SELECT count(*)::int AS n FROM ${name} WHERE ${column} = $1`, [value]))[0].n;
+    return counts;
+  }
+  const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+  /** A rollout with a row wherever a rollout can have one, and three kinds of objects. */
+  async function full(
+    runName: string,
+    more: object = {},
+  ): Promise<{ id: string; seq: string; runSeq: number; runId: string; orgId: string }> {
+    const id = randomUUID();
+    const picture = `data:image/png;base64,${Buffer.alloc(6_000, 7).toString('base64')}`;
+    await world.post([
+      world.start(id, { runName, metadata: { task_index: 3 }, ...more }),
+      world.message(id, 0, { content: picture }),
+      world.message(id, 1, { content: 'y'.repeat(9_000_000), reward: 1 }),
+      world.message(id, 2, { isFinished: true }),
+    ]);
+    await world.settled();
+    await world.services().sealing.seal();
+    await world.post([world.message(id, 3, { content: 'late' })]);
+    await world.settled();
+    const { seq, run_seq: runSeq, org_id: orgId } = await world.head(id);
+    await query(`INSERT INTO annotations (org_id, rollout_seq, run_seq, note, author) VALUES ($1, $2, $3, 'n', 'a')`, [orgId, seq, runSeq]);
+    await query(`INSERT INTO rollout_calls (rollout_seq, index, ledger_seq, sid, tool) VALUES ($1, 0, 1, 's', 't')`, [seq]);
+    await query(`INSERT INTO saved_views (org_id, run_seq, name, query, author) VALUES ($1, $2, 'v', 'q', 'a')`, [orgId, runSeq]);
+    const [run] = await query('SELECT id FROM runs WHERE seq = $1', [runSeq]);
+    return { id, seq, runSeq, runId: run.id, orgId };
+  }
+
+  it('a rollout leaves no row, no object and no figure', async () => {
+    const [stays, gone] = [await full('one'), await full('one')];
+    const before = await rowsBy('rollout_seq', gone.seq);
+    expect(before).toMatchObject({
+      rollout_meta: 1,
+      rollout_transcripts: 1,
+      rollout_messages: 1,
+      rollout_search: 4,
+      annotations: 1,
+      rollout_calls: 1,
+    });
+    expect((await objects()).filter((key) => key.includes(gone.id))).toHaveLength(3);
+    expect(await world.server.request('DELETE', `/v1/rollouts/${gone.id}`)).toMatchObject({ status: 200 });
+    expect(total(await rowsBy('rollout_seq', gone.seq))).toBe(0);
+    expect(await query('SELECT FROM rollout_heads WHERE seq = $1', [gone.seq])).toEqual([]);
+    expect(await query('SELECT FROM rollouts WHERE seq = $1', [gone.seq])).toEqual([]);
+    expect((await objects()).filter((key) => key.includes(gone.id))).toEqual([]);
+    expect(await query('SELECT FROM rollout_garbage')).toEqual([]);
+    expect(await world.server.request('DELETE', `/v1/rollouts/${gone.id}`)).toMatchObject({ status: 404 });
+    expect((await world.get(stays.id)).messages).toHaveLength(4);
+    await expect.poll(async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body.num_rollouts).toBe(1);
+  });
+
+  it('a run is gone at once, its name makes a new one, and nothing of it is left', async () => {
+    const rollouts = [await full('two'), await full('two')];
+    const { runId, runSeq, orgId } = rollouts[0]!;
+    const [{ id: exportId }] = await query(
+      `INSERT INTO rollout_exports (org_id, run_seq, state, request, author) VALUES ($1, $2, 'done', '{}', 'a') RETURNING id`,
+      [orgId, runSeq],
+    );
+    await world.blobs.put(`exports/${orgId}/rollouts/${exportId}/part-00000.parquet`, Buffer.from('x'), { contentType: 'text/plain' });
+    expect(total(await rowsBy('run_seq', runSeq))).toBeGreaterThan(5);
+    expect(await world.server.request('DELETE', `/v1/runs/${runId}`)).toMatchObject({ status: 200 });
+    expect(await world.server.request('GET', `/v1/runs/${runId}`)).toMatchObject({ status: 404 });
+    for (const { seq, id } of rollouts) {
+      expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
+      expect((await objects()).filter((key) => key.includes(id))).toEqual([]);
+    }
+    const again = await full('two');
+    expect(again.runSeq).not.toBe(runSeq);
+    expect((await world.server.request('GET', '/v1/runs')).body.runs.filter(({ name }: any) => name === 'two')).toHaveLength(1);
+    // Replicas may write to the old number for some seconds: the row of the run goes after that.
+    await query(`UPDATE runs SET deleted_at = deleted_at - interval '2 minutes' WHERE seq = $1`, [runSeq]);
+    expect(await world.services().eraser.eraseHidden()).toBe(1);
+    expect(total(await rowsBy('run_seq', runSeq))).toBe(0);
+    expect(await query('SELECT FROM runs WHERE seq = $1', [runSeq])).toEqual([]);
+    expect((await world.blobs.list({ prefix: `exports/${orgId}/rollouts/${exportId}/` })).blobs).toEqual([]);
+    expect((await world.get(again.id)).messages).toHaveLength(4);
+  });
+
+  it('goes on after a crash, whatever was done by then', async () => {
+    const rollout = await full('three');
+    let crashes = 0;
+    const crashing = new Proxy(world.blobs, {
+      get(target, name: keyof BlobStore) {
+        if (name !== 'deletePrefix') return (target[name] as any).bind(target);
+        return () => {
+          crashes += 1;
+          return Promise.reject(new Error('killed'));
+        };
+      },
+    });
+    await world.services(crashing).eraser.eraseRollout(rollout.orgId, rollout.id);
+    expect(crashes).toBe(1);
+    expect(total(await rowsBy('rollout_seq', rollout.seq))).toBe(0);
+    expect((await objects()).filter((key) => key.includes(rollout.id))).not.toEqual([]);
+    expect(await world.services().garbage.sweep()).toBe(1);
+    expect((await objects()).filter((key) => key.includes(rollout.id))).toEqual([]);
+  });
+
+  it('a seal that comes too late puts nothing back', async () => {
+    const id = await world.upload(3, { runName: 'four' });
+    await world.settled();
+    const { seq, org_id: orgId } = await world.head(id);
+    const erasing = new Proxy(world.blobs, {
+      get(target, name: keyof BlobStore) {
+        if (name !== 'put') return (target[name] as any).bind(target);
+        return async (...args: Parameters<BlobStore['put']>) => {
+          await world.services().eraser.eraseRollout(orgId, id);
+          return target.put(...args);
+        };
+      },
+    });
+    expect(await world.services(erasing).sealing.seal()).toMatchObject({ sealed: 0, skipped: 1 });
+    expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
+    expect((await objects()).filter((key) => key.includes(id))).toEqual([]);
+  });
+
+  it('retention erases what is older than its run or organisation says, and nothing else', async () => {
+    const [old, young, kept] = [await full('five'), await full('five'), await full('six')];
+    const { retention } = world.services();
+    expect(await retention.setOfRun(old.orgId, randomUUID(), 3)).toBe(false);
+    expect(await retention.sweep()).toBe(0);
+    await query(`UPDATE rollout_heads SET last_at = now() - interval '4 days' WHERE seq = ANY($1::bigint[])`, [[old.seq, kept.seq]]);
+    await query(`UPDATE rollout_heads SET last_at = now() - interval '2 days' WHERE seq = $1`, [young.seq]);
+    expect(await retention.setOfRun(old.orgId, old.runId, 3)).toBe(true);
+    expect(await retention.sweep()).toBe(1);
+    expect(total(await rowsBy('rollout_seq', old.seq))).toBe(0);
+    expect((await objects()).filter((key) => key.includes(old.id))).toEqual([]);
+    expect((await world.get(young.id)).messages).toHaveLength(4);
+    const stray = randomUUID();
+    await world.post([world.message(stray, 0)]);
+    await query(`UPDATE rollout_heads SET last_at = now() - interval '4 days' WHERE id = $1`, [stray]);
+    await retention.setOfOrganisation(old.orgId, 3);
+    // The run's own setting is above the organisation's.
+    await retention.setOfRun(kept.orgId, kept.runId, 30);
+    expect(await retention.sweep()).toBe(1);
+    expect(await world.head(stray)).toBeUndefined();
+    await retention.setOfRun(kept.orgId, kept.runId, null);
+    expect(await retention.sweep()).toBe(1);
+    expect(total(await rowsBy('rollout_seq', kept.seq))).toBe(0);
+    await retention.setOfOrganisation(old.orgId, null);
+  });
+
+  it('partitions come for the next days, and go when they are old and empty', async () => {
+    const { partitions } = world.services();
+    await expect.poll(() => partitions.maintain(), { timeout: 5_000 }).toEqual({ created: [], dropped: [] });
+    const names = async () =>
+      (await query(`SELECT relname AS name FROM pg_class WHERE relname ~ '^rollout_messages_2' AND relkind = 'r' ORDER BY 1`)).map(
+        ({ name }) => name,
+      );
+    const day = async (offset: number) =>
+      (await query(`SELECT to_char((now() AT TIME ZONE 'UTC')::date + $1::int, 'YYYYMMDD') AS day`, [offset]))[0].day;
+    expect(await names()).toEqual(await Promise.all([0, 1, 2].map(async (offset) => `rollout_messages_${await day(offset)}`)));
+    const id = await world.upload(2, { runName: 'seven' });
+    expect(
+      (
+        await query(
+          'SELECT m.tableoid::regclass::text AS part FROM rollout_messages m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE h.id = $1 LIMIT 1',
+          [id],
+        )
+      )[0].part,
+    ).toBe(`rollout_messages_${await day(0)}`);
+    // Two old days, one of which has a row that nobody sealed.
+    for (const offset of [-5, -4]) {
+      const [{ from, to }] = await query(
+        `SELECT ((now() AT TIME ZONE 'UTC')::date + $1::int)::text AS from, ((now() AT TIME ZONE 'UTC')::date + $1::int + 1)::text AS to`,
+        [offset],
+      );
+      await query(
+        `CREATE TABLE rollout_messages_${await day(offset)} PARTITION OF rollout_messages FOR VALUES FROM ('${from}') TO ('${to}')`,
+      );
+    }
+    await query(
+      `WITH moved AS (UPDATE rollout_heads SET day = (now() AT TIME ZONE 'UTC')::date - 4 WHERE id = $1 RETURNING seq, day)
+      UPDATE rollout_messages m SET day = moved.day FROM moved WHERE m.rollout_seq = moved.seq`,
+      [id],
+    );
+    expect((await partitions.maintain()).dropped).toHaveLength(1);
+    expect(await names()).toContain(`rollout_messages_${await day(-4)}`);
+    await world.settled();
+    await world.services().sealing.seal();
+    expect((await partitions.maintain()).dropped).toHaveLength(1);
+    // A late event of a day without a partition is in the default one, and in every read.
+    await world.post([world.message(id, 2)]);
+    expect((await world.get(id)).messages.map(({ index }: any) => index)).toEqual([0, 1, 2]);
+  });
+});
