@@ -1,6 +1,7 @@
 import { newUuid } from '@palestra/kit';
-import type { JsonObject, MessageType } from '@palestra/protocol';
+import type { JsonObject, MessageType, RolloutEvent } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
+import { uploadRetry } from './retry.ts';
 import { RolloutUploader, type UploaderOptions, type UploadReport } from './rollout-uploader.ts';
 
 export interface RolloutStart {
@@ -66,12 +67,32 @@ export class Rollout {
   }
 }
 
+/** What became of one event of a batch; `conflict`: it is stored with other content, which stays. */
+export interface EventResult {
+  position: number;
+  event_id: string | null;
+  status: 'accepted' | 'duplicate' | 'conflict' | 'rejected';
+  detail?: string;
+}
+
 /** Recording of rollouts. One uploader for all of them: `flush` before the process ends. */
 export class Rollouts {
+  readonly #connection: Connection;
   readonly #uploader: RolloutUploader;
 
   constructor(connection: Connection, options?: UploaderOptions) {
+    this.#connection = connection;
     this.#uploader = new RolloutUploader(connection, options);
+  }
+
+  /**
+   * Sends one batch of events as they are, at most 128 of them, and again through outages. Resolves with one result an event; rejects
+   * with a 422 `invalid_body` when nothing of it could be kept.
+   */
+  async send(events: readonly RolloutEvent[]): Promise<EventResult[]> {
+    const headers = { prefer: 'return=representation' };
+    const receipt = await this.#connection.json({ method: 'POST', path: '/v1/rollouts', headers, body: { events }, retry: uploadRetry });
+    return (receipt as { results: EventResult[] }).results;
   }
 
   async start(start: RolloutStart): Promise<Rollout> {

@@ -17,6 +17,11 @@ export const errorCatalogue = {
   invalid_cursor: { status: 400, retryable: false, text: 'The cursor is not one of this list. Begin again without it.' },
   invalid_json: { status: 422, retryable: false, text: 'The request body is not valid JSON.' },
   body_too_large: { status: 413, retryable: false, text: 'The request body is larger than this route takes.' },
+  unsupported_media_type: {
+    status: 415,
+    retryable: false,
+    text: 'Traces are taken as application/x-protobuf or application/json (OTLP/HTTP); gRPC is not served.',
+  },
   route_not_found: { status: 404, retryable: false, text: 'Not Found' },
   method_not_allowed: { status: 405, retryable: false, text: 'Method Not Allowed' },
   deployment_not_found: { status: 404, retryable: false, text: 'Deployment not found.' },

@@ -1,5 +1,6 @@
-import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Headers, Param, Post, Query, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
@@ -13,6 +14,7 @@ import {
   receiptSchema,
   rolloutViewSchema,
 } from './rollout.schema.ts';
+import { returnPreference } from './prefer.ts';
 import { RolloutService } from './rollout.service.ts';
 
 @Controller('v1/rollouts')
@@ -26,8 +28,15 @@ export class RolloutController {
   @Post()
   @RouteConfig({ rawBody: true })
   @Api({ summary: 'Store rollout events', body: ingestBodySchema, response: receiptSchema, errors: ['ingest_overloaded', 'invalid_json'] })
-  store(@CurrentCaller() caller: Caller, @Body() body: Buffer | undefined) {
-    return this.ingest.ingest(caller, body ?? Buffer.alloc(0));
+  store(
+    @CurrentCaller() caller: Caller,
+    @Body() body: Buffer | undefined,
+    @Headers('prefer') prefer: string | undefined,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    const preference = returnPreference(prefer);
+    if (preference !== null) void reply.header('preference-applied', `return=${preference}`);
+    return this.ingest.ingest(caller, body ?? Buffer.alloc(0), preference === 'representation');
   }
 
   @Get(':id')

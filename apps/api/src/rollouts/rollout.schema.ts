@@ -3,9 +3,21 @@ import { z } from 'zod';
 export const receiptSchema = z.object({
   accepted: z.number().describe('Events stored now.'),
   duplicates: z.number().describe('Events that were stored before; they count as acknowledged.'),
+  conflicts: z.number().describe('Of the duplicates those that were stored with other content, which stays.'),
   rejected: z
     .array(z.object({ position: z.number(), event_id: z.string().nullable(), detail: z.string() }))
     .describe('Events not kept, and why.'),
+  results: z
+    .array(
+      z.object({
+        position: z.number(),
+        event_id: z.string().nullable(),
+        status: z.enum(['accepted', 'duplicate', 'conflict', 'rejected']),
+        detail: z.string().optional(),
+      }),
+    )
+    .optional()
+    .describe('One a sent event, in their order; only with `Prefer: return=representation`.'),
 });
 
 export const ingestBodySchema = z.object({

@@ -3,6 +3,8 @@ import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { IngestService } from '../rollouts/ingest.service.ts';
 import { MessageObjects } from '../rollouts/message-objects.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
+import { OtlpController } from '../rollouts/otlp.controller.ts';
+import { OtlpService } from '../rollouts/otlp.service.ts';
 import { RolloutController } from '../rollouts/rollout.controller.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
 import { StoreModule } from '../rollouts/store.module.ts';
@@ -14,8 +16,8 @@ import { TaskDifficultyController } from './task-difficulty.controller.ts';
 /** Rollouts and the runs that group them: one module, because ingest, reads and live news share their tables. */
 @Module({
   imports: [EnvironmentsModule, StoreModule],
-  controllers: [RolloutController, RunController, StreamController, TaskDifficultyController],
-  providers: [IngestService, MessageObjects, RolloutService, RolloutListService, RunService],
+  controllers: [RolloutController, OtlpController, RunController, StreamController, TaskDifficultyController],
+  providers: [IngestService, OtlpService, MessageObjects, RolloutService, RolloutListService, RunService],
   exports: [StoreModule, IngestService, RunService, RolloutListService],
 })
 export class RunsModule {}

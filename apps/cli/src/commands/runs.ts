@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { printTable } from '../output.ts';
 import { withClient } from '../settings.ts';
 import { exportRolloutsCommand } from './export-rollouts.ts';
+import { importRolloutsCommand } from './import-rollouts.ts';
 
 export function runCommands(positive: (text: string) => number): Command[] {
   const runs = new Command('runs')
@@ -14,7 +15,8 @@ export function runCommands(positive: (text: string) => number): Command[] {
     .argument('<run id>')
     .option('--limit <count>', '', Number, 20)
     .action(listRollouts)
-    .addCommand(exportRolloutsCommand(positive));
+    .addCommand(exportRolloutsCommand(positive))
+    .addCommand(importRolloutsCommand());
   return [runs, rollouts];
 }
 

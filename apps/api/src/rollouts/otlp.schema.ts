@@ -1,0 +1,13 @@
+import { z } from 'zod';
+
+/** What OpenTelemetry defines elsewhere is not repeated: opentelemetry-proto, `ExportTraceServiceRequest`. */
+export const traceRequestSchema = z.looseObject({
+  resourceSpans: z.array(z.looseObject({})).optional().describe('Resource, scope and span lists as OTLP/JSON has them.'),
+});
+
+export const traceReceiptSchema = z.object({
+  partialSuccess: z
+    .object({ rejectedSpans: z.string().describe('A 64-bit number as text, as in all OTLP/JSON.'), errorMessage: z.string() })
+    .optional()
+    .describe('Spans that were not kept, and why; with 0 rejected spans a warning. Absent when everything was kept.'),
+});
