@@ -5,6 +5,7 @@ import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
 import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
+import { RunReadsModule } from './runs/run-reads.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
 import { ObservabilityModule } from './sessions/observability.module.ts';
 import { RecordingModule } from './sessions/recording.module.ts';
@@ -23,6 +24,7 @@ export class AppModule {
         EnvironmentsModule,
         SessionsModule,
         RunsModule,
+        RunReadsModule,
         RecordingModule,
         ObservabilityModule,
         ExportsModule,

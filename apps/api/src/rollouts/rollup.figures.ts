@@ -1,5 +1,6 @@
 import {
   computeLens,
+  type Denominator,
   type Figure,
   histogram,
   isFigure,
@@ -30,8 +31,10 @@ export interface StepFigures {
   gaps: number;
   mismatches: number;
   verified?: number;
-  /** Of other lenses, by lens and key: made when somebody first asks. */
-  lenses?: Partial<Record<Lens, Record<string, StoredFigure>>>;
+  /** Of other lenses and denominators (`skyrl/scored`, `canonical/all`), by key: made when somebody first asks. */
+  lenses?: Record<string, Record<string, StoredFigure>>;
+  /** Of turns and tokens, likewise. */
+  histograms?: Record<string, StepFigures['histogram']>;
 }
 
 export const ONE: SuccessRule = { threshold: 1, strict: false };
@@ -111,15 +114,23 @@ function rollUp(
   };
 }
 
-/** Everything that another lens says about a step; `null` where the upload cannot. */
+/** Everything that another lens or denominator says about a step, and `keys`; `null` where the upload cannot. */
 export function lensFigures(
-  lens: Lens,
+  { lens, denominator, keys }: { lens: Lens; denominator: Denominator; keys: readonly string[] },
   tuples: readonly RollupTuple[],
   successOf: (envId: number) => SuccessRule,
 ): Record<string, StoredFigure> {
   const rows = tuples.toSorted((a, b) => Number(BigInt(a[0]) - BigInt(b[0]))).map(factsOf);
-  const rules = new Map([...new Set(tuples.map((tuple) => tuple[1]))].map((envId) => [String(envId), successOf(envId)]));
-  return Object.fromEntries([...computeLens(lens, rows, { success: rules })].map(([key, answer]) => [key, stored(answer)]));
+  const success = new Map([...new Set(tuples.map((tuple) => tuple[1]))].map((envId) => [String(envId), successOf(envId)]));
+  const context = { success, denominator };
+  const names = CANONICAL.flatMap((definition) => definition.keysFor(rows, context));
+  const all =
+    lens === 'canonical'
+      ? names.map((key) => [key, metric(lens, key)!.compute(rows, context)] as const)
+      : [...computeLens(lens, rows, context)];
+  const figures = new Map(all.map(([key, answer]) => [key, stored(answer)]));
+  for (const key of keys) if (!figures.has(key)) figures.set(key, stored(metric(lens, key)!.compute(rows, context)));
+  return Object.fromEntries(figures);
 }
 
 export function factsOf(tuple: RollupTuple): RolloutFacts {

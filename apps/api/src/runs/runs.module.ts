@@ -18,6 +18,6 @@ import { TaskDifficultyController } from './task-difficulty.controller.ts';
   imports: [EnvironmentsModule, StoreModule],
   controllers: [RolloutController, OtlpController, RunController, StreamController, TaskDifficultyController],
   providers: [IngestService, OtlpService, MessageObjects, RolloutService, RolloutListService, RunService],
-  exports: [StoreModule, IngestService, RunService, RolloutListService],
+  exports: [StoreModule, IngestService, RunService, RolloutService, RolloutListService],
 })
 export class RunsModule {}

@@ -1,0 +1,31 @@
+/**
+ * Which of the points to keep so that there are at most `max` of them: the first, the last, and of each of equal stretches between them
+ * the least and the largest value, so that no extreme is lost. Null values are kept out of the comparison, not out of the curve: a
+ * stretch without any value keeps its first point. Ascending positions.
+ */
+export function decimate(values: readonly (number | null)[], max: number): number[] {
+  const { length } = values;
+  if (length <= max) return values.map((_value, at) => at);
+  const stretches = Math.floor((max - 2) / 2);
+  if (stretches < 1) return max === 1 ? [length - 1] : [0, length - 1];
+  const kept = new Set([0, length - 1]);
+  for (let stretch = 0; stretch < stretches; stretch += 1) {
+    const from = 1 + Math.floor((stretch * (length - 2)) / stretches);
+    const to = 1 + Math.floor(((stretch + 1) * (length - 2)) / stretches);
+    const [low, high] = extremes(values, from, to);
+    kept.add(low).add(high);
+  }
+  return [...kept].toSorted((a, b) => a - b);
+}
+
+function extremes(values: readonly (number | null)[], from: number, to: number): [number, number] {
+  let low = from;
+  let high = from;
+  for (let at = from; at < to; at += 1) {
+    const value = values[at]!;
+    if (value === null) continue;
+    if (values[low] === null || value < values[low]!) low = at;
+    if (values[high] === null || value > values[high]!) high = at;
+  }
+  return [low, high];
+}

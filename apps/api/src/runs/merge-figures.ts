@@ -1,0 +1,109 @@
+import { type Interval, type Lens, metric, passAtKOfGroup, powersOfTwo, studentInterval } from '@palestra/metrics';
+import type { GroupClass } from './run-summary.sql.ts';
+import { type FigureSet, figuresOf } from './step-figures.service.ts';
+import type { StepRow } from './step-figures.sql.ts';
+
+export interface Kpi {
+  key: string;
+  label: string;
+  value: number | null;
+  denominator: number;
+  of: number;
+  low: number | null;
+  high: number | null;
+  /** Steps that went in. */
+  steps: number;
+  note: string | null;
+}
+
+/** Of these the figure of two steps does not follow from the figures of each. */
+const NOT_MERGED = /^(reward_std|reward_p\d+|pass@.*|avg@n_ci_.*)$/;
+
+/**
+ * Figures of several steps as one: weighted by their denominators, which is exact for means and rates of rollouts, groups or results.
+ * A trainer prints a figure a step, so that of several steps is our mean of what it printed, and says so.
+ */
+export function mergeFigures(rows: readonly StepRow[], set: FigureSet): Kpi[] {
+  const keys = new Set<string>();
+  for (const row of rows) for (const key of Object.keys(figuresOf(row, set) ?? {})) keys.add(key);
+  return [...keys]
+    .filter(
+      (key) => set.lens !== 'canonical' || rows.length === 1 || !NOT_MERGED.test(key) || (set.den !== 'scored' && key.startsWith('pass@')),
+    )
+    .map((key) => mergeKey(rows, set, key));
+}
+
+function mergeKey(rows: readonly StepRow[], set: FigureSet, key: string): Kpi {
+  const figures = rows.map((row) => figuresOf(row, set)?.[key] ?? null).filter((figure) => figure !== null);
+  const counted = figures.filter(([value, denominator]) => value !== null && denominator > 0);
+  const total = (at: 1 | 2) => figures.reduce((sum, figure) => sum + figure[at], 0);
+  const weight = counted.reduce((sum, [, denominator]) => sum + denominator, 0);
+  const values = counted.map(([value]) => value!);
+  const value = weight === 0 ? null : reduceOf(key, values, counted, weight);
+  const several = set.lens !== 'canonical' && counted.length > 1 ? `mean over ${counted.length} steps, weighted` : null;
+  const notes = [several, counted.length === 1 ? (counted[0]![3] ?? null) : null, figures.length === 0 ? 'not in the upload' : null];
+  const note = notes.filter((one) => one !== null).join('; ') || null;
+  return {
+    key,
+    label: metric(set.lens, key)?.label ?? key,
+    value,
+    denominator: total(1),
+    of: total(2),
+    low: null,
+    high: null,
+    steps: counted.length,
+    note,
+  };
+}
+
+/** Counts and shares that hold how many there are of the whole. */
+function reduceOf(
+  key: string,
+  values: readonly number[],
+  counted: readonly (readonly [number | null, number, ...unknown[]])[],
+  weight: number,
+): number {
+  if (key === 'reward_min') return values.reduce((a, b) => Math.min(a, b));
+  if (key === 'reward_max') return values.reduce((a, b) => Math.max(a, b));
+  if (['scored', 'effective', 'groups'].includes(key)) return values.reduce((a, b) => a + b, 0);
+  return counted.reduce((sum, [value, denominator]) => sum + value! * denominator, 0) / weight;
+}
+
+/** pass@k for every power of two, from classes of groups: exact for any set of them. */
+export function passKpis(classes: readonly GroupClass[], lens: Lens = 'canonical'): Kpi[] {
+  const largest = classes.reduce((most, { scored }) => Math.max(most, scored), 0);
+  const all = classes.reduce((total, { groups }) => total + groups, 0);
+  return powersOfTwo(largest).map((k) => {
+    const eligible = classes.filter(({ scored }) => scored >= k);
+    const groups = eligible.reduce((total, one) => total + one.groups, 0);
+    const sum = eligible.reduce((total, one) => total + one.groups * passAtKOfGroup(one.scored, one.successes, k)!, 0);
+    const label = metric(lens, `pass@${k}`)?.label ?? '';
+    return {
+      key: `pass@${k}`,
+      label,
+      value: groups === 0 ? null : sum / groups,
+      denominator: groups,
+      of: all,
+      low: null,
+      high: null,
+      steps: 0,
+      note: null,
+    };
+  });
+}
+
+/** Student-t on group means, from their number, sum and sum of squares. */
+export function intervalOfMeans(classes: readonly GroupClass[]): Interval | null {
+  const scored = classes.filter((one) => one.scored > 0);
+  const count = scored.reduce((total, { groups }) => total + groups, 0);
+  const sum = scored.reduce((total, one) => total + one.sum_means, 0);
+  const squares = scored.reduce((total, one) => total + one.sum_squared_means, 0);
+  if (count < 2) return null;
+  const mean = sum / count;
+  const deviation = Math.sqrt(Math.max(0, squares - count * mean * mean) / (count - 1));
+  // The interval follows from number, mean and deviation alone: any sample that has them will do. Pairs aside of the mean, one in it when odd.
+  const aside = count % 2 === 1 ? deviation : deviation * Math.sqrt((count - 1) / count);
+  return studentInterval(
+    Array.from({ length: count }, (_value, at) => (count % 2 === 1 && at === 0 ? mean : mean + (at % 2 === 0 ? aside : -aside))),
+  );
+}

@@ -1,0 +1,162 @@
+import type { StepRow } from './step-figures.sql.ts';
+
+/** Advisories of a run (dashboard.md 5.2): a rule, its value, and the query that shows the rollouts behind it. Pure. */
+export interface Advisory {
+  rule: string;
+  level: 'hint' | 'warning';
+  text: string;
+  value: number | null;
+  threshold: number | null;
+  q: string | null;
+}
+
+export interface AdvisoryFacts {
+  /** Of one phase, ascending. */
+  rows: readonly StepRow[];
+  /** Merged figures by canonical key. */
+  value(key: string): number | null;
+  /** What the step inference said of itself; null when steps were told. */
+  confidence: number | null;
+  /** Rollouts of the last 30 minutes. */
+  recent: { rollouts: number; aborted: number };
+  /** First arrivals of the last steps, ascending, milliseconds since the epoch. */
+  stepTimes: readonly number[];
+  /** Of the newest event. */
+  lastAt: number | null;
+  now: number;
+}
+
+const HALF_HOUR_MS = 1_800_000;
+const percent = (value: number) => `${Math.round(value * 1000) / 10} %`;
+
+export function advisoriesOf(facts: AdvisoryFacts): Advisory[] {
+  return [...rates(facts), ...counts(facts), aborted(facts), silence(facts), inference(facts), hollowReward(facts)].filter(
+    (one) => one !== null,
+  );
+}
+
+function above(
+  rule: string,
+  level: Advisory['level'],
+  value: number | null,
+  threshold: number,
+  what: string,
+  q: string | null,
+): Advisory | null {
+  return value !== null && value > threshold ? { rule, level, text: `${percent(value)} ${what}`, value, threshold, q } : null;
+}
+
+function rates({ value }: AdvisoryFacts): (Advisory | null)[] {
+  return [
+    above(
+      'zero_variance',
+      'hint',
+      value('zero_variance'),
+      0.5,
+      'of the groups have no spread of rewards: no signal to learn from.',
+      'group.n:>=2 group.std:0',
+    ),
+    above('truncated', 'hint', value('truncated'), 0.25, 'of the rollouts were cut off.', 'is:truncated'),
+    above('tool_error', 'warning', value('tool_error'), 0.05, 'of the tool results are errors.', 'has:error'),
+  ];
+}
+
+function counts({ rows }: AdvisoryFacts): (Advisory | null)[] {
+  const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const [rollouts, gaps, groups] = [sum((r) => r.rollouts), sum((r) => r.figures.gaps), sum((r) => r.figures.groups)];
+  const share = (part: number, whole: number) => (whole === 0 ? null : part / whole);
+  const missing: Advisory = {
+    rule: 'gaps',
+    level: 'warning',
+    text: `${gaps} messages were sent and never arrived.`,
+    value: gaps,
+    threshold: 0,
+    q: 'has:gap',
+  };
+  return [
+    gaps > 0 ? missing : null,
+    above(
+      'reward_mismatch',
+      'warning',
+      share(
+        sum((r) => r.figures.mismatches),
+        rollouts,
+      ),
+      0.01,
+      'of the rollouts report another reward than their messages add up to.',
+      'has:mismatch',
+    ),
+    above(
+      'incomplete_groups',
+      'hint',
+      share(
+        sum((r) => r.figures.incomplete_groups),
+        groups,
+      ),
+      0.05,
+      'of the groups still wait for rollouts.',
+      'group.complete:false',
+    ),
+  ];
+}
+
+function aborted({ recent }: AdvisoryFacts): Advisory | null {
+  if (recent.rollouts < 100) return null;
+  return above(
+    'aborted',
+    'warning',
+    recent.aborted / recent.rollouts,
+    0.05,
+    'of the rollouts of the last 30 minutes were aborted.',
+    'stop:aborted,cancelled received:30m',
+  );
+}
+
+/** Nothing for five times the median time of a step, once three steps are closed; stalled at six times and half an hour. */
+function silence({ stepTimes, lastAt, now }: AdvisoryFacts): Advisory | null {
+  const durations = stepTimes.slice(1).map((at, position) => at - stepTimes[position]!);
+  if (durations.length < 3 || lastAt === null) return null;
+  const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)]!;
+  const quiet = now - lastAt;
+  if (median <= 0 || quiet <= 5 * median) return null;
+  const stalled = quiet > 6 * median && quiet >= HALF_HOUR_MS;
+  const text = `${stalled ? 'Stalled: no' : 'No'} rollout for ${Math.round(quiet / 1000)} s; a step takes ${Math.round(median / 1000)} s (median).`;
+  return {
+    rule: stalled ? 'stalled' : 'quiet',
+    level: stalled ? 'warning' : 'hint',
+    text,
+    value: quiet / median,
+    threshold: stalled ? 6 : 5,
+    q: null,
+  };
+}
+
+function inference({ confidence }: AdvisoryFacts): Advisory | null {
+  if (confidence === null || confidence >= 0.9) return null;
+  const text = `Steps were inferred, with a confidence of ${percent(confidence)}.`;
+  return { rule: 'inferred_steps', level: 'hint', text, value: confidence, threshold: 0.9, q: 'prov.step:inferred,unknown' };
+}
+
+/** The last quarter of at least 20 steps against the first: reward up by a standard deviation's tenth or more, success by less than a point. */
+function hollowReward({ rows }: AdvisoryFacts): Advisory | null {
+  if (rows.length < 20) return null;
+  const quarter = Math.floor(rows.length / 4);
+  const meanOf = (key: string, part: readonly StepRow[]) => {
+    const figures = part.map((row) => row.figures.canonical[key] ?? null).filter((figure) => figure !== null);
+    const counted = figures.reduce((total, figure) => total + figure[1], 0);
+    return counted === 0 ? null : figures.reduce((total, figure) => total + (figure[0] ?? 0) * figure[1], 0) / counted;
+  };
+  const [first, last] = [rows.slice(0, quarter), rows.slice(-quarter)];
+  const change = (key: string) => (meanOf(key, last) ?? 0) - (meanOf(key, first) ?? 0);
+  const [reward, success, spread] = [change('reward_mean'), change('success'), meanOf('reward_std', rows) ?? 0];
+  if (!(reward > 0.1 * spread && reward > 0 && success < 0.01)) return null;
+  const steps = `step:${last[0]!.step}..${last.at(-1)!.step}`;
+  return {
+    rule: 'reward_without_success',
+    level: 'hint',
+    text: 'Reward rises while success stays flat.',
+    value: reward,
+    threshold: 0.1 * spread,
+    q: steps,
+  };
+}

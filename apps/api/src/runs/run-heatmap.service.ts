@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { emptyHistogram, histogramEdges, mergeHistograms, type RewardHistogram } from '@palestra/metrics';
+import type { HeatmapQuery } from './run-curves.schema.ts';
+import { mainPhase } from './main-phase.ts';
+import { histogramOf, StepFiguresService } from './step-figures.service.ts';
+
+/** Steps × bins. Histograms of steps are on one ladder of ranges, so that adding them up is exact. */
+@Injectable()
+export class RunHeatmapService {
+  constructor(private readonly figures: StepFiguresService) {}
+
+  async heatmap(runSeq: number, { y, bins, max, ...scope }: HeatmapQuery) {
+    const read = await this.figures.steps({ runSeq, ...scope });
+    const { phase, rows: known } = mainPhase(read.rows, scope.phase);
+    const { rows, incomplete } = y === 'reward' ? { rows: known, incomplete: false } : await this.figures.withHistograms(runSeq, known, y);
+    const parts = rows.map((row) => ({ step: row.step, histogram: histogramOf(row, y) }));
+    const whole = parts.reduce(
+      (all, part) => mergeHistograms(all, { ...part.histogram, counts: emptyHistogram().counts }),
+      emptyHistogram(),
+    );
+    const frame: RewardHistogram = { ...whole, counts: emptyHistogram().counts };
+    const byStep = new Map<number, RewardHistogram>();
+    for (const { step, histogram } of parts) byStep.set(step, mergeHistograms(byStep.get(step) ?? frame, histogram));
+    const steps = [...byStep];
+    const width = Math.max(1, Math.ceil(steps.length / max));
+    const columns = Array.from({ length: Math.ceil(steps.length / width) }, (_column, at) => steps.slice(at * width, (at + 1) * width));
+    const fold = 50 / bins;
+    return {
+      y,
+      phase,
+      edges: histogramEdges(frame).filter((_edge, at) => at % fold === 0),
+      from: columns.map((column) => column[0]![0]),
+      to: columns.map((column) => column.at(-1)![0]),
+      counts: columns.map((column) => folded(column.map(([, histogram]) => histogram).reduce(mergeHistograms, frame).counts, fold)),
+      incomplete,
+    };
+  }
+}
+
+const folded = (counts: readonly number[], by: number): number[] =>
+  Array.from({ length: counts.length / by }, (_bin, at) => counts.slice(at * by, (at + 1) * by).reduce((a, b) => a + b, 0));

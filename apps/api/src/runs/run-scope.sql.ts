@@ -1,0 +1,30 @@
+import type pg from 'pg';
+import { PalestraError } from '@palestra/protocol';
+
+export interface RunState {
+  seq: number;
+  id: string;
+  name: string;
+  /** Of its figures; counts up. */
+  version: string;
+  settings: Record<string, unknown>;
+  inference: Record<string, unknown> | null;
+  retention_days: number | null;
+  created_at: Date;
+  updated_at: Date;
+  /** Newest event that is in its figures; null without any. */
+  as_of: Date | null;
+}
+
+/** Plan: runs_seq_key; rollouts_run_seq_idx backwards, at most a hundred rows: old rollouts seldom go on when a hundred newer ones are there. */
+export async function selectRunState(pool: pg.Pool, seq: number): Promise<RunState> {
+  const { rows } = await pool.query<RunState>({
+    name: 'run-state',
+    text: `SELECT r.seq, r.id, r.name, r.version::text, r.settings, r.inference, r.retention_days, r.created_at, r.updated_at,
+        (SELECT max(last_at) FROM (SELECT last_at FROM rollouts WHERE run_seq = r.seq ORDER BY seq DESC LIMIT 100) newest) AS as_of
+      FROM runs r WHERE r.seq = $1`,
+    values: [seq],
+  });
+  if (!rows[0]) throw new PalestraError('run_not_found');
+  return rows[0];
+}

@@ -1,0 +1,43 @@
+import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { DeriveService } from '../rollouts/derive.service.ts';
+import { RunService } from './run.service.ts';
+import { type RunState, selectRunState } from './run-scope.sql.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of a route marked `@ReadsRun()`: the run that its path names, settled. */
+    run?: RunScope;
+  }
+}
+
+/** A run as one read sees it: everything that was acknowledged before is in its figures, as far as that can be had quickly. */
+export interface RunScope extends RunState {
+  orgId: string;
+}
+
+/** The run of a route marked `@ReadsRun()`. */
+export const OfRun = createParamDecorator((_data: unknown, context: ExecutionContext): RunScope => {
+  const { run } = context.switchToHttp().getRequest<FastifyRequest>();
+  if (!run) throw new Error('@OfRun() needs @ReadsRun() on its route');
+  return run;
+});
+
+/** Where every read of a run begins. */
+@Injectable()
+export class RunScopes {
+  constructor(
+    private readonly database: Database,
+    private readonly runs: RunService,
+    private readonly derive: DeriveService,
+  ) {}
+
+  /** By id or name. Throws `run_not_found`, also for a run of another organisation. */
+  async open(caller: Caller, idOrName: string): Promise<RunScope> {
+    const seq = await this.runs.seqOf(caller, idOrName);
+    await this.derive.settle([seq]);
+    return { ...(await selectRunState(this.database.pool, seq)), orgId: caller.orgId };
+  }
+}

@@ -1,0 +1,43 @@
+import type pg from 'pg';
+
+/** Groups that agree in what figures over groups need. */
+export interface GroupClass {
+  scored: number;
+  successes: number;
+  groups: number;
+  /** Of the groups' mean rewards. */
+  sum_means: number;
+  sum_squared_means: number;
+}
+
+/** Plan: Index Scan using rollout_groups_step_idx over the steps; a few classes come out. */
+export const GROUP_CLASSES = `
+SELECT scored, successes, count(*)::int AS groups, COALESCE(sum(sum / NULLIF(scored, 0)), 0) AS sum_means, COALESCE(sum((sum / NULLIF(scored, 0)) ^ 2), 0) AS sum_squared_means
+FROM rollout_groups WHERE run_seq = $1 AND step >= $2 AND step <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5)) GROUP BY 1, 2`;
+
+export async function selectGroupClasses(
+  pool: pg.Pool,
+  filter: { runSeq: number; from: number; to: number; phase: number; envIds: readonly number[] | null },
+): Promise<GroupClass[]> {
+  const { rows } = await pool.query<GroupClass>({
+    name: 'run-group-classes',
+    text: GROUP_CLASSES,
+    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds],
+  });
+  return rows;
+}
+
+/** The newest rollouts of a run, and how many of them were cut short or are still being written. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */
+export async function selectRecent(
+  pool: pg.Pool,
+  runSeq: number,
+  stops: readonly number[],
+): Promise<{ rollouts: number; aborted: number }> {
+  const { rows } = await pool.query<{ rollouts: number; aborted: number }>({
+    name: 'run-recent',
+    text: `SELECT count(*)::int AS rollouts, count(*) FILTER (WHERE stop = ANY($2::smallint[]))::int AS aborted
+      FROM (SELECT stop, received_at FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT 5000) newest WHERE received_at > now() - interval '30 minutes'`,
+    values: [runSeq, stops],
+  });
+  return rows[0]!;
+}
