@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { decompress, init } from '@bokuweb/zstd-wasm';
+import { decompress } from '@bokuweb/zstd-wasm';
+import { zstdCompressor } from '@palestra/exports';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Sample, upload, uploadOf } from '../support/exported-rollouts.ts';
@@ -11,7 +12,8 @@ let samples: Sample[];
 const RUN = 'export me/ünd "quotes"';
 
 beforeAll(async () => {
-  await init();
+  // The server in this process uses the same one.
+  await zstdCompressor();
   server = await startServer();
   const made = uploadOf(RUN);
   samples = made.samples;

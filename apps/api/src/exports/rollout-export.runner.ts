@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
@@ -17,12 +17,10 @@ import { CONDITION_PARAMETER, countMatches } from './rollout-export.rows.sql.ts'
 import { type ExportCursor, ExportSource } from './rollout-export.source.ts';
 import { claimExport, type ExportFile, type ExportProgress, type ExportRow, saveExport } from './rollout-export.sql.ts';
 
-/** Exports that this process writes at the same time; they share two connections each with nobody else. */
-const MAX_RUNNING = 2;
-const CONNECTIONS = 2 * MAX_RUNNING;
+/** Of all exports of this process; nobody else shares them. */
+const CONNECTIONS = 4;
 /** A page of a hard query may take as long; lists of people give up much sooner. */
 const STATEMENT_MS = 5 * 60_000;
-const LOOK_EVERY_MS = 2_000;
 const HEARTBEAT_MS = LOST_AFTER_MS / 10;
 /** Failures in a row, without a finished file between them, at growing distances: about twenty minutes. */
 const MAX_ATTEMPTS = 24;
@@ -41,11 +39,8 @@ class LeaseLost extends Error {}
  * stored in one statement, so that a crash costs at most one file. Any replica may go on with any export.
  */
 @Injectable()
-export class RolloutExportRunner implements OnApplicationBootstrap, OnApplicationShutdown {
+export class RolloutExportRunner implements OnApplicationShutdown {
   readonly #pool: pg.Pool;
-  readonly #stopping = new AbortController();
-  readonly #running = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly database: Database,
@@ -63,32 +58,12 @@ export class RolloutExportRunner implements OnApplicationBootstrap, OnApplicatio
     this.#pool.on('error', () => {});
   }
 
-  onApplicationBootstrap(): void {
-    this.#timer = setInterval(() => this.wake(), LOOK_EVERY_MS);
-    this.#timer.unref();
-  }
-
   async onApplicationShutdown(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#stopping.abort(new Error('the server was stopped'));
-    await Promise.allSettled(this.#running);
     await this.#pool.end();
   }
 
-  /** Looks for work now. */
-  wake(): void {
-    if (this.#running.size >= MAX_RUNNING || this.#stopping.signal.aborted) return;
-    const running = this.runOne()
-      .then((found) => {
-        if (found) queueMicrotask(() => this.wake());
-      })
-      .catch((error: unknown) => this.logger.warn({ err: error }, 'exports cannot be looked for'))
-      .finally(() => this.#running.delete(running));
-    this.#running.add(running);
-  }
-
-  /** Writes one export to its end; false when none waits. */
-  async runOne(): Promise<boolean> {
+  /** Writes one export to its end, or until `stop`; false when none waits. */
+  async runOne(stop: AbortSignal): Promise<boolean> {
     const lease = newUuid();
     const row = await claimExport(this.database.pool, lease, LOST_AFTER_MS);
     if (!row) return false;
@@ -101,9 +76,9 @@ export class RolloutExportRunner implements OnApplicationBootstrap, OnApplicatio
       );
     }, HEARTBEAT_MS);
     try {
-      await this.#write(row, progress, AbortSignal.any([lost.signal, this.#stopping.signal]));
+      await this.#write(row, progress, AbortSignal.any([lost.signal, stop]));
     } catch (error) {
-      if (!(error instanceof LeaseLost) && !lost.signal.aborted) await this.#failed(row, progress, error);
+      if (!(error instanceof LeaseLost) && !lost.signal.aborted) await this.#failed(row, progress, error, stop.aborted);
     } finally {
       clearInterval(beat);
     }
@@ -201,8 +176,7 @@ export class RolloutExportRunner implements OnApplicationBootstrap, OnApplicatio
   }
 
   /** A store or a database that is away comes back; anything else is said. What is stored so far stays. */
-  async #failed(row: ExportRow, progress: ExportProgress, error: unknown): Promise<void> {
-    const stopped = this.#stopping.signal.aborted;
+  async #failed(row: ExportRow, progress: ExportProgress, error: unknown, stopped: boolean): Promise<void> {
     const passing = stopped || isDatabaseAway(error) || (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind));
     // What the row says is where the next one starts: figures of a file that was not finished are not in it.
     const stored = startOf(row);

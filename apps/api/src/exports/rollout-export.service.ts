@@ -7,9 +7,11 @@ import { Database } from '../platform/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';
+import { declareObjects } from '../rollouts/garbage.sql.ts';
+import { ExportJobs } from './export-jobs.ts';
 import { presentRolloutExport } from './rollout-export.presenter.ts';
 import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';
-import { exportPrefix, RolloutExportRunner } from './rollout-export.runner.ts';
+import { exportPrefix } from './rollout-export.runner.ts';
 import type { CreateRolloutExport } from './rollout-export.schema.ts';
 import {
   countActive,
@@ -32,7 +34,7 @@ export class RolloutExportService {
   constructor(
     private readonly database: Database,
     private readonly runs: RunService,
-    private readonly runner: RolloutExportRunner,
+    private readonly jobs: ExportJobs,
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
@@ -59,7 +61,7 @@ export class RolloutExportService {
       as_of_seq: await latestSeq(pool),
       author: caller.userId,
     });
-    this.runner.wake();
+    await this.jobs.wake();
     return presentRolloutExport(row, []);
   }
 
@@ -88,9 +90,11 @@ export class RolloutExportService {
   async delete(caller: Caller, id: string): Promise<void> {
     const row = await this.#row(caller, id);
     if (!row) throw new PalestraError('export_not_found');
-    // The row first: whoever writes it finds out, and takes its unfinished file away.
+    const prefix = exportPrefix(caller.orgId, row.id);
+    // Whoever writes it finds out by its next file, which is taken away later with whatever could not be deleted now.
+    await declareObjects(this.database.pool, [{ blob_key: prefix, rollout_seq: '0' }], true);
     await deleteExport(this.database.pool, caller.orgId, row.id);
-    await this.blobs.deletePrefix(exportPrefix(caller.orgId, row.id));
+    await this.blobs.deletePrefix(prefix);
   }
 
   async #row(caller: Caller, id: string): Promise<ExportRow | null> {

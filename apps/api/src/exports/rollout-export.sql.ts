@@ -98,20 +98,30 @@ export async function deleteExport(pool: Queryable, orgId: string, id: string): 
   return rowCount === 1;
 }
 
+const WAITING = `(state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now())
+          OR (state = 'running' AND updated_at < now() - $1 * interval '1 ms')`;
+
+/** Whether there is one that `claimExport` would take. */
+export async function anyWaiting(pool: Queryable, lostAfterMs: number): Promise<boolean> {
+  const { rows } = await pool.query<{ waiting: boolean }>(`SELECT EXISTS (SELECT FROM rollout_exports WHERE ${WAITING}) AS waiting`, [
+    lostAfterMs,
+  ]);
+  return rows[0]!.waiting;
+}
+
 /**
  * Takes the oldest export that nobody is writing: a new one, or one of which nothing was heard for `lostAfterMs`. From then on
  * only the holder of `lease` can change it. Plan: a scan of a small table, row locks skipped.
  */
 export async function claimExport(pool: Queryable, lease: string, lostAfterMs: number): Promise<ExportRow | null> {
   const { rows } = await pool.query<ExportRow>(
-    `UPDATE rollout_exports SET state = 'running', updated_at = now(), cursor = COALESCE(cursor, '{}') || jsonb_build_object('lease', $1::text)
+    `UPDATE rollout_exports SET state = 'running', updated_at = now(), cursor = COALESCE(cursor, '{}') || jsonb_build_object('lease', $2::text)
      WHERE id = (
        SELECT id FROM rollout_exports
-       WHERE (state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now())
-          OR (state = 'running' AND updated_at < now() - $2 * interval '1 ms')
+       WHERE ${WAITING}
        ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED)
      RETURNING ${COLUMNS}`,
-    [lease, lostAfterMs],
+    [lostAfterMs, lease],
   );
   return rows[0] ?? null;
 }

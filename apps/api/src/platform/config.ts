@@ -26,6 +26,7 @@ const configSchema = z.object({
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   PALESTRA_SEAL_FINISHED_S: z.coerce.number().min(0).default(60),
   PALESTRA_SEAL_SILENT_S: z.coerce.number().min(0).default(600),
+  PALESTRA_LAKE: z.enum(['off', 'index', 'messages']).default('index'),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
   PALESTRA_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   DATABASE_URL: z.string().optional(),
@@ -68,6 +69,8 @@ export interface Config {
   workerPort: number | null;
   /** Rollouts are sealed when they said that they are finished, or said nothing, and were quiet for so long. */
   sealing: { finishedMs: number; silentMs: number };
+  /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
+  lake: 'off' | 'index' | 'messages';
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
   /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
@@ -111,6 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     jobs: value.PALESTRA_JOBS === 'on',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
+    lake: value.PALESTRA_LAKE,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,

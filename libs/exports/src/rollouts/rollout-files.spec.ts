@@ -1,4 +1,4 @@
-import { decompress, init } from '@bokuweb/zstd-wasm';
+import { decompress } from '@bokuweb/zstd-wasm';
 import { parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
 import type { ExportedMessage, ExportedRollout } from './exported-rollout.ts';
@@ -20,9 +20,10 @@ import {
   type RolloutFormat,
   ShardedRows,
   shardName,
+  zstdCompressor,
 } from './index.ts';
 
-await init();
+await zstdCompressor();
 const compressors = { ZSTD: (input: Uint8Array) => decompress(input) };
 
 function message(index: number, type: ExportedMessage['type'], content: string, more: Partial<ExportedMessage> = {}): ExportedMessage {

@@ -1,5 +1,5 @@
 import { type ColumnData, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
-import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 import { cellOf, type Column, elementsOf, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
 import { zstdCompressor } from './zstd.ts';
 
@@ -8,11 +8,11 @@ const GROUP_ROWS = 10_000;
 const GROUP_CHARACTERS = 8_000_000;
 const NARROW_CHARACTERS = 400;
 
-export interface RolloutParquetOptions<Row> {
+export interface RolloutParquetOptions {
   /** With the messages, as a list of structs. */
   messages: boolean;
-  /** Columns beyond the narrow ones, after them. */
-  extra?: readonly Column<Extract<keyof Row, string>>[];
+  /** Of the rows; the narrow ones unless told. */
+  columns?: readonly Column[];
   /** Kept in the footer of every file: where it comes from. */
   lineage?: Record<string, string>;
 }
@@ -20,9 +20,8 @@ export interface RolloutParquetOptions<Row> {
 /** One file of rollouts, zstd, in row groups; rows are asked for only when the reader wants more. */
 export async function* rolloutParquet<Row extends NarrowRollout & { messages?: ExportedMessage[] }>(
   rows: AsyncIterable<Row>,
-  { messages, extra = [], lineage = {} }: RolloutParquetOptions<Row>,
+  { messages, columns = NARROW_COLUMNS, lineage = {} }: RolloutParquetOptions,
 ): AsyncGenerator<Uint8Array> {
-  const columns: readonly Column[] = [...NARROW_COLUMNS, ...extra];
   yield* parquetStream(rows, {
     schema: schemaOf(columns, messages),
     columnsOf: (group) => columnsOf(group, columns, messages),
@@ -66,5 +65,3 @@ export function charactersOf(messages: readonly ExportedMessage[] = []): number 
   }
   return characters;
 }
-
-export type { ExportedRollout };

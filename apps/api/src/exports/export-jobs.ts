@@ -1,0 +1,43 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { JobQueue } from '../jobs/job-queue.service.ts';
+import { Database } from '../platform/database.ts';
+import { LOST_AFTER_MS } from './export.presenter.ts';
+import { LakeService } from './lake.service.ts';
+import { RolloutExportRunner } from './rollout-export.runner.ts';
+import { anyWaiting } from './rollout-export.sql.ts';
+
+/** Exports that are written at the same time, over all processes. */
+const LANES = 2;
+const LOOK_EVERY_MS = 5_000;
+const LAKE_EVERY_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+/** Exports and the lake are written by jobs: on a laptop in the API process, elsewhere by workers. */
+@Injectable()
+export class ExportJobs implements OnModuleInit {
+  constructor(
+    private readonly jobs: JobQueue,
+    private readonly database: Database,
+    private readonly runner: RolloutExportRunner,
+    private readonly lake: LakeService,
+  ) {}
+
+  onModuleInit(): void {
+    this.jobs.handle('export-rollouts', { deadlineMs: 12 * HOUR_MS }, async (_payload, signal) => {
+      while (!signal.aborted && (await this.runner.runOne(signal)));
+    });
+    // What a crash, a pause or a full queue left.
+    this.jobs.handle('look-for-exports', { everyMs: LOOK_EVERY_MS, deadlineMs: LOOK_EVERY_MS }, async () => {
+      if (await anyWaiting(this.database.pool, LOST_AFTER_MS)) await this.wake();
+    });
+    this.jobs.handle('lake', { everyMs: LAKE_EVERY_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.lake.write(signal));
+  }
+
+  /** Has somebody look for exports now. */
+  async wake(): Promise<void> {
+    for (let lane = 0; lane < LANES; lane += 1) {
+      const name = `export-rollouts-${lane}`;
+      await this.jobs.add('export-rollouts', {}, { key: name, line: name, maxAttempts: 1 });
+    }
+  }
+}

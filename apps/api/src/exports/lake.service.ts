@@ -1,0 +1,135 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { BlobStore } from '@palestra/blobs';
+import { CONTENT_TYPES, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
+import { type Config, CONFIG } from '../platform/config.ts';
+import { Database } from '../platform/database.ts';
+import { BLOB_STORE } from '../platform/tokens.ts';
+import {
+  forgetLeftRuns,
+  forgetPart,
+  hasUnsealed,
+  type LakePart,
+  type LakeRun,
+  saveLook,
+  savePart,
+  selectLakeRuns,
+  selectLeftParts,
+  selectParts,
+  selectPartSeqs,
+} from './lake.sql.ts';
+import { narrowRollout } from './narrow-rollout.ts';
+import { ExportMessages, type ReadMessage } from './rollout-export.messages.ts';
+import { type DetailRow, selectDetails } from './rollout-export.rows.sql.ts';
+
+const PAGE = 500;
+/** Bytes of messages in memory at a time. */
+const MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** What a pass did. */
+export interface LakePass {
+  written: number;
+  deleted: number;
+}
+
+/**
+ * Keeps the lake equal to what is sealed. A file has one key for ever and is replaced whole, so that a reader sees it before or
+ * after, never in between; what was erased is gone from it with the next pass. The object comes first, then the row that says of what
+ * it was made: a crash between the two has it written again.
+ */
+@Injectable()
+export class LakeService {
+  constructor(
+    private readonly database: Database,
+    private readonly messages: ExportMessages,
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+    @Inject(CONFIG) private readonly config: Config,
+  ) {}
+
+  async write(signal: AbortSignal): Promise<LakePass> {
+    const pass = { written: 0, deleted: await this.#deleteLeft(signal) };
+    if (this.config.lake === 'off') return pass;
+    for (const run of await selectLakeRuns(this.database.pool)) {
+      signal.throwIfAborted();
+      await this.#writeRun(run, pass, signal);
+    }
+    return pass;
+  }
+
+  async #writeRun(run: LakeRun, pass: LakePass, signal: AbortSignal): Promise<void> {
+    const { pool } = this.database;
+    const started = performance.now();
+    // Before the parts: what is sealed in between is found by one of the two.
+    const unsealed = await hasUnsealed(pool, run.seq);
+    const parts = await selectParts(pool, run.seq, this.config.lake === 'messages');
+    const took = performance.now() - started;
+    for (const part of parts) {
+      signal.throwIfAborted();
+      if (part.wanted === null) {
+        await this.#delete(run.seq, { ...part, blob_key: part.blob_key! }, signal);
+        pass.deleted += 1;
+      } else if (part.wanted !== part.written) {
+        await this.#writePart(run, part, part.wanted, signal);
+        pass.written += 1;
+      }
+    }
+    await saveLook(pool, run, unsealed, took);
+  }
+
+  async #writePart(run: LakeRun, { step, part, rows }: LakePart, fingerprint: string, signal: AbortSignal): Promise<void> {
+    const key = lakeKey({ org: run.org, run, step: step < 0 ? null : step, part });
+    const file = lakeFile(this.#rollouts(run, step, part), { messages: this.config.lake === 'messages' });
+    const { size } = await this.blobs.put(key, file, { contentType: CONTENT_TYPES.parquet }, signal);
+    await savePart(this.database.pool, { runSeq: run.seq, step, part, key, fingerprint, rows, bytes: size });
+  }
+
+  async *#rollouts(run: LakeRun, step: number, part: number): AsyncGenerator<LakeRollout> {
+    const { pool } = this.database;
+    for (let after = '0'; ;) {
+      const page = await selectPartSeqs(pool, { runSeq: run.seq, step, part, after, limit: PAGE });
+      const keys = new Map(page.map(({ seq, blob_key }) => [seq, blob_key]));
+      const details = await selectDetails(pool, [...keys.keys()]);
+      for (const batch of this.config.lake === 'messages' ? byBytes(details) : [details]) {
+        const messages =
+          this.config.lake === 'messages' ? await this.messages.read(pool, run.org_id, batch) : new Map<string, ReadMessage[]>();
+        for (const row of batch) {
+          const narrow = narrowRollout(row, run.org, undefined);
+          yield { ...narrow, run_name: run.name, transcript_key: keys.get(row.seq)!, messages: messages.get(row.seq) };
+        }
+      }
+      if (page.length < PAGE) return;
+      after = page.at(-1)!.seq;
+    }
+  }
+
+  async #deleteLeft(signal: AbortSignal): Promise<number> {
+    let deleted = 0;
+    for (;;) {
+      const left = await selectLeftParts(this.database.pool, PAGE);
+      for (const { run_seq, ...part } of left) await this.#delete(run_seq, part, signal);
+      deleted += left.length;
+      if (left.length < PAGE) break;
+    }
+    await forgetLeftRuns(this.database.pool);
+    return deleted;
+  }
+
+  async #delete(runSeq: number, part: Pick<LakePart, 'step' | 'part'> & { blob_key: string }, signal: AbortSignal): Promise<void> {
+    await this.blobs.delete(part.blob_key, signal);
+    await forgetPart(this.database.pool, runSeq, part);
+  }
+}
+
+function* byBytes(rows: readonly DetailRow[]): Generator<DetailRow[]> {
+  let batch: DetailRow[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    if (batch.length > 0 && bytes + Number(row.bytes) > MESSAGE_BYTES) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(row);
+    bytes += Number(row.bytes);
+  }
+  if (batch.length > 0) yield batch;
+}
