@@ -96,6 +96,12 @@ describe.each(Object.keys(stores))('blob store on %s', (kind) => {
     const folded = await store.list({ prefix: 'list/', delimiter: '/' });
     expect(folded.folders).toEqual(['list/b/']);
     expect(folded.blobs.map(({ key }) => key)).toEqual(['list/a', 'list/b-1', 'list/c']);
+    for (const prefix of ['list/b/', 'list/b', 'list/none/', 'list']) {
+      const expected = keys.filter((key) => key.startsWith(prefix));
+      expect((await store.list({ prefix })).blobs.map(({ key }) => key)).toEqual(expected);
+    }
+    expect((await store.list({ prefix: '../' })).blobs).toEqual([]);
+    expect(await store.deletePrefix('../')).toBe(0);
     expect(await store.deletePrefix('list/')).toBe(5);
     expect((await store.list({ prefix: 'list/' })).blobs).toEqual([]);
   });

@@ -85,7 +85,7 @@ export class FileBlobStore implements BlobStore {
     const after = options.pageToken ? Buffer.from(options.pageToken, 'base64url').toString() : '';
     const page: BlobPage = { blobs: [], folders: [], nextPageToken: null };
     let last = '';
-    for await (const entry of this.#walk('', prefix, options.delimiter === '/')) {
+    for await (const entry of this.#walk(folderOf(prefix), prefix, options.delimiter === '/')) {
       if (after && byteOrder(entry, after) <= 0) continue;
       if (page.blobs.length + page.folders.length === limit) {
         page.nextPageToken = Buffer.from(last).toString('base64url');
@@ -107,7 +107,7 @@ export class FileBlobStore implements BlobStore {
 
   async deletePrefix(prefix: string): Promise<number> {
     const keys: string[] = [];
-    for await (const key of this.#walk('', prefix, false)) keys.push(key);
+    for await (const key of this.#walk(folderOf(prefix), prefix, false)) keys.push(key);
     for (const key of keys) await this.delete(key);
     return keys.length;
   }
@@ -161,6 +161,20 @@ export class FileBlobStore implements BlobStore {
         return;
       }
     }
+  }
+}
+
+/**
+ * The deepest folder that holds everything with this prefix: siblings of it, of which there may be thousands, are not looked at. A prefix
+ * that is no start of a valid key (`../`, say) names no folder, and matches nothing from the root on.
+ */
+function folderOf(prefix: string): string {
+  const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
+  try {
+    if (folder !== '') checkKey(folder.slice(0, -1));
+    return folder;
+  } catch {
+    return '';
   }
 }
 
