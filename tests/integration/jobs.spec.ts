@@ -36,11 +36,11 @@ function queueOf(prepare: (queue: JobQueue) => void, jobs = true): JobQueue {
 }
 const waiting = async () =>
   (await database.pool.query(`SELECT task_identifier FROM palestra_jobs.jobs WHERE task_identifier = 'work'`)).rows;
-const eventually = (what: () => unknown, timeout = 15_000) => expect.poll(what, { timeout, interval: 50 });
+const WITHIN = { timeout: 20_000, interval: 50 };
 
 describe('the job queue', () => {
   it('runs what a process that runs none has added, once', async () => {
-    const done: unknown[] = [];
+    const done: number[] = [];
     const handler = (queue: JobQueue) =>
       queue.handle('work', { deadlineMs: 5_000 }, async (payload: { n: number }) => void done.push(payload.n));
     const producer = queueOf(handler, false);
@@ -49,8 +49,8 @@ describe('the job queue', () => {
     await producer.add('work', { n: 3 }, { key: 'same', runAt: new Date(Date.now() + 500) });
     queueOf(handler);
     queueOf(handler);
-    await eventually(() => done.toSorted()).toEqual([1, 3]);
-    await eventually(async () => (await waiting()).length).toBe(0);
+    await expect.poll(() => done.toSorted((a, b) => a - b), WITHIN).toEqual([1, 3]);
+    await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
     expect(done).toHaveLength(2);
   });
 
@@ -74,10 +74,10 @@ describe('the job queue', () => {
       }),
     );
     await queues[0]!.add('work');
-    await eventually(() => tries).toBe(2);
-    await eventually(() => metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total')).toContain(
-      '{job="work",outcome="done"} 1',
-    );
+    await expect.poll(() => tries, WITHIN).toBe(2);
+    await expect
+      .poll(() => metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total'), WITHIN)
+      .toContain('{job="work",outcome="done"} 1');
     expect(await metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total')).toContain('{job="work",outcome="failed"} 1');
   });
 
@@ -95,7 +95,7 @@ describe('the job queue', () => {
       });
     for (let process = 0; process < 3; process += 1) queueOf(prepare);
     const started = Date.now();
-    await eventually(() => runs.length).toBeGreaterThanOrEqual(4);
+    await expect.poll(() => runs.length, WITHIN).toBeGreaterThanOrEqual(4);
     const intervals = (Date.now() - started) / 1_000;
     expect(runs.length).toBeLessThanOrEqual(Math.ceil(intervals) + 3);
     expect(most).toBe(1);
@@ -115,12 +115,15 @@ describe('the job queue', () => {
       other.handle('long', { deadlineMs: 60_000 }, untilAborted('stop'));
     });
     await queue.add('work');
-    await eventually(() => aborted).toEqual(['deadline']);
+    await expect.poll(() => aborted, WITHIN).toEqual(['deadline']);
     await queue.add('long');
-    await eventually(
-      async () =>
-        (await database.pool.query(`SELECT FROM palestra_jobs.jobs WHERE task_identifier = 'long' AND locked_at IS NOT NULL`)).rowCount,
-    ).toBe(1);
+    await expect
+      .poll(
+        async () =>
+          (await database.pool.query(`SELECT FROM palestra_jobs.jobs WHERE task_identifier = 'long' AND locked_at IS NOT NULL`)).rowCount,
+        WITHIN,
+      )
+      .toBe(1);
     const started = performance.now();
     queues.splice(queues.indexOf(queue), 1);
     await queue.beforeApplicationShutdown();
@@ -132,17 +135,21 @@ describe('the job queue', () => {
     let runs = 0;
     const queue = queueOf((other) => other.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1)));
     await queue.add('work');
-    await eventually(() => runs).toBe(1);
+    await expect.poll(() => runs, WITHIN).toBe(1);
     await database.pool.query(
       'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     );
-    await eventually(() =>
-      queue.add('work', {}, { key: 'after' }).then(
-        () => true,
-        () => false,
-      ),
-    ).toBe(true);
-    await eventually(() => runs, 30_000).toBe(2);
+    await expect
+      .poll(
+        () =>
+          queue.add('work', {}, { key: 'after' }).then(
+            () => true,
+            () => false,
+          ),
+        WITHIN,
+      )
+      .toBe(true);
+    await expect.poll(() => runs, WITHIN).toBe(2);
   });
 
   it('frees the jobs of a runner that is gone, and of no other', async () => {
@@ -160,7 +167,7 @@ describe('the job queue', () => {
     });
     await busy.add('held');
     queueOf((queue) => queue.handle('other', { deadlineMs: 5_000 }, async () => {}));
-    await eventually(() => runs, 20_000).toBe(1);
+    await expect.poll(() => runs, WITHIN).toBe(1);
     const { rows } = await database.pool.query(
       `SELECT attempts FROM palestra_jobs.jobs WHERE task_identifier = 'held' AND locked_at IS NOT NULL`,
     );

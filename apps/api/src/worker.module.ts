@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { ExportStoreModule } from './exports/export-store.module.ts';
 import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { StoreModule } from './rollouts/store.module.ts';
@@ -7,6 +8,6 @@ import { StoreModule } from './rollouts/store.module.ts';
 @Module({})
 export class WorkerModule {
   static with(dependencies: PlatformDependencies): DynamicModule {
-    return { module: WorkerModule, imports: [PlatformModule.with(dependencies), JobsModule, StoreModule] };
+    return { module: WorkerModule, imports: [PlatformModule.with(dependencies), JobsModule, StoreModule, ExportStoreModule] };
   }
 }
