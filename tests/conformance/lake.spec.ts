@@ -20,7 +20,7 @@ const samples: Sample[] = [];
 
 beforeAll(async () => {
   // A proof that could not run is a failure, never a skip.
-  expect(endpoint, 'PALESTRA_TEST_S3_ENDPOINT must name an S3 server').not.toBe('');
+  if (endpoint === '') throw new Error('PALESTRA_TEST_S3_ENDPOINT must name an S3 server');
   const s3 = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } });
   await s3.send(new CreateBucketCommand({ Bucket: bucket }));
   palestra = await startPalestra({
@@ -54,9 +54,17 @@ const count = async (sql: string) => Number((await database.query(sql)).rows[0].
 async function until(what: string, reached: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 100_000;
   while (!(await reached())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not happen:\n${palestra.output()}`);
+    if (Date.now() > deadline) throw new Error(`${what} did not happen; ${JSON.stringify(await stateOfLake())}\n${palestra.output()}`);
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
+}
+async function stateOfLake(): Promise<unknown> {
+  const all = async (sql: string) => (await database.query(sql)).rows;
+  return {
+    parts: await all('SELECT run_seq, step, part, rows FROM lake_parts ORDER BY 1, 2, 3'),
+    looks: await all('SELECT l.*, r.version AS now FROM lake_runs l LEFT JOIN runs r ON r.seq = l.run_seq'),
+    sealed: await all('SELECT run_seq, count(*) FROM rollout_heads WHERE NOT unsealed GROUP BY 1'),
+  };
 }
 const inLake = (rows: number) =>
   until(`${rows} rows in the lake`, async () => (await count('SELECT COALESCE(sum(rows), 0) AS n FROM lake_parts')) === rows);

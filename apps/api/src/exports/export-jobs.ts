@@ -9,7 +9,7 @@ import { anyWaiting } from './rollout-export.sql.ts';
 /** Exports that are written at the same time, over all processes. */
 const LANES = 2;
 const LOOK_EVERY_MS = 5_000;
-const LAKE_EVERY_MS = 60_000;
+const LAKE_EVERY_MS = 15_000;
 const HOUR_MS = 3_600_000;
 
 /** Exports and the lake are written by jobs: on a laptop in the API process, elsewhere by workers. */
