@@ -101,6 +101,9 @@ const RUNS = Symbol('the runs of the statement');
 const quoted = (word: string) => `'${word.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
 const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
 
+/** A `tsquery` that finds messages of these runs. */
+export const runsQuery = (runSeqs: readonly number[]): string => anyWord(runSeqs.map(runWord));
+
 export interface RolloutQuery {
   /** In its canonical spelling. */
   text: string;
@@ -114,7 +117,7 @@ export function rolloutQuery(text: string, runSeqs: readonly number[], firstPara
   try {
     const query = parseQuery(text);
     const compiled = compileQuery(query, storeSchema, { now: Date.now(), firstParameter });
-    const values = compiled.values.map((value) => (value === RUNS ? anyWord(runSeqs.map(runWord)) : value));
+    const values = compiled.values.map((value) => (value === RUNS ? runsQuery(runSeqs) : value));
     return { text: printQuery(query), where: { sql: compiled.where, values }, compiled };
   } catch (error) {
     if (!(error instanceof QueryError)) throw error;

@@ -1,0 +1,159 @@
+import type pg from 'pg';
+
+export interface ToolRow {
+  tool: string;
+  rollouts: number;
+  calls: number;
+  errors: number;
+  result_bytes: number;
+  scored: number;
+  reward_sum: number;
+  timed: number;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  policy: number;
+  environment: number;
+  infrastructure: number;
+}
+
+/** Tools of a run, most called first. Plan: Index Scan using tool_rollups_pkey, one row a step, environment and tool. */
+export const TOOLS = `
+SELECT tool, sum((figures->>'rollouts')::int)::float8 AS rollouts, sum((figures->>'calls')::int)::float8 AS calls, sum((figures->>'errors')::int)::float8 AS errors,
+  sum((figures->>'result_bytes')::float8) AS result_bytes, sum((figures->>'scored')::int)::float8 AS scored, COALESCE(sum((figures->>'reward_sum')::float8), 0) AS reward_sum,
+  sum((figures->>'timed')::int)::float8 AS timed,
+  sum((figures->>'p50_ms')::float8 * (figures->>'timed')::int) / NULLIF(sum((figures->>'timed')::int), 0) AS p50_ms,
+  sum((figures->>'p95_ms')::float8 * (figures->>'timed')::int) / NULLIF(sum((figures->>'timed')::int), 0) AS p95_ms,
+  sum((figures->>'policy')::int)::float8 AS policy, sum((figures->>'environment')::int)::float8 AS environment, sum((figures->>'infrastructure')::int)::float8 AS infrastructure
+FROM tool_rollups WHERE run_seq = $1 AND ($2::smallint IS NULL OR phase = $2) AND step >= $3 AND step <= $4
+GROUP BY tool ORDER BY calls DESC, tool LIMIT 500`;
+
+export async function selectTools(pool: pg.Pool, runSeq: number, phase: number | null, from: number, to: number): Promise<ToolRow[]> {
+  const { rows } = await pool.query<ToolRow>({ name: 'run-tools', text: TOOLS, values: [runSeq, phase, from, to] });
+  return rows;
+}
+
+/**
+ * True percentiles, of a run that is small enough to look at every call: null otherwise. Plan: rollouts_run_seq_idx, at most `most` rows; one
+ * probe of rollout_calls_pkey a rollout.
+ */
+export async function selectLatencies(
+  pool: pg.Pool,
+  runSeq: number,
+  phase: number | null,
+  from: number,
+  to: number,
+  most: number,
+): Promise<Map<string, [number, number]> | null> {
+  const { rows } = await pool.query<{ tool: string | null; latency: [number, number] | null; rollouts: number }>({
+    name: 'run-latencies',
+    text: `WITH picked AS MATERIALIZED (SELECT seq, phase, step FROM rollouts WHERE run_seq = $1 ORDER BY seq LIMIT $5 + 1),
+      timed AS (SELECT c.tool, c.duration_ms FROM picked r JOIN rollout_calls c ON c.rollout_seq = r.seq
+        WHERE c.duration_ms IS NOT NULL AND ($2::smallint IS NULL OR r.phase = $2) AND COALESCE(r.step, -1) BETWEEN $3 AND $4)
+      SELECT t.tool, t.latency, counted.rollouts FROM (SELECT count(*)::int AS rollouts FROM picked) counted
+      LEFT JOIN (SELECT tool, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY duration_ms) AS latency FROM timed GROUP BY tool) t ON true`,
+    values: [runSeq, phase, from, to, most],
+  });
+  if (rows[0]!.rollouts > most) return null;
+  return new Map(rows.flatMap(({ tool, latency }) => (tool === null || latency === null ? [] : [[tool, latency] as const])));
+}
+
+export interface FailedRow {
+  seq: string;
+  id: string;
+  day: string;
+  sealed: boolean;
+  step: number | null;
+  stop: number | null;
+  reward: number | null;
+}
+
+/** Newest rollouts of a run with one of these flags, a failure, or another end than `finished`. Plan: rollouts_run_seq_idx backwards, at most `within` rows of it. */
+export const FAILED = `
+SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward FROM (
+  SELECT * FROM (SELECT seq, id, step, stop, reward, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3 ORDER BY seq DESC LIMIT $6) newest
+  WHERE flags & $4 <> 0 OR failure IS NOT NULL OR COALESCE(stop, 0) <> 0 ORDER BY seq DESC LIMIT $5) r
+JOIN rollout_heads h ON h.seq = r.seq ORDER BY r.seq DESC`;
+
+export async function selectFailed(
+  pool: pg.Pool,
+  runSeq: number,
+  from: number,
+  to: number,
+  flags: number,
+  limit: number,
+  within: number,
+): Promise<FailedRow[]> {
+  const { rows } = await pool.query<FailedRow>({ name: 'run-failed', text: FAILED, values: [runSeq, from, to, flags, limit, within] });
+  return rows;
+}
+
+export interface ConfigRow {
+  looked_at: number;
+  bytes: number;
+  provenance: Record<string, number>;
+  sources: Record<string, number>;
+  models: Record<string, number>;
+  verdicts: Record<string, number>;
+  normalisers: Record<string, number>;
+  ingest: { accepted: number; duplicates: number; conflicts: number; late: number; nonfinite: number } | null;
+}
+
+/** Plan: rollouts_run_seq_idx backwards, at most `most` rows, one probe of rollout_meta_pkey a row; ingest_counters_pkey. */
+export async function selectConfig(pool: pg.Pool, runSeq: number, most: number): Promise<ConfigRow> {
+  const counts = (expression: string) =>
+    `(SELECT COALESCE(jsonb_object_agg(k, n), '{}') FROM (SELECT ${expression} AS k, count(*) AS n FROM picked WHERE ${expression} IS NOT NULL GROUP BY 1) c)`;
+  const { rows } = await pool.query<ConfigRow>({
+    name: 'run-config',
+    text: `WITH picked AS MATERIALIZED (
+        SELECT r.provenance, r.bytes, r.verdict, r.normaliser, m.source, m.model FROM (SELECT * FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT $2) r
+        LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq)
+      SELECT (SELECT count(*)::int FROM picked) AS looked_at, (SELECT COALESCE(sum(bytes), 0)::float8 FROM picked) AS bytes, ${counts('provenance::text')} AS provenance,
+        ${counts('source')} AS sources, ${counts('model')} AS models, ${counts(`COALESCE(verdict::text, 'null')`)} AS verdicts, ${counts('normaliser::text')} AS normalisers,
+        (SELECT jsonb_build_object('accepted', accepted, 'duplicates', duplicates, 'conflicts', conflicts, 'late', late, 'nonfinite', nonfinite) FROM ingest_counters WHERE run_seq = $1) AS ingest`,
+    values: [runSeq, most],
+  });
+  return rows[0]!;
+}
+
+/** Parameters before those of the query. */
+export const FIRST_FACET_PARAMETER = 3;
+type Counts = { value: string; count: number }[];
+export interface FacetRow {
+  total: number;
+  env: Counts;
+  split: Counts;
+  phase: { value: number; count: number }[];
+  stop: { value: number; count: number }[];
+  tool: Counts;
+  tag: Counts;
+  model: Counts;
+  step_min: number | null;
+  step_max: number | null;
+  reward_min: number | null;
+  reward_max: number | null;
+  unscored: number;
+  errors: number;
+}
+
+/** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey, annotations_rollout_seq_idx and rollout_meta_pkey a rollout. */
+export function facetSql(where: string | null): string {
+  const count = (value: string, from: string) =>
+    `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;
+  return `WITH picked AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.run_seq = $1 ${where === null ? '' : `AND (${where})`} LIMIT $2)
+    SELECT (SELECT count(*)::int FROM picked) AS total, ${count('e.environment', 'picked s JOIN rollout_environments e ON e.id = s.env_id')} AS env, ${count('s.split', 'picked s')} AS split,
+      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', 'picked s JOIN rollout_tools x ON x.rollout_seq = s.seq')} AS tool,
+      ${count('a.tag', '(SELECT DISTINCT a.rollout_seq, a.tag FROM picked s JOIN annotations a ON a.rollout_seq = s.seq) a')} AS tag,
+      ${count('m.model', 'picked s JOIN rollout_meta m ON m.rollout_seq = s.seq')} AS model,
+      min(step) AS step_min, max(step) AS step_max, min(reward) AS reward_min, max(reward) AS reward_max, count(*) FILTER (WHERE reward IS NULL)::int AS unscored,
+      count(*) FILTER (WHERE call_errors > 0)::int AS errors FROM picked`;
+}
+
+export async function selectFacets(
+  pool: pg.Pool,
+  runSeq: number,
+  most: number,
+  where?: { sql: string; values: readonly unknown[] },
+): Promise<FacetRow> {
+  const { rows } = await pool.query<FacetRow>(facetSql(where?.sql ?? null), [runSeq, most, ...(where?.values ?? [])]);
+  return rows[0]!;
+}
