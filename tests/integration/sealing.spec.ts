@@ -53,7 +53,8 @@ describe.each(stores)('sealing into %s', (kind) => {
     await world.settled();
     expect(await world.services().sealing.seal()).toMatchObject({ sealed: 3, messages: 1 + 8 + 450, skipped: 0, failed: 0, away: false });
     expect(await Promise.all(ids.map(world.rowsOf))).toEqual([0, 0, 0, 0]);
-    const undated = (rollout: any) => ({ ...rollout, age_ms: 0 });
+    // Its age, and the match with the session ledger, change by themselves.
+    const undated = (rollout: any) => ({ ...rollout, age_ms: 0, verified: null });
     expect((await Promise.all(ids.map(world.get))).map(undated)).toEqual(before.map(undated));
     expect(await Promise.all(pages.map(([from, limit]) => world.page(ids[2]!, from, limit)))).toEqual(pagesBefore);
     expect(await garbage()).toEqual([]);
@@ -134,6 +135,31 @@ describe.each(stores)('sealing into %s', (kind) => {
     const chars = [...first, ...late].filter(({ type }) => type === 'tool_call').reduce((sum, { content }) => sum + content.length, 0);
     expect(await world.head(id)).toMatchObject({ unsealed: false, messages: 214, output_chars: String(chars) });
     expect(await garbage()).toEqual([]);
+  });
+
+  it('derives the same from a transcript as from rows', async () => {
+    const [named, nameless] = [await world.upload(230), randomUUID()];
+    const prompted = [
+      world.message(nameless, 0, { type: 'system_message', content: 'You solve.' }),
+      world.message(nameless, 1, { type: 'user_message', content: 'What is 1 + 1?' }),
+      world.message(nameless, 2, { type: 'assistant_message', content: '2', reward: 1, isFinished: true }),
+    ];
+    await world.post([world.start(nameless), ...prompted]);
+    await world.settled();
+    const { pool } = world.server.database;
+    const derived = async () =>
+      (
+        await pool.query(`SELECT to_jsonb(r) - 'revision' AS row FROM rollouts r WHERE id = ANY($1::uuid[]) ORDER BY seq`, [
+          [named, nameless],
+        ])
+      ).rows;
+    const before = await derived();
+    expect(before.map(({ row }) => typeof row.task_id)).toContain('number');
+    await world.services().sealing.seal();
+    await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE id = ANY($1::uuid[])', [[named, nameless]]);
+    await world.settled();
+    expect(await world.rowsOf(nameless)).toBe(0);
+    expect(await derived()).toEqual(before);
   });
 
   it('leaves a rollout that grew meanwhile to the next pass', async () => {

@@ -21,9 +21,7 @@ import {
   markOutdated,
   markRun,
   selectDirty,
-  selectPrompts,
   selectRunFacts,
-  selectSkeletons,
   selectUnsettled,
   writeFacts,
 } from './derive.sql.ts';
@@ -109,9 +107,8 @@ export class DeriveService {
     const { pool } = this.database;
     const heads = await selectDirty(pool, scope, BATCH);
     if (heads.length === 0) return 0;
-    const [messages, sealed, runs] = await Promise.all([
-      selectSkeletons(pool, heads),
-      this.transcripts.skeletons(heads.filter((head) => head.sealed)),
+    const [messages, runs] = await Promise.all([
+      this.transcripts.skeletons(heads),
       selectRunFacts(pool, [...new Set(heads.map((head) => head.run_seq))]),
     ]);
     const maxTurns = new Map([...runs].map(([seq, run]) => [seq, run.max_turns]));
@@ -119,7 +116,7 @@ export class DeriveService {
       id: head.id,
       start: head.start,
       rolloutInfo: head.rollout_info ?? {},
-      messages: sealed.get(head.seq) ?? messages.get(head.seq) ?? [],
+      messages: messages.get(head.seq) ?? [],
       prompt,
       startedAt: startedAt(head.start),
       receivedAt: head.received_at,
@@ -140,7 +137,7 @@ export class DeriveService {
       maxTurns.set(head.run_seq, turns);
     });
     const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
-    const prompts = nameless.length > 0 ? await selectPrompts(pool, nameless) : new Map<string, string | null>();
+    const prompts = nameless.length > 0 ? await this.transcripts.prompts(nameless) : new Map<string, string | null>();
     rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
     const facts = await this.#facts(
       heads,
