@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, type ReadMessage, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
