@@ -1,6 +1,7 @@
 export * from './canonical-json.ts';
 export * from './double-reward.ts';
 export * from './event-reader.ts';
+export * from './false-zero.ts';
 export * from './gaps.ts';
 export * from './group-key.ts';
 export * from './ledger-alignment.ts';
@@ -22,3 +23,4 @@ export * from './task-key.ts';
 export * from './tolerant-json.ts';
 export * from './trained-reward.ts';
 export * from './turns.ts';
+export * from './uploaded-calls.ts';

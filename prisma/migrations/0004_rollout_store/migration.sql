@@ -35,6 +35,7 @@ CREATE TABLE "rollout_heads" (
   "dirty" BOOLEAN NOT NULL DEFAULT true,
   "unsearched" BOOLEAN NOT NULL DEFAULT true,
   "unverified" BOOLEAN NOT NULL DEFAULT true,
+  "verify_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "failure_class" TEXT,
   "revision" INTEGER NOT NULL DEFAULT 1,
   "received_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
@@ -44,7 +45,7 @@ CREATE TABLE "rollout_heads" (
 CREATE UNIQUE INDEX "rollout_heads_org_id_id_key" ON "rollout_heads"("org_id", "id");
 CREATE INDEX "rollout_heads_dirty_idx" ON "rollout_heads"("run_seq", "seq") WHERE "dirty" AND "run_seq" IS NOT NULL;
 CREATE INDEX "rollout_heads_unsearched_idx" ON "rollout_heads"("seq") WHERE "unsearched" AND "run_seq" IS NOT NULL;
-CREATE INDEX "rollout_heads_unverified_idx" ON "rollout_heads"("seq") WHERE "unverified" AND "run_seq" IS NOT NULL;
+CREATE INDEX "rollout_heads_unverified_idx" ON "rollout_heads"("verify_at") WHERE "unverified" AND "run_seq" IS NOT NULL;
 CREATE INDEX "rollout_heads_unsealed_idx" ON "rollout_heads"("seq") WHERE "sealed_at" IS NULL;
 CREATE INDEX "rollout_heads_run_seq_idx" ON "rollout_heads"("run_seq", "seq");
 
@@ -193,6 +194,8 @@ CREATE TABLE "rollout_calls" (
   PRIMARY KEY ("rollout_seq", "index")
 );
 CREATE INDEX "rollout_calls_sid_idx" ON "rollout_calls"("sid");
+-- Sessions that a rollout may have happened in.
+CREATE INDEX "sessions_org_id_environment_created_at_idx" ON "sessions"("org_id", "environment", "created_at");
 
 -- Words of each message; run, organisation and type of message are words too, so that one index answers all of it (ADR 0014).
 CREATE TABLE "rollout_search" (

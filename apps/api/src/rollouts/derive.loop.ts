@@ -5,6 +5,7 @@ import { Database } from '../platform/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { indexMessages } from './search-index.sql.ts';
+import { VerifyService } from './verify.service.ts';
 
 const IDLE_MS = 700;
 const AFTER_ERROR_MS = 2_000;
@@ -22,6 +23,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   constructor(
     private readonly database: Database,
     private readonly derive: DeriveService,
+    private readonly verify: VerifyService,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
@@ -58,6 +60,8 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
       try {
         let more = await this.derive.round();
         if (!this.#stopped && (await indexMessages(this.database.pool, SEARCH_BATCH)) === SEARCH_BATCH) more = true;
+        // Verdicts wait for narrow rows anyway.
+        if (!this.#stopped && !more) more = await this.verify.round();
         return more;
       } finally {
         await client.query('SELECT pg_advisory_unlock($1)', [LOCK]);

@@ -152,6 +152,9 @@ const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, p
 /** What step inference found stays until a normaliser knows better. */
 const INFERABLE = ['phase', 'step', 'group_key', 'sample_idx'];
 
+/** The ledger was asked (verify.sql.ts): what it said stays until it is asked again. */
+const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
+
 /**
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. A row that was made from a newer
  * revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
@@ -186,7 +189,8 @@ WITH fact AS MATERIALIZED (
   INSERT INTO rollout_meta AS m (rollout_seq, rollout_name, source, model, author, stop_raw, sid, rules)
   SELECT seq, rollout_name, source, model, author, stop_raw, sid, rules FROM fact JOIN written USING (seq) ORDER BY seq
   ON CONFLICT (rollout_seq) DO UPDATE SET rollout_name = excluded.rollout_name, source = excluded.source, model = excluded.model, author = excluded.author,
-    stop_raw = excluded.stop_raw, sid = excluded.sid, rules = excluded.rules
+    stop_raw = excluded.stop_raw, sid = COALESCE(excluded.sid, CASE WHEN ${MATCHED} THEN m.sid END),
+    rules = CASE WHEN ${MATCHED} THEN excluded.rules || jsonb_build_object('telemetry', m.rules->'telemetry') ELSE excluded.rules END
 ), tool AS (
   INSERT INTO rollout_tools AS t (rollout_seq, run_seq, tool, calls, errors, result_bytes)
   SELECT f.seq, f.run_seq, x.tool, x.calls, x.errors, x.result_bytes

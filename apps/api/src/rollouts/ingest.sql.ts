@@ -75,6 +75,7 @@ WITH message AS MATERIALIZED (
     dirty = true,
     unsearched = h.unsearched OR COALESCE(d.messages, 0) > 0,
     unverified = true,
+    verify_at = LEAST(h.verify_at, now()),
     unsealed = h.unsealed OR COALESCE(d.messages, 0) > 0,
     revision = h.revision + 1,
     last_at = now()

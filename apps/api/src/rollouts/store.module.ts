@@ -12,8 +12,19 @@ import { StoreJobs } from './store-jobs.ts';
 import { TranscriptObjects } from './transcript-objects.service.ts';
 import { TranscriptReader } from './transcript-reader.service.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
+import { VerifyService } from './verify.service.ts';
 
-const shared = [RunActivity, TranscriptReader, DeriveService, RollupService, SealService, EraseService, RetentionService, PartitionService];
+const shared = [
+  RunActivity,
+  TranscriptReader,
+  DeriveService,
+  RollupService,
+  VerifyService,
+  SealService,
+  EraseService,
+  RetentionService,
+  PartitionService,
+];
 
 /** The rollout store without its routes: what an API process and a worker have in common (ADR 15). */
 @Module({

@@ -1,0 +1,54 @@
+import { canonicalArgsHash, type LedgerCall, type LedgerSession, taskKeyOf } from '@palestra/rollouts';
+import { type JsonObject, parseJson } from '@palestra/protocol';
+import type { LedgerRow, SessionRow } from './verify.sql.ts';
+
+/** A session as rollouts are compared with it. */
+export interface CandidateSession extends LedgerSession {
+  open: boolean;
+  /** Id of the rollout that is its own recording. */
+  recordedAs: string | null;
+  calls: (LedgerCall & { taskId: string })[];
+}
+
+export function candidateOf(session: SessionRow, rows: readonly LedgerRow[]): CandidateSession {
+  const recording = objectOf(session.recording);
+  const ended = rows.map(({ ended_at }) => ended_at).filter((at) => at !== null);
+  return {
+    sid: session.sid,
+    environment: session.environment,
+    ...taskOf(session, recording),
+    lastCallAt: ended.length > 0 ? Math.max(...ended) : null,
+    open: session.open,
+    recordedAs: typeof recording.rolloutId === 'string' ? recording.rolloutId : null,
+    calls: rows.map((row) => callOf(row, session.open)),
+  };
+}
+
+function taskOf(session: SessionRow, recording: JsonObject): Pick<LedgerSession, 'split' | 'taskIndex' | 'taskKey'> {
+  const task = objectOf(session.task);
+  if (task.kind === 'index') return { split: textOf(task.split), taskIndex: numberOf(task.index), taskKey: null };
+  const start = { environment: session.environment, task_spec: task.spec ?? null } as JsonObject;
+  return { split: textOf(recording.split), taskIndex: numberOf(recording.taskIndex), taskKey: taskKeyOf(start, {}, null, null).key };
+}
+
+/** A call whose outcome died with its process is the fault of nobody's policy. */
+function callOf(row: LedgerRow, open: boolean): CandidateSession['calls'][number] {
+  const lost = row.ended_at === null && !open;
+  return {
+    seq: Number(row.seq),
+    taskId: row.task_id,
+    tool: row.tool,
+    argsHash: canonicalArgsHash(row.input),
+    reward: row.reward,
+    finished: row.finished === true,
+    durationMs: row.duration_ms,
+    failureClass: lost ? 'infrastructure' : row.failure_class,
+  };
+}
+
+function objectOf(text: string | null): JsonObject {
+  const value = text === null ? null : parseJson(text);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}
+const textOf = (value: unknown) => (typeof value === 'string' ? value : null);
+const numberOf = (value: unknown) => (value === null || value === undefined || !Number.isFinite(Number(value)) ? null : Number(value));

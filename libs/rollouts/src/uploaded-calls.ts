@@ -1,0 +1,36 @@
+import { canonicalArgsHash } from './canonical-json.ts';
+import type { UploadedCall } from './ledger-alignment.ts';
+
+/** A tool call or result of an upload, with what the ledger is compared with. */
+export interface CallMessage {
+  index: number;
+  type: string;
+  name: string | null;
+  callId: string | null;
+  /** Arguments of a call as JSON text; null for results. */
+  content: string | null;
+  reward: number | null;
+  isFinished: boolean;
+}
+
+/**
+ * The calls of a rollout in order, each with the reward and end of its result: the first result of the latest call of that id before it; a
+ * result without an id belongs to the first call without one that has no result yet.
+ */
+export function uploadedCalls(messages: readonly CallMessage[]): (UploadedCall & { callId: string | null })[] {
+  const calls: (UploadedCall & { callId: string | null })[] = [];
+  const open = new Map<string | null, typeof calls>();
+  for (const message of messages.toSorted((a, b) => a.index - b.index)) {
+    const { callId, index } = message;
+    if (message.type === 'tool_call') {
+      const argsHash = canonicalArgsHash(message.content);
+      const call = { index, tool: message.name ?? '', argsHash, reward: null, finished: false, hasResult: false, callId };
+      calls.push(call);
+      open.set(callId, callId === null ? [...(open.get(null) ?? []), call] : [call]);
+    } else if (message.type === 'tool_result') {
+      const call = open.get(callId)?.shift();
+      if (call) Object.assign(call, { reward: message.reward, finished: message.isFinished, hasResult: true });
+    }
+  }
+  return calls;
+}
