@@ -15,3 +15,9 @@ export function isDatabaseAway(error: unknown): boolean {
   if (typeof kind === 'string' && WORDS.test(kind)) return true;
   return cause !== error && isDatabaseAway(cause);
 }
+
+/** SQLSTATE class 40: PostgreSQL gave the statement up for another one (deadlock, serialisation); it may be repeated at once. */
+export function isRolledBack(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && code.startsWith('40');
+}
