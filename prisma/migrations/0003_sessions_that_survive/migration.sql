@@ -19,7 +19,7 @@ ALTER TABLE "sessions"
 UPDATE "sessions" SET "last_request_at" = "last_seen_at";
 ALTER TABLE "sessions" ALTER COLUMN "last_request_at" SET NOT NULL, ALTER COLUMN "idle_timeout_ms" DROP DEFAULT;
 
-ALTER TABLE "session_calls" ADD COLUMN "broken_at" TIMESTAMPTZ(3);
+ALTER TABLE "session_calls" ADD COLUMN "broken_at" TIMESTAMPTZ(3), ADD COLUMN "joined_by" TEXT;
 
 ALTER TABLE "session_replicas"
   ADD COLUMN "address" TEXT NOT NULL DEFAULT '',

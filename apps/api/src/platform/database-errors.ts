@@ -9,9 +9,18 @@ const WORDS =
 /** Whether a statement failed because PostgreSQL is away or about to be: it did not run, or was rolled back, and may be repeated later. */
 export function isDatabaseAway(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
-  const { code, message, cause, kind } = error as { code?: unknown; message?: unknown; cause?: unknown; kind?: unknown };
+  const { code, originalCode, message, cause, kind, meta } = error as Record<string, unknown>;
+  if (typeof originalCode === 'string' && STATES.test(originalCode)) return true;
   if (typeof code === 'string' && (STATES.test(code) || SOCKET.has(code) || PRISMA.has(code))) return true;
   if (typeof message === 'string' && WORDS.test(message)) return true;
   if (typeof kind === 'string' && WORDS.test(kind)) return true;
+  // Prisma hangs what the adapter said below `meta`.
+  if (isDatabaseAway((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError)) return true;
   return cause !== error && isDatabaseAway(cause);
+}
+
+/** SQLSTATE class 40: PostgreSQL gave the statement up for another one (deadlock, serialisation); it may be repeated at once. */
+export function isRolledBack(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && code.startsWith('40');
 }

@@ -1,19 +1,19 @@
 import pRetry from 'p-retry';
 import { BatchQueueFullError } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { isDatabaseAway } from './database-errors.ts';
+import { isDatabaseAway, isRolledBack } from './database-errors.ts';
 
 /** A PostgreSQL that restarts is back within this; a client of a held request waits no longer either. */
 const PATIENCE_MS = 20_000;
 
 /**
- * Runs a statement that may be repeated, through a restart of PostgreSQL. Throws `database_unavailable` when it stays away (nothing was
+ * Runs a statement that may be repeated, through a restart of PostgreSQL, or after a deadlock. Throws `database_unavailable` when it stays away (nothing was
  * stored), and anything else at once.
  */
 export function patiently<T>(statement: () => Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
   const attempt = () =>
     statement().catch((error: unknown) => {
-      const away = error instanceof BatchQueueFullError || isDatabaseAway(error);
+      const away = error instanceof BatchQueueFullError || isDatabaseAway(error) || isRolledBack(error);
       throw away ? new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error }) : error;
     });
   return pRetry(attempt, {

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
 import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
+import { isDatabaseAway } from '../platform/database-errors.ts';
 import { patiently } from '../platform/database-retry.ts';
 import { withoutNul } from './postgres-text.ts';
 
@@ -32,7 +33,7 @@ const INTENT = `
       AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure)
     LEFT JOIN sessions AS s ON s.sid = n.sid),
   again AS (
-    UPDATE session_calls AS c SET broken_at = NULL
+    UPDATE session_calls AS c SET broken_at = NULL, joined_by = m.asked
     FROM (SELECT DISTINCT ON (a.task_id) a.task_id AS asked, b.task_id
           FROM asked AS a JOIN session_calls AS b
             ON b.sid = a.sid AND b.broken_at > now() - ${JOIN_WINDOW} AND b.kind = a.kind AND b.tool = a.tool AND b.input = a.input
@@ -54,6 +55,14 @@ const INTENT = `
     ON CONFLICT (task_id) DO NOTHING)
   SELECT task_id, moved, joined, doubted, doubted_replica_id FROM verdicts
   WHERE moved OR joined IS NOT NULL OR doubted IS NOT NULL`;
+
+/**
+ * Of posts whose intent may have been decided though its answer was lost, those that had become the client of a broken call: asking again
+ * would find its mark used up and begin another call. Plan: nested loop of unnest with session_calls_sid_seq_idx.
+ */
+const JOINED = `
+  SELECT c.joined_by AS task_id, false AS moved, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
+  FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
 
 /** Writes again what a crash of PostgreSQL may have swallowed. */
 const REWRITE = `
@@ -91,6 +100,9 @@ const COPY = `
   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS n(task_id, original, ord)
   JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
 const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
+
+/** A mark that was used up before the crash is not set again. */
+const BROKEN_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
 
 const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2`;
 
@@ -150,6 +162,11 @@ const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 /** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
 const LATER = { ...BATCH, maxAgeMs: 10 };
 const MAX_JOURNAL = 100_000;
+/**
+ * After PostgreSQL may have crashed: by then every process has noticed and has written again what it knows of calls that run (it confirms once
+ * a second). Until then a post that equals a call which the crash swallowed would look like a new one.
+ */
+const SETTLE_AFTER_CRASH_MS = 2_500;
 /** A result outlives a long absence of PostgreSQL in memory; its client has it already. */
 const RESULT_PATIENCE_MS = 600_000;
 
@@ -166,8 +183,9 @@ interface Unconfirmed {
   intents: CallIntent[];
   upstreams: [string, string][];
   results: CallResult[];
+  broken: string[];
 }
-const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [] });
+const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], broken: [] });
 
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
@@ -179,6 +197,8 @@ export class SqlCallLedger implements CallLedger {
   readonly #broken: MicroBatcher<string, void>;
   #unconfirmed = nothing();
   #mayHaveCrashed = false;
+  /** Monotonic time before which no new call begins. */
+  #settledAt = 0;
 
   constructor(pool: pg.Pool) {
     this.#pool = pool;
@@ -186,7 +206,7 @@ export class SqlCallLedger implements CallLedger {
     this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
     this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
     this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
-    pool.on('error', () => (this.#mayHaveCrashed = true));
+    pool.on('error', () => this.#suspectCrash());
   }
 
   intent(call: CallIntent, sure: boolean): Promise<IntentAnswer> {
@@ -246,25 +266,31 @@ export class SqlCallLedger implements CallLedger {
       await commit();
     } catch (error) {
       this.#mayHaveCrashed = true;
-      const { intents, upstreams, results } = this.#unconfirmed;
+      const { intents, upstreams, results, broken } = this.#unconfirmed;
       this.#unconfirmed = {
         intents: [...before.intents, ...intents],
         upstreams: [...before.upstreams, ...upstreams],
         results: [...before.results, ...results],
+        broken: [...before.broken, ...broken],
       };
       throw error;
     }
   }
 
-  async #rewrite({ intents, upstreams, results }: Unconfirmed): Promise<void> {
+  #suspectCrash(): void {
+    this.#mayHaveCrashed = true;
+    this.#settledAt = performance.now() + SETTLE_AFTER_CRASH_MS;
+  }
+
+  async #rewrite({ intents, upstreams, results, broken }: Unconfirmed): Promise<void> {
     if (intents.length > 0) await this.#query('call_rewrite', REWRITE, intentColumns(intents));
     if (upstreams.length > 0) await this.#query('call_upstream', UPSTREAM, upstreamColumns(upstreams));
     if (results.length > 0) await this.#query('call_result', RESULT, resultColumns(results));
+    if (broken.length > 0) await this.#query('call_broken_again', BROKEN_AGAIN, [broken.toSorted()]);
   }
 
   async #writeIntents(asked: { call: CallIntent; sure: boolean }[]): Promise<IntentAnswer[]> {
-    const columns = intentColumns(asked.map(({ call }) => call));
-    const rows = await this.#query<Verdict>('call_intent', INTENT, [...columns, asked.map(({ sure }) => sure)]);
+    const rows = await this.#decide(asked);
     const verdicts = new Map(rows.map((row) => [row.task_id, row]));
     return asked.map(({ call }) => {
       const verdict = verdicts.get(call.taskId);
@@ -274,8 +300,39 @@ export class SqlCallLedger implements CallLedger {
     });
   }
 
+  /** A statement whose answer was lost may have been carried out: then what it decided stands. */
+  async #decide(asked: { call: CallIntent; sure: boolean }[]): Promise<Verdict[]> {
+    let attempts = 0;
+    return patiently(async () => {
+      attempts += 1;
+      try {
+        await this.#settled();
+        const calls = asked.map(({ call }) => call);
+        const joined = attempts === 1 ? [] : await this.#ask('call_joined', JOINED, [calls.map((c) => c.taskId), calls.map((c) => c.sid)]);
+        const done = new Set(joined.map((row) => row.task_id));
+        const open = asked.filter(({ call }) => !done.has(call.taskId));
+        const columns = [...intentColumns(open.map(({ call }) => call)), open.map(({ sure }) => sure)];
+        return [...joined, ...(await this.#ask('call_intent', INTENT, columns))];
+      } catch (error) {
+        if (isDatabaseAway(error)) this.#suspectCrash();
+        throw error;
+      }
+    });
+  }
+
+  async #ask(name: string, text: string, values: unknown[]): Promise<Verdict[]> {
+    return (await this.#pool.query<Verdict>({ name, text, values })).rows;
+  }
+
+  async #settled(): Promise<void> {
+    for (let left = this.#settledAt - performance.now(); left > 0; left = this.#settledAt - performance.now()) {
+      await new Promise((resolve) => setTimeout(resolve, left));
+    }
+  }
+
   async #writeResults(results: CallResult[]): Promise<void[]> {
-    await this.#query('call_result', RESULT, resultColumns(results), RESULT_PATIENCE_MS);
+    const inOrder = results.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1));
+    await this.#query('call_result', RESULT, resultColumns(inOrder), RESULT_PATIENCE_MS);
     this.#unconfirmed.results.push(...results);
     return results.map(() => undefined);
   }
@@ -291,7 +348,9 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async #writeBroken(taskIds: string[]): Promise<void[]> {
-    await this.#query('call_broken', BROKEN, [taskIds]);
+    // In order, as results are: two statements that wait for each other's rows would deadlock, and a mark would be lost.
+    await this.#query('call_broken', BROKEN, [taskIds.toSorted()]);
+    this.#unconfirmed.broken.push(...taskIds);
     return taskIds.map(() => undefined);
   }
 
@@ -300,7 +359,7 @@ export class SqlCallLedger implements CallLedger {
       try {
         return (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows;
       } catch (error) {
-        this.#mayHaveCrashed = true;
+        if (isDatabaseAway(error)) this.#suspectCrash();
         throw error;
       }
     }, patienceMs);
