@@ -102,6 +102,28 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect((await world.get(again.id)).messages).toHaveLength(4);
   });
 
+  it('a large run goes at once from every read, and the rest of it in the background', async () => {
+    const ids = Array.from({ length: 1_200 }, () => randomUUID());
+    for (let at = 0; at < ids.length; at += 300) {
+      await world.post(ids.slice(at, at + 300).flatMap((id) => [world.start(id, { runName: 'large' }), world.message(id, 0)]));
+    }
+    await world.settled();
+    const [{ id: runId, seq: runSeq }] = await query(`SELECT id, seq FROM runs WHERE name = 'large'`);
+    const started = performance.now();
+    expect(await world.server.request('DELETE', `/v1/runs/${runId}`)).toMatchObject({ status: 200 });
+    const seconds = (performance.now() - started) / 1000;
+    const left = async () => (await query('SELECT count(*)::int AS n FROM rollout_heads WHERE run_seq = $1', [runSeq]))[0].n;
+    expect(await left()).toBe(200);
+    expect(await world.server.request('GET', `/v1/runs/${runId}`)).toMatchObject({ status: 404 });
+    expect(await world.server.request('GET', `/v1/runs/${runId}/rollouts`)).toMatchObject({ status: 404 });
+    await world.services().eraser.eraseHidden(AbortSignal.abort());
+    expect(await left()).toBe(200);
+    await world.services().eraser.eraseHidden();
+    expect(await left()).toBe(0);
+    expect(await query('SELECT FROM rollout_garbage')).toEqual([]);
+    console.log(`${kind}: ${Math.round(1_000 / seconds)} rollouts/s erased`);
+  });
+
   it('goes on after a crash, whatever was done by then', async () => {
     const rollout = await full('three');
     let crashes = 0;
