@@ -1,8 +1,8 @@
-import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { JobQueue } from '../../apps/api/src/jobs/job-queue.service.ts';
 import { readConfig } from '../../apps/api/src/platform/config.ts';
 import { Database } from '../../apps/api/src/platform/database.ts';
+import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { Metrics } from '../../apps/api/src/platform/metrics.ts';
 import { createDatabase } from '../support/server.ts';
 
@@ -28,7 +28,7 @@ afterEach(async () => {
 function queueOf(prepare: (queue: JobQueue) => void, jobs = true): JobQueue {
   const counted = new Metrics();
   metrics.push(counted);
-  const queue = new JobQueue(database, counted, { ...readConfig({}, (file) => file), jobs }, pino({ level: 'silent' }));
+  const queue = new JobQueue(database, counted, { ...readConfig({}, (file) => file), jobs }, createLogger('silent'));
   prepare(queue);
   queue.onApplicationBootstrap();
   queues.push(queue);

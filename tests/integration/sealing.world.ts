@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import pino from 'pino';
 import type { BlobStore } from '@palestra/blobs';
 import type { Config } from '../../apps/api/src/platform/config.ts';
+import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { Metrics } from '../../apps/api/src/platform/metrics.ts';
 import { openBlobStore } from '../../apps/api/src/platform/storage.ts';
 import { EraseService } from '../../apps/api/src/rollouts/erase.service.ts';
@@ -45,7 +45,7 @@ export type StoreWorld = Awaited<ReturnType<typeof startStore>>;
 export function services(server: TestServer, blobs: BlobStore) {
   const { database } = server;
   const config = { ...server.config, sealing: { finishedMs: 0, silentMs: 0 } };
-  const logger = pino({ level: 'silent' });
+  const logger = createLogger('silent');
   const objects = new TranscriptObjects(blobs);
   const garbage = new ObjectGarbage(database, blobs, logger);
   const eraser = new EraseService(database, garbage);

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
-import type { MessageSkeleton } from '@palestra/rollouts';
 
 /** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
 export interface DirtyHead {
@@ -36,47 +35,6 @@ export async function selectDirty(pool: pg.Pool, scope: { runSeq?: number; seq?:
     values: [scope.runSeq ?? null, scope.seq ?? null, limit],
   });
   return rows;
-}
-
-/**
- * What the normaliser needs of messages, as one JSON array a rollout: parsing one text is several times as fast as rows.
- * Plan: per rollout an Index Scan of its partition's primary key.
- */
-const SKELETONS = `
-SELECT h.seq::text, (
-  SELECT json_agg(json_build_array(m.index, m.type, m.name, m.call_id, m.reward, m.is_finished, m.flags, m.bytes, m.sent_at) ORDER BY m.index, m.event_id)
-  FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) AS messages
-FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`;
-
-type SkeletonTuple = [number, string, string | null, string | null, number | null, boolean, number, number, number];
-
-export async function selectSkeletons(
-  pool: pg.Pool,
-  heads: readonly Pick<DirtyHead, 'seq' | 'day'>[],
-): Promise<Map<string, MessageSkeleton[]>> {
-  const { rows } = await pool.query<{ seq: string; messages: SkeletonTuple[] | null }>({
-    name: 'rollouts-skeletons',
-    text: SKELETONS,
-    values: [heads.map(({ seq }) => seq), heads.map(({ day }) => day)],
-  });
-  return new Map(rows.map(({ seq, messages }) => [seq, (messages ?? []).map(skeletonOf)]));
-}
-
-function skeletonOf([index, type, name, callId, reward, isFinished, flags, bytes, sentAt]: SkeletonTuple): MessageSkeleton {
-  return { index, type: type as MessageSkeleton['type'], name, callId, reward, isFinished, flags, bytes, sentAt };
-}
-
-/** First system and first user message of rollouts that say nothing else about their task. Plan: as above. */
-const PROMPTS = `
-SELECT h.seq::text, (
-  SELECT string_agg(content, E'\\n' ORDER BY index) FROM (
-    SELECT DISTINCT ON (m.type) m.type, m.index, m.content FROM rollout_messages m
-    WHERE m.day = h.day AND m.rollout_seq = h.seq AND m.type IN ('system_message', 'user_message') ORDER BY m.type, m.index) first) AS prompt
-FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`;
-
-export async function selectPrompts(pool: pg.Pool, heads: readonly Pick<DirtyHead, 'seq' | 'day'>[]): Promise<Map<string, string | null>> {
-  const { rows } = await pool.query<{ seq: string; prompt: string | null }>(PROMPTS, [heads.map((h) => h.seq), heads.map((h) => h.day)]);
-  return new Map(rows.map(({ seq, prompt }) => [seq, prompt]));
 }
 
 export interface RunFacts {
