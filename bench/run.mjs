@@ -5,6 +5,7 @@ import { benchDiscovery } from './discovery.mjs';
 import { benchExport } from './export.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
+import { benchRolloutExport } from './rollout-export.mjs';
 import { benchSessions } from './sessions.mjs';
 import { benchStored } from './stored.mjs';
 import { findPython, startPalestra } from './support/processes.mjs';
@@ -16,6 +17,7 @@ const benches = {
   discovery: benchDiscovery,
   export: benchExport,
   ingest: benchIngest,
+  'rollout-export': benchRolloutExport,
   idle: benchIdle,
   stored: benchStored,
 };

@@ -14,7 +14,9 @@ export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 
 /** The exported columns of a rollout; `group` are the rewards of the group that it is in. */
 export function narrowRollout(row: DetailRow, org: string, group: GroupReward | undefined): NarrowRollout {
   const prov = (field: ProvenanceField) => provenance(row.provenance, field);
-  const scored = { reward: row.reward, failure: wordOf(FAILURES, row.failure), stop: wordOf(STOPS, row.stop) };
+  const { reward } = row;
+  const failure = wordOf(FAILURES, row.failure);
+  const stop = wordOf(STOPS, row.stop);
   return {
     rollout_id: row.id,
     org,
@@ -39,7 +41,9 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
     group_prov: prov('group'),
     sample_idx: row.sample_idx,
     sample_prov: prov('sample'),
-    ...scored,
+    reward,
+    failure,
+    stop,
     reward_prov: prov('reward'),
     reward_reported: row.reward_reported,
     reward_positive: row.reward_positive,
@@ -49,7 +53,7 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
     group_scored: group?.scored ?? null,
     group_mean: group?.mean ?? null,
     group_std: group?.std ?? null,
-    advantage: group && isEffective(scored) ? advantageOf(row.reward, group) : null,
+    advantage: group && isEffective({ reward, failure, stop }) ? advantageOf(reward, group) : null,
     stop_prov: prov('stop'),
     stop_raw: row.stop_raw,
     finished: row.finished,

@@ -69,6 +69,9 @@ export interface DetailRow {
 
 const jsonText = (expression: string) => `NULLIF((${expression})::text, 'null')`;
 
+/** One probe of a primary key a row. A join would be planned as a scan of the whole table for every page, as long as the table is not large. */
+const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELECT * FROM ${table} WHERE ${on} OFFSET 0) ${alias} ON true`;
+
 const DETAILS = `
 SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
   e.environment, COALESCE(v.number::text, m.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
@@ -79,9 +82,9 @@ SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name
   CASE WHEN jsonb_typeof(m.start->'timestamp') = 'number' THEN (m.start->>'timestamp')::float8 END AS started_at, p.received_at, p.last_at,
   (SELECT json_agg(json_build_object('verdict', a.verdict, 'score', a.score, 'tag', a.tag, 'note', a.note, 'author', a.author, 'from_index', a.from_index,
      'to_index', a.to_index, 'created_at', a.created_at) ORDER BY a.created_at, a.id)::text FROM annotations a WHERE a.rollout_seq = p.seq) AS annotations
-FROM page p JOIN rollout_heads h ON h.seq = p.seq JOIN runs u ON u.seq = p.run_seq JOIN rollout_environments e ON e.id = p.env_id
-  LEFT JOIN rollout_meta m ON m.rollout_seq = p.seq LEFT JOIN rollout_tasks t ON t.id = p.task_id
-  LEFT JOIN sessions s ON s.sid = m.sid LEFT JOIN environment_versions v ON v.id::text = s.version_id`;
+FROM page p ${probe('rollout_heads', 'seq = p.seq', 'h')} ${probe('runs', 'seq = p.run_seq', 'u')} ${probe('rollout_environments', 'id = p.env_id', 'e')}
+  LEFT ${probe('rollout_meta', 'rollout_seq = p.seq', 'm')} LEFT ${probe('rollout_tasks', 'id = p.task_id', 't')}
+  LEFT ${probe('sessions', 'sid = m.sid', 's')} LEFT ${probe('environment_versions', "id = NULLIF(s.version_id, '')::uuid", 'v')}`;
 
 /** By arrival, or group after group (a group = one key of one phase and step). The keyset of each has one number for each column. */
 const ORDERS = {

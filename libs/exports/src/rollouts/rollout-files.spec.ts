@@ -172,7 +172,7 @@ describe('Parquet', () => {
     const file = rolloutFile(endless(), 'parquet', options());
     await file.next();
     const afterOne = asked;
-    expect(afterOne).toBe(16);
+    expect(afterOne).toBe(8);
     await file.next();
     expect(asked).toBe(2 * afterOne);
     await file.return(undefined);

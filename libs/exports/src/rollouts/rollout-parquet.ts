@@ -4,8 +4,8 @@ import { cellOf, type Column, elementsOf, MESSAGE_COLUMNS, NARROW_COLUMNS } from
 import { zstdCompressor } from './zstd.ts';
 
 /** A row group is encoded in one go, which holds up everything else in the process for that long: some tenths of a second. */
-const GROUP_ROWS = 10_000;
-const GROUP_CHARACTERS = 8_000_000;
+const GROUP_ROWS = 2_500;
+const GROUP_CHARACTERS = 4_000_000;
 const NARROW_CHARACTERS = 400;
 
 export interface RolloutParquetOptions {
