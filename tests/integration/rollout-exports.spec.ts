@@ -294,3 +294,55 @@ describe('an export that somebody stops', () => {
     expect((await server.request('DELETE', `/v1/exports/${view.id}`)).body).toMatchObject({ code: 'export_not_found' });
   });
 });
+
+describe('what is not in rows any more', () => {
+  let sealing: TestServer;
+  const run = 'sealed';
+  const image = `data:image/png;base64,${Buffer.alloc(6_000, 'picture').toString('base64')}`;
+  const looked = `look: ${image} and palestra-object:${'0'.repeat(64)}.png`;
+  const large = 'é'.repeat(5 * 1024 * 1024);
+
+  beforeAll(async () => {
+    sealing = await startServer({ sealing: { finishedMs: 0, silentMs: 0 } });
+    const made = uploadOf(run);
+    const [first] = made.events as { eventId: string }[];
+    const message = (index: number, content: string) => ({
+      eventType: 'message',
+      eventId: randomUUID(),
+      rolloutEventId: first!.eventId,
+      timestamp: 1_700_000_000_100,
+      index,
+      type: 'user_message',
+      content,
+      isFinished: false,
+      metadata: { exact: 0.1 },
+    });
+    await upload(
+      (events) => sealing.request('POST', '/v1/rollouts', { body: { events } }),
+      [...made.events, message(6, `look: ${image} and palestra-object:${'0'.repeat(64)}.png`)],
+    );
+    await upload((events) => sealing.request('POST', '/v1/rollouts', { body: { events } }), [message(7, large)]);
+  }, 60_000);
+  afterAll(() => sealing?.close());
+
+  const everything = async () => {
+    const { body } = await sealing.request('POST', '/v1/exports', { body: { run, format: 'jsonl' } });
+    const view = await finished(body.id, sealing);
+    expect(view).toMatchObject({ state: 'complete', written: 20 });
+    // Verdicts come when they come; transcripts are what is compared.
+    return (await lines(view)).map(({ rollout_id, messages }) => ({ rollout_id, messages }));
+  };
+
+  test('images and large bodies are back in place, and sealed transcripts are what the rows were', { timeout: 90_000 }, async () => {
+    const before = await everything();
+    const restored = before.flatMap(({ messages }) => messages).filter(({ index }: any) => index > 5);
+    // A text that only looks like a reference stays. Compared without printing ten megabytes.
+    expect(restored.map(({ content }: any) => content.length)).toEqual([looked.length, large.length]);
+    expect(restored.map(({ content }: any) => [looked, large].indexOf(content))).toEqual([0, 1]);
+    const unsealed = async () =>
+      (await sealing.database.pool.query('SELECT count(*)::int AS n FROM rollout_heads WHERE unsealed')).rows[0].n as number;
+    while ((await unsealed()) > 0) await new Promise((resolve) => setTimeout(resolve, 200));
+    expect((await sealing.database.pool.query('SELECT count(*)::int AS n FROM rollout_messages')).rows[0].n).toBe(0);
+    expect(await everything()).toEqual(before);
+  });
+});

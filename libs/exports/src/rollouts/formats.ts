@@ -1,5 +1,4 @@
 import { chatMessages } from './chat-messages.ts';
-import { type CurriculumTask, curriculumFile } from './curriculum.ts';
 import type { ExportedRollout, NarrowRollout } from './exported-rollout.ts';
 import { rolloutJsonLines } from './rollout-jsonl.ts';
 import { rolloutParquet } from './rollout-parquet.ts';
@@ -59,10 +58,6 @@ export function narrowFile(rows: Rows<NarrowRollout>, { lineage }: FileOptions):
 
 export function preferenceFile(pairs: Rows<PairOf<ExportedRollout>>, options: FileOptions): AsyncGenerator<Uint8Array> {
   return jsonLines(pairs, preferenceExample, options);
-}
-
-export function taskCurriculumFile(tasks: Rows<CurriculumTask>): AsyncGenerator<Uint8Array> {
-  return curriculumFile(tasks);
 }
 
 async function* jsonLines<Row>(rows: Rows<Row>, exampleOf: (row: Row) => object | null, options: FileOptions): AsyncGenerator<Uint8Array> {

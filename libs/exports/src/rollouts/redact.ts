@@ -1,4 +1,4 @@
-import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 
 /**
  * Shapes of credentials, each by a fixed start, so that a text is read once and nothing backtracks. What is found is replaced by a mark that
@@ -42,8 +42,4 @@ export function redactMessages(messages: readonly ExportedMessage[]): ExportedMe
     summary: redactNullable(message.summary),
     metadata: redactNullable(message.metadata),
   }));
-}
-
-export function redactRollout(rollout: ExportedRollout): ExportedRollout {
-  return { ...redactNarrow(rollout), messages: redactMessages(rollout.messages) };
 }
