@@ -32,6 +32,10 @@ export const OWN = new Set([
   'GET /v1/keys',
   'POST /v1/keys',
   'GET /v1/runs',
+  'GET /v1/search',
+  'GET /v1/annotations',
+  'GET /v1/views',
+  'POST /v1/views',
   'GET /v1/stream',
   'GET /v1/sessions',
   'GET /v1/slots',
@@ -77,6 +81,10 @@ export function scopeOf(route: Route): Scope | null {
     case 'rollouts':
     case 'runs':
     case 'stream':
+    case 'search':
+    case 'annotations':
+    case 'views':
+    case 'diff':
       return 'rollouts';
     case 'sessions':
     case 'slots':
@@ -100,17 +108,23 @@ export function urlOf({ path }: Route, first: Belongings): string {
     ...belongings,
     env: 'told',
     path: first.file,
+    run: first.runId,
+    index: '0',
+    key: '1',
+    task: '1',
     id: ids[path.split('/')[2]!] ?? first.environmentId,
   };
   // The SDK asks with an empty owner for a bare name.
   const real = path.replace('/v1/environments/{name}/', '/v1/environments//{name}/');
   const filled = real.replaceAll(/\{(\w+)\}/g, (_match, name: string) => values[name]!);
+  if (path.endsWith('/search')) return `${filled}?q=canary`;
+  if (path === '/v1/diff') return `${filled}?a=${first.rolloutId}&b=${first.rolloutId}`;
   return path.startsWith('/v1/environments') && path.endsWith('/tasks') ? `${filled}?split=train` : filled;
 }
 
 /** A body that would do something if the caller were allowed to. */
 export function bodyOf({ method, path }: Route, first: Belongings): object | null {
-  if (method !== 'POST' && method !== 'PUT') return null;
+  if (!['POST', 'PUT', 'PATCH'].includes(method)) return null;
   const environment = `${first.owner}/${first.name}`;
   const source = { kind: 'remote', url: 'http://127.0.0.1:9' };
   const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: first.rolloutId, timestamp: Date.now(), index: 1 };
@@ -130,6 +144,9 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     versions: { source },
     environments: { name: 'squatter', namespace: first.owner, description: '', source },
     'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
+    annotations: { rollout: first.rolloutId, tag: 'taken over' },
+    views: { name: 'one more' },
+    '{id}': method === 'PUT' ? { name: 'taken over' } : {},
     keys: { name: 'one more', scopes: ['rollouts'] },
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },

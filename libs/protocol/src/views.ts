@@ -39,8 +39,13 @@ export interface RunView {
   /** True when an event arrived in the last 10 s. */
   live: boolean;
 }
+/** A run as lists show it. */
+export interface ListedRun extends RunView {
+  /** Mean rewards over its steps, at most 100 points; null where nothing was scored. */
+  sparkline: (number | null)[];
+}
 export interface RunList {
-  runs: RunView[];
+  runs: ListedRun[];
   total: number;
   /** For the next page; null = this is the last one. */
   next: string | null;

@@ -5,6 +5,7 @@ import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
+import { ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { IngestService } from './ingest.service.ts';
 import {
   deletedSchema,
@@ -40,12 +41,14 @@ export class RolloutController {
   }
 
   @Get(':id')
+  @ReadsRollout()
   @Api({ summary: 'A rollout with every message', response: rolloutViewSchema, errors: ['rollout_not_found'] })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     return this.rollouts.get(caller, id);
   }
 
   @Get(':id/messages')
+  @ReadsRollout()
   @Api({
     summary: 'Messages of a rollout by index',
     query: messagePageQuerySchema,
@@ -57,7 +60,7 @@ export class RolloutController {
     @Param('id') id: string,
     @Query({ schema: messagePageQuerySchema }) query: z.infer<typeof messagePageQuerySchema>,
   ) {
-    return this.rollouts.messages(caller, id, query.from, query.limit);
+    return this.rollouts.messages(caller, id, query);
   }
 
   @Delete(':id')

@@ -71,6 +71,17 @@ export function presentMessage(row: StoredMessageRow): RolloutMessageView {
   };
 }
 
+/** Bodies up to here are in pages of messages whole, bytes; of larger ones so many characters. */
+const INLINE_BYTES = 16_384;
+const PREVIEW_CHARACTERS = 512;
+
+/** The same with a large body cut, for pages that show a thousand messages. */
+export function presentPreview(row: StoredMessageRow): RolloutMessageView {
+  const view = presentMessage(row);
+  const bytes = row.blob_key === null ? Buffer.byteLength(row.content ?? '') : row.bytes;
+  return bytes <= INLINE_BYTES ? view : { ...view, content: (row.content ?? '').slice(0, PREVIEW_CHARACTERS), body_bytes: bytes };
+}
+
 /** What is known of a rollout before its start event came: messages without a run. */
 function presentOrphan(head: RolloutHead): RolloutRow {
   const lastEventAgeMs = Date.now() - head.last_at.getTime();

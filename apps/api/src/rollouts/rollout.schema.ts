@@ -27,6 +27,7 @@ export const ingestBodySchema = z.object({
 export const messagePageQuerySchema = z.object({
   from: z.coerce.number().int().min(0).default(0),
   limit: z.coerce.number().int().min(1).max(1000).default(200),
+  bodies: z.enum(['full', 'preview']).default('full').describe('preview: bodies over 16 kB are cut to 512 characters, with `body_bytes`.'),
 });
 
 export const rolloutRowSchema = z.object({

@@ -6,7 +6,7 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database.ts';
 import { DeriveService } from './derive.service.ts';
 import { EraseService } from './erase.service.ts';
-import { presentHeader, presentMessage } from './rollout.presenter.ts';
+import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
 import { type RolloutHead, type RolloutRecord, selectHead, selectRollout } from './rollout.sql.ts';
 import { TranscriptReader } from './transcript-reader.service.ts';
 
@@ -28,10 +28,14 @@ export class RolloutService {
     return { ...presentHeader(head, record, caller.orgName, missing), messages: messages.map(presentMessage) };
   }
 
-  async messages(caller: Caller, id: string, from: number, limit: number): Promise<{ messages: RolloutMessageView[]; total: number }> {
+  async messages(
+    caller: Caller,
+    id: string,
+    { from, limit, bodies }: { from: number; limit: number; bodies: 'full' | 'preview' },
+  ): Promise<{ messages: RolloutMessageView[]; total: number }> {
     const { head, record } = await this.find(caller, id);
     const messages = await this.transcripts.messages(head, { from, limit });
-    return { messages: messages.map(presentMessage), total: record?.messages ?? head.messages };
+    return { messages: messages.map(bodies === 'preview' ? presentPreview : presentMessage), total: record?.messages ?? head.messages };
   }
 
   async delete(caller: Caller, id: string): Promise<void> {

@@ -1,6 +1,9 @@
 import { Module } from '@nestjs/common';
-import { RolloutScopes } from '../rollouts/rollout-scope.ts';
-import { Freshness } from './freshness.interceptor.ts';
+import { AnnotationController } from '../rollouts/annotation.controller.ts';
+import { AnnotationService } from '../rollouts/annotation.service.ts';
+import { RolloutBodyService } from '../rollouts/rollout-body.service.ts';
+import { RolloutReadsController } from '../rollouts/rollout-reads.controller.ts';
+import { RolloutReadsService } from '../rollouts/rollout-reads.service.ts';
 import { RunCurvesController } from './run-curves.controller.ts';
 import { RunFailuresService } from './run-failures.service.ts';
 import { RunGroupsController } from './run-groups.controller.ts';
@@ -8,7 +11,6 @@ import { RunGroupsService } from './run-groups.service.ts';
 import { RunHeatmapService } from './run-heatmap.service.ts';
 import { RunInsightsController } from './run-insights.controller.ts';
 import { RunInsightsService } from './run-insights.service.ts';
-import { RunScopes } from './run-scope.ts';
 import { RunSeriesService } from './run-series.service.ts';
 import { RunSummaryService } from './run-summary.service.ts';
 import { RunTasksService } from './run-tasks.service.ts';
@@ -20,11 +22,15 @@ import { StepFiguresService } from './step-figures.service.ts';
 /** What the dashboard reads of runs and rollouts. */
 @Module({
   imports: [RunsModule],
-  controllers: [RunCurvesController, RunGroupsController, RunInsightsController, SearchController],
+  controllers: [
+    RunCurvesController,
+    RunGroupsController,
+    RunInsightsController,
+    SearchController,
+    RolloutReadsController,
+    AnnotationController,
+  ],
   providers: [
-    Freshness,
-    RunScopes,
-    RolloutScopes,
     StepFiguresService,
     RunSeriesService,
     RunHeatmapService,
@@ -34,6 +40,9 @@ import { StepFiguresService } from './step-figures.service.ts';
     RunInsightsService,
     RunFailuresService,
     SearchService,
+    RolloutReadsService,
+    RolloutBodyService,
+    AnnotationService,
   ],
 })
 export class RunReadsModule {}

@@ -1,4 +1,4 @@
-import { Controller, Delete, Get, Param, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
@@ -12,6 +12,8 @@ import {
   runListSchema,
   runViewSchema,
 } from './run.schema.ts';
+import { ReadsAnswer, ReadsRun } from './freshness.interceptor.ts';
+import { type RunChangeBody, runChangeSchema } from './run-change.schema.ts';
 import { RunService } from './run.service.ts';
 
 @Controller('v1/runs')
@@ -20,21 +22,35 @@ export class RunController {
   constructor(private readonly runs: RunService) {}
 
   @Get()
+  @ReadsAnswer()
   @Api({ summary: 'Runs, newest activity first', query: runListQuerySchema, response: runListSchema })
   list(@CurrentCaller() caller: Caller, @Query({ schema: runListQuerySchema }) query: RunListQuery) {
     return this.runs.list(caller, query);
   }
 
   @Get(':id')
+  @ReadsRun('id')
   @Api({ summary: 'A run with its figures', response: runViewSchema, errors: ['run_not_found'] })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     return this.runs.get(caller, id);
   }
 
   @Get(':id/rollouts')
+  @ReadsRun('id')
   @Api({ summary: 'Rollouts of a run', query: rolloutListQuerySchema, response: rolloutListSchema, errors: ['run_not_found'] })
   rollouts(@CurrentCaller() caller: Caller, @Param('id') id: string, @Query({ schema: rolloutListQuerySchema }) query: RolloutListQuery) {
     return this.runs.rollouts(caller, id, query);
+  }
+
+  @Patch(':id')
+  @Api({
+    summary: 'Change settings, tags or retention of a run',
+    body: runChangeSchema,
+    response: runViewSchema,
+    errors: ['run_not_found'],
+  })
+  change(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: runChangeSchema }) body: RunChangeBody) {
+    return this.runs.change(caller, id, { ...body, tags: body.tags && [...new Set(body.tags)] });
   }
 
   @Delete(':id')

@@ -44,7 +44,10 @@ export const runViewSchema = z.object({
   updated_at: z.string(),
   live: z.boolean(),
 });
-export const runListSchema = z.object({ runs: z.array(runViewSchema), total: z.number(), next: z.string().nullable() });
+const listedRunSchema = runViewSchema.extend({
+  sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
+});
+export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const rolloutListSchema = z.object({
   rollouts: z.array(rolloutRowSchema),
   total: z.number(),

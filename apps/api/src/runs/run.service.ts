@@ -10,7 +10,17 @@ import { EraseService } from '../rollouts/erase.service.ts';
 import { IngestService } from '../rollouts/ingest.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import type { RolloutListQuery, RunListQuery } from './run.schema.ts';
-import { countRuns, type RunChange, type RunRow, selectRunSeq, selectRunSeqByName, selectRuns, updateRun } from './run.sql.ts';
+import {
+  countRuns,
+  type RunChange,
+  type RunRow,
+  selectRunSeq,
+  selectRunSeqByName,
+  selectPageSeqs,
+  selectRuns,
+  selectSparklines,
+  updateRun,
+} from './run.sql.ts';
 
 /** Runs of the caller's organisation. */
 @Injectable()
@@ -27,12 +37,17 @@ export class RunService {
     const [updatedAt, afterId] = cursor === undefined ? [] : decodeCursor(cursor, /^[\dTZ:.+-]{10,40}$/, /^[\da-f-]{36}$/);
     const after = updatedAt === undefined ? undefined : { updatedAt, id: afterId! };
     const filter = { orgId: caller.orgId, ...query, limit: query.limit + 1, after };
-    let rows = await selectRuns(this.database.pool, filter);
-    if (await this.derive.settle(rows.map(({ seq }) => seq))) rows = await selectRuns(this.database.pool, filter);
+    // Which runs, then their figures: figures that were read before others had settled them would be old.
+    await this.derive.settle(await selectPageSeqs(this.database.pool, filter));
+    const rows = await selectRuns(this.database.pool, filter);
     const shown = rows.slice(0, query.limit);
     const last = shown.at(-1);
+    const sparklines = await selectSparklines(
+      this.database.pool,
+      shown.map(({ seq }) => seq),
+    );
     return {
-      runs: shown.map((row) => presentRun(row, caller.orgName)),
+      runs: shown.map((row) => ({ ...presentRun(row, caller.orgName), sparkline: sparklines.get(row.seq) ?? [] })),
       total: query.name === undefined ? await countRuns(this.database.pool, filter) : shown.length,
       next: rows.length > query.limit && last ? encodeCursor([last.updated_at.toISOString(), last.id]) : null,
     };

@@ -47,6 +47,14 @@ export interface RunFilter {
   after?: { updatedAt: string; id: string };
 }
 
+/** A page of runs, newest activity first. Plan: index scan of runs_org_id_updated_at_id_idx. */
+const PAGE = `
+  SELECT * FROM runs
+  WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0) AND ($3::bytea IS NULL OR name_hash = $3)
+    AND ($4::int IS NULL OR seq = $4) AND ($5::text IS NULL OR $5 = ANY(tags))
+    AND ($6::timestamptz IS NULL OR (updated_at, id) < ($6, $7::uuid))
+  ORDER BY updated_at DESC, id DESC LIMIT $8 OFFSET $9`;
+
 /**
  * A page of runs, newest activity first, with the figures of each from its rollups. Plan: index scan of runs_org_id_updated_at_id_idx, then
  * per run an index scan of step_rollups_pkey (env_id 0) and of run_environments_pkey: rollouts are never read.
@@ -55,12 +63,7 @@ const RUNS = `
 SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, f.*,
   (SELECT array_agg(DISTINCT e.environment) FROM (
      SELECT env_id FROM run_environments WHERE run_seq = r.seq LIMIT 20) x JOIN rollout_environments e ON e.id = x.env_id WHERE e.environment IS NOT NULL) AS environments
-FROM (
-  SELECT * FROM runs
-  WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0) AND ($3::bytea IS NULL OR name_hash = $3)
-    AND ($4::int IS NULL OR seq = $4) AND ($5::text IS NULL OR $5 = ANY(tags))
-    AND ($6::timestamptz IS NULL OR (updated_at, id) < ($6, $7::uuid))
-  ORDER BY updated_at DESC, id DESC LIMIT $8 OFFSET $9
+FROM (${PAGE}
 ) r CROSS JOIN LATERAL (
   SELECT COALESCE(sum(rollouts), 0)::int AS num_rollouts, COALESCE(sum(scored), 0)::int AS num_scored, COALESCE(sum(errors), 0)::int AS num_errors,
     COALESCE(sum(finished), 0)::int AS num_finished, COALESCE(sum(messages), 0)::text AS num_messages,
@@ -68,20 +71,49 @@ FROM (
   FROM step_rollups WHERE run_seq = r.seq AND env_id = 0
 ) f ORDER BY r.updated_at DESC, r.id DESC`;
 
+const valuesOf = (filter: RunFilter): unknown[] => [
+  filter.orgId,
+  filter.search ?? null,
+  filter.name === undefined ? null : createHash('sha256').update(filter.name).digest(),
+  filter.seq ?? null,
+  filter.tag ?? null,
+  filter.after?.updatedAt ?? null,
+  filter.after?.id ?? null,
+  filter.limit,
+  filter.offset,
+];
+
 export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunRow[]> {
-  const nameHash = filter.name === undefined ? null : createHash('sha256').update(filter.name).digest();
-  const { rows } = await pool.query<RunRow>(RUNS, [
-    filter.orgId,
-    filter.search ?? null,
-    nameHash,
-    filter.seq ?? null,
-    filter.tag ?? null,
-    filter.after?.updatedAt ?? null,
-    filter.after?.id ?? null,
-    filter.limit,
-    filter.offset,
-  ]);
+  const { rows } = await pool.query<RunRow>(RUNS, valuesOf(filter));
   return rows;
+}
+
+/** Which runs are on that page. */
+export async function selectPageSeqs(pool: pg.Pool, filter: RunFilter): Promise<number[]> {
+  const { rows } = await pool.query<{ seq: number }>(`SELECT seq FROM (${PAGE}) r`, valuesOf(filter));
+  return rows.map(({ seq }) => seq);
+}
+
+/** Points of a run's sparkline at most. */
+const SPARKLINE = 100;
+
+/**
+ * Mean rewards over the steps of each run, training where there is any, in at most 100 stretches of as many steps each. Plan: per run an Index Scan using
+ * step_rollups_pkey over the rows of all environments together.
+ */
+export async function selectSparklines(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, (number | null)[]>> {
+  const { rows } = await pool.query<{ run_seq: number; points: (number | null)[] | null }>({
+    name: 'runs-sparklines',
+    text: `SELECT w.run_seq, (SELECT json_agg(mean ORDER BY stretch) FROM (
+          SELECT stretch, sum(reward_sum) / NULLIF(sum(scored), 0) AS mean FROM (
+            SELECT reward_sum, scored, (row_number() OVER (ORDER BY step) - 1) / ceil(count(*) OVER () / $2::float8)::int AS stretch FROM step_rollups s
+            WHERE s.run_seq = w.run_seq AND s.env_id = 0 AND s.step >= 0
+              AND s.phase = (SELECT min(p.phase) FROM step_rollups p WHERE p.run_seq = w.run_seq AND p.env_id = 0)) one
+          GROUP BY stretch) points) AS points
+      FROM unnest($1::int[]) AS w(run_seq)`,
+    values: [runSeqs, SPARKLINE],
+  });
+  return new Map(rows.map(({ run_seq, points }) => [run_seq, points ?? []]));
 }
 
 /** All runs that match, also when the page is behind the last one. */

@@ -5,9 +5,11 @@ import { MessageObjects } from '../rollouts/message-objects.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import { OtlpController } from '../rollouts/otlp.controller.ts';
 import { OtlpService } from '../rollouts/otlp.service.ts';
+import { RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { RolloutController } from '../rollouts/rollout.controller.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
 import { StoreModule } from '../rollouts/store.module.ts';
+import { RunScopes } from './run-scope.ts';
 import { RunController } from './run.controller.ts';
 import { RunService } from './run.service.ts';
 import { StreamController } from './stream.controller.ts';
@@ -17,7 +19,7 @@ import { TaskDifficultyController } from './task-difficulty.controller.ts';
 @Module({
   imports: [EnvironmentsModule, StoreModule],
   controllers: [RolloutController, OtlpController, RunController, StreamController, TaskDifficultyController],
-  providers: [IngestService, OtlpService, MessageObjects, RolloutService, RolloutListService, RunService],
-  exports: [StoreModule, IngestService, RunService, RolloutService, RolloutListService],
+  providers: [IngestService, OtlpService, MessageObjects, RolloutService, RolloutListService, RunService, RunScopes, RolloutScopes],
+  exports: [StoreModule, IngestService, RunService, RunScopes, RolloutService, RolloutScopes, RolloutListService],
 })
 export class RunsModule {}

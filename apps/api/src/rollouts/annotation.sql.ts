@@ -1,0 +1,135 @@
+import type pg from 'pg';
+import type { AnnotationBody, ViewBody } from './annotation.schema.ts';
+
+export interface AnnotationRow {
+  id: string;
+  rollout: string;
+  from_index: number | null;
+  to_index: number | null;
+  verdict: 'good' | 'bad' | 'exploit' | null;
+  score: number | null;
+  tag: string | null;
+  note: string | null;
+  author: string;
+  created_at: Date;
+}
+
+/** Also counts up the run's version: queries by tag, verdict, note and author answer otherwise now. Plan: primary keys. */
+export async function insertAnnotation(
+  pool: pg.Pool,
+  place: { orgId: string; seq: string; runSeq: number; rollout: string },
+  body: AnnotationBody,
+  author: string,
+): Promise<AnnotationRow> {
+  const { rows } = await pool.query<AnnotationRow>(
+    `WITH bumped AS (UPDATE runs SET version = version + 1 WHERE seq = $3)
+     INSERT INTO annotations (org_id, rollout_seq, run_seq, from_index, to_index, verdict, score, tag, note, author) VALUES ($1, $2, $3, $5, $6, $7, $8, $9, $10, $11)
+     RETURNING id, $4::text AS rollout, from_index, to_index, verdict, score, tag, note, author, created_at`,
+    [
+      place.orgId,
+      place.seq,
+      place.runSeq,
+      place.rollout,
+      body.from_index,
+      body.to_index ?? body.from_index,
+      body.verdict,
+      body.score,
+      body.tag,
+      body.note,
+      author,
+    ],
+  );
+  return rows[0]!;
+}
+
+export interface AnnotationFilter {
+  rolloutSeq: string | null;
+  runSeqs: readonly number[];
+  tag: string | null;
+  /** `created_at` with all its digits, and id, of the page's last one. */
+  after: { at: string; id: string } | null;
+  limit: number;
+}
+
+/** Newest first. Plan: annotations_rollout_seq_idx, or annotations_run_seq_idx for the runs; annotations are written by people and few. */
+export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter): Promise<(AnnotationRow & { at: string })[]> {
+  const place =
+    filter.rolloutSeq === null ? 'a.run_seq = ANY($1::int[]) AND $2::bigint IS NULL' : 'a.run_seq = ANY($1::int[]) AND a.rollout_seq = $2';
+  const { rows } = await pool.query<AnnotationRow & { at: string }>(
+    `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at
+     FROM annotations a JOIN rollout_heads h ON h.seq = a.rollout_seq
+     WHERE ${place} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
+     ORDER BY a.created_at DESC, a.id DESC LIMIT $6`,
+    [filter.runSeqs, filter.rolloutSeq, filter.tag, filter.after?.at ?? null, filter.after?.id ?? null, filter.limit],
+  );
+  return rows;
+}
+
+/** Plan: annotations_pkey. */
+export async function deleteAnnotation(pool: pg.Pool, orgId: string, id: string): Promise<boolean> {
+  const { rows } = await pool.query(
+    `WITH gone AS (DELETE FROM annotations WHERE org_id = $1 AND id = $2 RETURNING run_seq), bumped AS (UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM gone))
+     SELECT run_seq FROM gone`,
+    [orgId, id],
+  );
+  return rows.length > 0;
+}
+
+export interface ViewRow {
+  id: string;
+  run: string | null;
+  name: string;
+  query: string;
+  lens: string | null;
+  state: Record<string, unknown>;
+  author: string;
+  created_at: Date;
+}
+const VIEW = '(SELECT id FROM runs WHERE seq = v.run_seq) AS run, v.id, v.name, v.query, v.lens, v.state, v.author, v.created_at';
+
+export async function insertView(
+  pool: pg.Pool,
+  orgId: string,
+  runSeq: number | null,
+  body: Omit<ViewBody, 'run'>,
+  author: string,
+): Promise<ViewRow> {
+  const { rows } = await pool.query<ViewRow>(
+    `WITH v AS (INSERT INTO saved_views (org_id, run_seq, name, query, lens, state, author) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *) SELECT ${VIEW} FROM v`,
+    [orgId, runSeq, body.name, body.query, body.lens, body.state, author],
+  );
+  return rows[0]!;
+}
+
+/** By name. Plan: saved_views_org_id_run_seq_idx. */
+export async function selectViews(pool: pg.Pool, orgId: string, runSeq: number | null): Promise<ViewRow[]> {
+  const { rows } = await pool.query<ViewRow>(
+    `SELECT ${VIEW} FROM saved_views v WHERE v.org_id = $1 AND ($2::int IS NULL OR v.run_seq = $2 OR v.run_seq IS NULL) ORDER BY v.name, v.id LIMIT 1000`,
+    [orgId, runSeq],
+  );
+  return rows;
+}
+
+export async function updateView(
+  pool: pg.Pool,
+  orgId: string,
+  id: string,
+  runSeq: number | null,
+  body: Omit<ViewBody, 'run'>,
+): Promise<ViewRow | null> {
+  const { rows } = await pool.query<ViewRow>(
+    `WITH v AS (UPDATE saved_views SET run_seq = $3, name = $4, query = $5, lens = $6, state = $7 WHERE org_id = $1 AND id = $2 RETURNING *) SELECT ${VIEW} FROM v`,
+    [orgId, id, runSeq, body.name, body.query, body.lens, body.state],
+  );
+  return rows[0] ?? null;
+}
+
+export async function deleteView(pool: pg.Pool, orgId: string, id: string): Promise<boolean> {
+  const { rowCount } = await pool.query('DELETE FROM saved_views WHERE org_id = $1 AND id = $2', [orgId, id]);
+  return rowCount === 1;
+}
+
+export async function selectUserName(pool: pg.Pool, userId: string): Promise<string> {
+  const { rows } = await pool.query<{ name: string }>('SELECT name FROM users WHERE id = $1', [userId]);
+  return rows[0]?.name ?? userId;
+}

@@ -1,0 +1,83 @@
+import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '@palestra/session';
+import type { z } from 'zod';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/api.decorator.ts';
+import { ReadsAnswer, ReadsRollout } from '../runs/freshness.interceptor.ts';
+import { sendRaw } from './raw-body.ts';
+import { RolloutBodyService } from './rollout-body.service.ts';
+import { bodyQuerySchema, callsSchema, diffQuerySchema, diffSchema, headerSchema, outlineSchema } from './rollout-reads.schema.ts';
+import { RolloutReadsService } from './rollout-reads.service.ts';
+import { OfRollout, type RolloutScope } from './rollout-scope.ts';
+
+@Controller('v1')
+@RequireScope('rollouts')
+export class RolloutReadsController {
+  constructor(
+    private readonly reads: RolloutReadsService,
+    private readonly bodies: RolloutBodyService,
+  ) {}
+
+  @Get('rollouts/:id/header')
+  @ReadsRollout()
+  @Api({ summary: 'A rollout without its messages, and its neighbours', response: headerSchema, errors: ['rollout_not_found'] })
+  header(@OfRollout() rollout: RolloutScope) {
+    return this.reads.header(rollout);
+  }
+
+  @Get('rollouts/:id/outline')
+  @ReadsRollout()
+  @Api({ summary: 'Messages of a rollout as columns, without texts', response: outlineSchema, errors: ['rollout_not_found'] })
+  outline(@OfRollout() rollout: RolloutScope) {
+    return this.reads.outline(rollout);
+  }
+
+  @Get('rollouts/:id/calls')
+  @ReadsRollout()
+  @Api({ summary: 'True latency and failure of calls, from the session ledger', response: callsSchema, errors: ['rollout_not_found'] })
+  calls(@OfRollout() rollout: RolloutScope) {
+    return this.reads.calls(rollout);
+  }
+
+  @Get('rollouts/:id/messages/:index/body')
+  @ReadsRollout()
+  @Api({
+    summary: 'The whole text of a message; takes Range',
+    query: bodyQuerySchema,
+    text: true,
+    errors: ['rollout_not_found', 'message_not_found', 'range_not_satisfiable'],
+  })
+  async body(
+    @OfRollout() rollout: RolloutScope,
+    @Param('index') index: string,
+    @Query({ schema: bodyQuerySchema }) query: z.infer<typeof bodyQuerySchema>,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    await sendRaw(request, reply, await this.bodies.body(rollout, index, query.event));
+  }
+
+  @Get('rollouts/:id/objects/:name')
+  @ReadsRollout()
+  @Api({
+    summary: 'An image or another object of a rollout; takes Range',
+    text: true,
+    errors: ['rollout_not_found', 'file_not_found', 'range_not_satisfiable'],
+  })
+  async object(
+    @OfRollout() rollout: RolloutScope,
+    @Param('name') name: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    await sendRaw(request, reply, await this.bodies.object(rollout, name));
+  }
+
+  @Get('diff')
+  @ReadsAnswer()
+  @Api({ summary: 'What two rollouts did, side by side', query: diffQuerySchema, response: diffSchema, errors: ['rollout_not_found'] })
+  diff(@CurrentCaller() caller: Caller, @Query({ schema: diffQuerySchema }) query: z.infer<typeof diffQuerySchema>) {
+    return this.reads.diff(caller, query.a, query.b);
+  }
+}

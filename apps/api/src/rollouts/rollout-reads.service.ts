@@ -1,0 +1,75 @@
+import { Injectable } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import { missingIndexes } from '@palestra/rollouts';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { VERDICTS, wordOf } from './codes.ts';
+import { type Action, actionsOf, align } from './diff.ts';
+import { type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
+import { outlineOf, timeKind } from './outline.ts';
+import type { RolloutScope } from './rollout-scope.ts';
+import { presentHeader, presentRolloutRow } from './rollout.presenter.ts';
+import { RolloutService } from './rollout.service.ts';
+import { TranscriptReader } from './transcript-reader.service.ts';
+
+/** Actions of one side of a comparison. */
+const MAX_ACTIONS = 2_000;
+const ALONE: Neighbours = { previous_sample: null, next_sample: null, best_sample: null, previous_step: null, next_step: null };
+
+/** What the rollout viewer reads beside the messages themselves. */
+@Injectable()
+export class RolloutReadsService {
+  constructor(
+    private readonly database: Database,
+    private readonly rollouts: RolloutService,
+    private readonly transcripts: TranscriptReader,
+  ) {}
+
+  async header({ head, record, orgName }: RolloutScope) {
+    const [skeletons, neighbours] = await Promise.all([
+      this.transcripts.skeletons([head]),
+      record === null ? ALONE : selectNeighbours(this.database.pool, record),
+    ]);
+    const messages = skeletons.get(head.seq) ?? [];
+    const missing = missingIndexes(messages.map(({ index }) => index));
+    return { ...presentHeader(head, record, orgName, missing), neighbours, time_kind: timeKind(messages) };
+  }
+
+  async outline({ head }: RolloutScope) {
+    const [skeletons, calls] = await Promise.all([this.transcripts.skeletons([head]), selectCalls(this.database.pool, head.seq)]);
+    return outlineOf(skeletons.get(head.seq) ?? [], new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
+  }
+
+  async calls({ head, record }: RolloutScope) {
+    const calls = await selectCalls(this.database.pool, head.seq);
+    return {
+      session: record?.sid ?? null,
+      verified: wordOf(VERDICTS, record?.verdict ?? null),
+      latency_ms: record?.latency_ms ?? null,
+      calls: calls.map(({ sid, ...call }) => ({ ...call, session: sid })),
+    };
+  }
+
+  /** Throws `rollout_not_found` for either. */
+  async diff(caller: Caller, a: string, b: string) {
+    const [left, right] = await Promise.all([this.#side(caller, a), this.#side(caller, b)]);
+    const rows = align(left.actions.slice(0, MAX_ACTIONS), right.actions.slice(0, MAX_ACTIONS));
+    const first = rows.findIndex(({ same }) => !same);
+    return {
+      a: left.row,
+      b: right.row,
+      rows: rows.map((row) => ({ a: row.a && shown(row.a), b: row.b && shown(row.b), same: row.same })),
+      first_divergence: first < 0 ? null : first,
+      same: rows.filter(({ same }) => same).length,
+      truncated: Math.max(left.actions.length, right.actions.length) > MAX_ACTIONS,
+    };
+  }
+
+  async #side(caller: Caller, id: string) {
+    const { head, record } = await this.rollouts.find(caller, id);
+    if (record === null) throw new PalestraError('rollout_not_found', { detail: 'The rollout’s start event has not come yet.' });
+    return { row: presentRolloutRow(record), actions: actionsOf(await this.transcripts.messages(head)) };
+  }
+}
+
+const shown = ({ index, kind, tool, error, reward }: Action) => ({ index, kind, tool, error, reward });

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { startServer, type TestServer } from '../support/server.ts';
+import { seeded, strangerOf, upload } from './run-reads.world.ts';
+
+const RUN = 'searched';
+const rollouts = seeded(RUN);
+/** Whose tool result holds the text; the others' is an error. */
+const holders = rollouts.filter(({ failed }) => !failed);
+
+let server: TestServer;
+let stranger: Record<string, string>;
+const get = (url: string, headers = {}) => server.request('GET', url, { headers });
+const search = (query: Record<string, string>, run = RUN) => get(`/v1/runs/${run}/search?${new URLSearchParams(query)}`);
+
+/** Every hit, page by page. */
+async function all(query: Record<string, string>): Promise<any[]> {
+  const hits: any[] = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const { body, status } = await search({ ...query, ...(cursor ? { cursor } : {}) });
+    expect(status).toBe(200);
+    hits.push(...body.hits);
+    cursor = body.next;
+  }
+  return hits;
+}
+
+beforeAll(async () => {
+  server = await startServer();
+  stranger = await strangerOf(server);
+  await upload(server, RUN, rollouts);
+  await upload(server, 'beside', seeded('beside', { steps: 1, tasks: 1 }), 'an OTHER text: /usr/bin/python3');
+  await vi.waitFor(async () => expect((await get('/v1/search?q=fox')).body.pending).toBe(false), { timeout: 20_000, interval: 100 });
+});
+afterAll(() => server.close());
+
+describe('search refuses', () => {
+  it('no words, a regex of another language, a bad query and a cursor of another list', async () => {
+    expect(await search({ q: '' })).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
+    expect(await search({ q: '(?=x)', mode: 'regex' })).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
+    expect(await search({ q: 'x'.repeat(300), mode: 'regex' })).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
+    expect(await search({ q: 'fox', within: 'rewrad:1' })).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_query', detail: [{ suggestion: 'reward' }] },
+    });
+    expect(await search({ q: 'fox', cursor: 'AAAA' })).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+  });
+
+  it('to show one organisation to another', async () => {
+    expect(await search({ q: 'fox' }, 'nobody')).toMatchObject({ status: 404 });
+    expect((await get('/v1/search?q=fox', stranger)).body).toMatchObject({ hits: [], steps: [] });
+  });
+});
+
+describe('search', () => {
+  it('finds every message once, with its place, on pages of any size', async () => {
+    for (const limit of ['7', '100']) {
+      const hits = await all({ q: 'Quick brown', limit });
+      expect(hits.map(({ rollout }) => rollout).toSorted()).toEqual(holders.map(({ id }) => id).toSorted());
+      for (const { snippet, matches, type, index } of hits) {
+        expect({ type, index }).toEqual({ type: 'tool_result', index: 2 });
+        expect(snippet.slice(...matches[0])).toBe('quick brown');
+      }
+    }
+  });
+
+  it('counts hits by step and stays within a query', async () => {
+    const { body } = await search({ q: 'fox', within: 'step:1..2' });
+    const at = (step: number) => holders.filter((one) => one.step === step).length;
+    expect(body.steps).toEqual([1, 2].map((step) => ({ step, hits: at(step) })));
+    expect(body.query).toBe('step:1..2');
+  });
+
+  it('finds by a regex, over all pages, whatever stands in it', async () => {
+    const hits = await all({ q: 'br[o]wn\\s+f(o)x', mode: 'regex', limit: '10' });
+    expect(hits.map(({ rollout }) => rollout).toSorted()).toEqual(holders.map(({ id }) => id).toSorted());
+    expect(hits[0].snippet.slice(...hits[0].matches[0])).toBe('brown fox');
+    const paths = await get(`/v1/runs/beside/search?mode=regex&q=${encodeURIComponent('/usr/b.n/py')}`);
+    expect(paths.body.hits.length).toBeGreaterThan(0);
+    expect((await search({ q: '(a+)+$', mode: 'regex' })).status).toBe(200);
+  });
+
+  it('finds in all runs of the organisation', async () => {
+    const { body } = await get('/v1/search?q=usr%20bin');
+    expect(new Set(body.hits.map(({ run }: { run: { name: string } }) => run.name))).toEqual(new Set(['beside']));
+  });
+});
