@@ -108,18 +108,18 @@ describe('a worker', () => {
     expect(blind.output()).toContain('palestra worker: PALESTRA_DATA_DIR: /nonexistent is not the data directory of an API');
   });
 
-  it('that is killed in the middle of sealing loses and doubles nothing', { timeout: 240_000 }, async () => {
+  it('that is killed in the middle of sealing loses and doubles nothing', { timeout: 420_000 }, async () => {
     const acknowledged = await upload();
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = await sealedNow();
       const worker = await startWorker();
       // As soon as anything more is sealed: groups of a hundred are in work in all their stages.
-      await expect.poll(sealedNow, { timeout: 60_000, interval: 3 }).toBeGreaterThan(before);
+      await expect.poll(sealedNow, { timeout: 120_000, interval: 3 }).toBeGreaterThan(before);
       await end(worker, 'SIGKILL');
       expect(await sealedNow(), 'the kill came too late to prove anything').toBeLessThan(ROLLOUTS);
     }
     const worker = await startWorker();
-    await expect.poll(sealedNow, { timeout: 90_000, interval: 200 }).toBe(ROLLOUTS);
+    await expect.poll(sealedNow, { timeout: 120_000, interval: 200 }).toBe(ROLLOUTS);
     expect(await (await fetch(`${worker.url}/health`)).json()).toEqual({ status: 'ok' });
     await expect
       .poll(async () => (await fetch(`${worker.url}/metrics`)).text(), { timeout: 10_000 })
