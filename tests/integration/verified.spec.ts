@@ -312,6 +312,7 @@ describe('a reward of 0 after the environment was lost', () => {
       session: sid,
     });
     expect(found.messages.flatMap(({ reward }: any) => reward ?? [])).toEqual([0, 0]);
+    expect(found.rules.telemetry).toMatch(/; its last call was lost, so that its 0 is no score$/);
     const { body } = await server.request('GET', '/v1/runs?name=lost');
     expect(body.runs[0]).toMatchObject({ num_rollouts: 1, num_scored: 0, num_errors: 1, avg_rollout_reward: null });
     const figures = await sql(`SELECT figures FROM tool_rollups t JOIN runs u ON u.seq = t.run_seq WHERE u.name = 'lost'`);

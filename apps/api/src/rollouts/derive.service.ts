@@ -13,6 +13,7 @@ import {
   withProvenance,
 } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
+import { patiently } from '../platform/database-retry.ts';
 import { Database } from '../platform/database.ts';
 import { codeOf, PHASES, wordOf } from './codes.ts';
 import {
@@ -31,6 +32,8 @@ import { selectArrivals, selectDueRuns, writeInferred } from './infer.sql.ts';
 import { RollupService } from './rollup.service.ts';
 import { TranscriptReader } from './transcript-reader.service.ts';
 
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
 /** Rollouts of one statement: their messages are in memory at the same time. */
 const BATCH = 300;
 /** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
@@ -145,7 +148,7 @@ export class DeriveService {
       (head) => rawOf(head, null).messages,
       (head) => settingsOf(runs.get(head.run_seq)?.settings),
     );
-    await writeFacts(pool, facts, BITS);
+    await patiently(() => writeFacts(pool, facts, BITS), PATIENCE_MS);
     // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
     for (const runSeq of grown) if (rollouts.some(({ source }) => source === 'skyrl')) await markRun(pool, runSeq);
     return heads.length;

@@ -116,7 +116,8 @@ const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
 /**
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. A row that was made from a newer
  * revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
- * Plan: primary keys throughout; rows of one call are written in seq order.
+ * Marks come before runs (left alone, PostgreSQL runs the last part of a statement first), as rolling up takes them: the other way round
+ * the two would deadlock. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
 WITH fact AS MATERIALIZED (
@@ -157,9 +158,9 @@ WITH fact AS MATERIALIZED (
 ), marked AS (
   INSERT INTO dirty_steps (run_seq, phase, step)
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
-  ON CONFLICT DO NOTHING
+  ON CONFLICT DO NOTHING RETURNING run_seq
 ), due AS (
-  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE infer)
+  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
 ), cleaned AS (
   UPDATE rollout_heads SET dirty = false WHERE seq IN (
     SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)

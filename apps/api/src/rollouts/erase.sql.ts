@@ -28,10 +28,17 @@ export interface ErasableRollout {
  */
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<void> {
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
+  // Then narrow rows, as deriving does; steps of the others are inferred from who is left.
+  await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
   if (steps) {
     await client.query(
       `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM rollouts WHERE seq = ANY($1::bigint[])
        ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING`,
+      [seqs],
+    );
+    await client.query(
+      `UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (
+         SELECT run_seq FROM rollouts WHERE seq = ANY($1::bigint[]) AND task_id IS NOT NULL AND provenance & 3 < 2)`,
       [seqs],
     );
   }

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
+import { patiently } from '../platform/database-retry.ts';
 import { Database } from '../platform/database.ts';
 import { RunActivity } from '../runs/run-activity.service.ts';
 import { ONE, POSITIVE, rollUpStep } from './rollup.figures.ts';
 import {
   type EnvironmentThreshold,
+  restoreThresholds,
   type RollupTuple,
   selectStepRows,
   selectThresholds,
@@ -15,6 +17,8 @@ import {
   writeToolRollups,
 } from './rollup.sql.ts';
 
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
 /** Steps of one transaction. */
 const BATCH = 20;
 /** Before an answer a read waits for so many batches at most. */
@@ -50,7 +54,12 @@ export class RollupService {
     if (performance.now() >= this.#unknownAfter) await this.#batch({ runSeq, unknown: true }, 4);
   }
 
-  async #batch(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+  /** New thresholds mark steps that another batch may hold: PostgreSQL rolls one of the two back, marks and all. */
+  #batch(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+    return patiently(() => this.#batchOnce(scope, limit), PATIENCE_MS);
+  }
+
+  async #batchOnce(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
     const client = await this.database.pool.connect();
     try {
       await client.query('BEGIN');
@@ -71,6 +80,9 @@ export class RollupService {
     const [rows, known] = [await selectStepRows(client, steps), await selectThresholds(client, [...new Set(steps.map((s) => s.run_seq))])];
     const thresholds = newThresholds(steps, rows, known);
     if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
+    const doubtful = doubtfulThresholds(steps, rows, known);
+    const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
+    for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
     const made = steps.map((step, at) =>
       rollUpStep(step, rows[at]!, (envId) => (thresholds.unit.get(`${step.run_seq}:${envId}`) === false ? POSITIVE : ONE)),
     );
@@ -83,6 +95,22 @@ export class RollupService {
     await writeToolRollups(client, steps);
     return runs;
   }
+}
+
+/**
+ * Environments that had a reward outside of [0, 1] of which none is left in these steps: it may be gone, with its rollout, or because it
+ * was only a part of a total.
+ */
+function doubtfulThresholds(
+  steps: readonly StepKey[],
+  rows: readonly RollupTuple[][],
+  known: readonly EnvironmentThreshold[],
+): EnvironmentThreshold[] {
+  const outside = new Set<string>();
+  steps.forEach(({ run_seq }, at) => {
+    for (const [, envId, , , reward] of rows[at]!) if (reward !== null && (reward < 0 || reward > 1)) outside.add(`${run_seq}:${envId}`);
+  });
+  return known.filter((row) => !row.unit_rewards && !outside.has(`${row.run_seq}:${row.env_id}`));
 }
 
 /** What rewards of these steps say about the scale of their environments, with what was known before. */

@@ -96,6 +96,31 @@ export async function writeThresholds(client: Pick<pg.Pool, 'query'>, rows: read
   );
 }
 
+/**
+ * Of these those whose rewards all lie in [0, 1] again; every step of their runs is made again. Plan: per environment the ends of
+ * rollouts_run_reward_idx and rollouts_run_reward_ascending_idx, up to the first row of the environment.
+ */
+export async function restoreThresholds(
+  client: Pick<pg.Pool, 'query'>,
+  rows: readonly EnvironmentThreshold[],
+): Promise<{ run_seq: number; env_id: number }[]> {
+  const { rows: restored } = await client.query<{ run_seq: number; env_id: number }>(
+    `WITH restored AS (
+       UPDATE run_environments e SET unit_rewards = true FROM jsonb_to_recordset($1::jsonb) AS n(run_seq int, env_id int)
+       WHERE (e.run_seq, e.env_id) = (n.run_seq, n.env_id) AND NOT e.unit_rewards
+         AND NOT EXISTS (SELECT FROM rollouts r WHERE r.run_seq = n.run_seq AND r.env_id = n.env_id AND r.reward IS NOT NULL AND COALESCE(r.reward, '-Infinity') > 1)
+         AND NOT EXISTS (SELECT FROM rollouts r WHERE r.run_seq = n.run_seq AND r.env_id = n.env_id AND COALESCE(r.reward, 'Infinity') < 0)
+       RETURNING e.run_seq, e.env_id
+     ), marked AS (
+       INSERT INTO dirty_steps (run_seq, phase, step)
+       SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s WHERE s.run_seq IN (SELECT run_seq FROM restored) AND s.env_id = 0 ORDER BY 1, 2, 3
+       ON CONFLICT DO NOTHING)
+     SELECT * FROM restored`,
+    [JSON.stringify(rows)],
+  );
+  return restored;
+}
+
 export interface StepRollup extends StepKey {
   /** 0 = all together. */
   env_id: number;

@@ -48,6 +48,8 @@ const MASK = 3 << SHIFT;
 const NAMED = PROVENANCES.indexOf('reported') << SHIFT;
 /** Of differences so many are told in the rule. */
 const TOLD = 5;
+/** Ends the rule of a rollout whose failure was found here, so that a later look can take it back. */
+const FALSE_ZERO = '; its last call was lost, so that its 0 is no score';
 
 /**
  * Compares rollouts with the session ledger (dashboard.md 2.7, docs/adr/0016): whether the environment saw the calls that the upload tells,
@@ -168,9 +170,13 @@ function claimOf(rollout: UnverifiedRollout, messages: readonly CallMessage[]): 
 
 function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, sessions: readonly CandidateSession[]): VerifiedRollout {
   const session = sessions.find(({ sid }) => sid === match.sid);
-  const recorded = session !== undefined && session.recordedAs === claim.id;
+  const isFalse =
+    session !== undefined &&
+    isFalseZero({ reported: rollout.reward_reported, ofCalls: claim.calls.map(({ reward }) => reward) }, session.calls);
+  // What a recording, or anybody else, knows of its failure stands.
+  const before = rollout.rule?.endsWith(FALSE_ZERO) ? null : rollout.failure_class;
+  const marked = isFalse && before === null;
   const tools = new Map(claim.calls.map(({ index, tool }) => [index, tool]));
-  const claimed = { reported: rollout.reward_reported, ofCalls: claim.calls.map(({ reward }) => reward) };
   const durations = match.calls.flatMap(({ durationMs }) => durationMs ?? []);
   const again = againAfter(rollout, match, sessions);
   return {
@@ -181,9 +187,8 @@ function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, se
     sid: match.sid ?? claim.sessionId,
     latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
     telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,
-    rule: ruleOf(claim, match, session),
-    failure_class: session && isFalseZero(claimed, session.calls) ? 'infrastructure' : null,
-    owns_failure: !recorded,
+    rule: marked ? `${ruleOf(claim, match, session)}${FALSE_ZERO}` : ruleOf(claim, match, session),
+    failure_class: marked ? 'infrastructure' : before,
     again_s: again,
     calls: match.calls.map(({ index, ledgerSeq, durationMs, failureClass }) => ({
       index,

@@ -13,6 +13,9 @@ export interface UnverifiedRollout {
   task_index: number | null;
   task_key: string | null;
   reward_reported: number | null;
+  failure_class: string | null;
+  /** What was said of its session before. */
+  rule: string | null;
   /** The session that the upload names. */
   named_sid: string | null;
   /** As the client stamped its start event: a number, or whatever stood there. */
@@ -34,7 +37,7 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
   const { rows } = await pool.query<UnverifiedRollout>({
     name: 'verify-rollouts',
     text: `SELECT * FROM (
-        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, e.environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
+        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule, e.environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
           CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, m.start->'timestamp' AS started_at,
           extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
           extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
@@ -167,9 +170,8 @@ export interface VerifiedRollout {
   /** The telemetry bits of the provenance, in their place. */
   telemetry: number;
   rule: string | null;
-  /** It failed by no fault of its policy. A recording knows that from elsewhere: `owns_failure` is false. */
+  /** It failed by no fault of its policy. */
   failure_class: string | null;
-  owns_failure: boolean;
   /** To look again after so many seconds; null = done. */
   again_s: number | null;
   calls: { index: number; ledger_seq: number; tool: string; duration_ms: number | null; failure_class: string | null }[];
@@ -183,16 +185,16 @@ export interface VerifiedRollout {
 const WRITE = `
 WITH fact AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, revision int, verdict smallint, sid text, latency_ms real, telemetry int, rule text, failure_class text,
-    owns_failure boolean, again_s float8, calls jsonb)
+    again_s float8, calls jsonb)
 ), old AS MATERIALIZED (
   SELECT seq, run_seq, phase, step, verdict, latency_ms, provenance FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), free AS MATERIALIZED (
   SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision JOIN old o ON o.seq = h.seq FOR UPDATE OF h SKIP LOCKED
 ), looked AS (
   UPDATE rollout_heads h SET unverified = f.again_s IS NOT NULL, verify_at = now() + COALESCE(f.again_s, 0) * interval '1 s',
-    failure_class = CASE WHEN f.verdict IS NOT NULL AND f.owns_failure THEN f.failure_class ELSE h.failure_class END,
-    dirty = h.dirty OR (f.verdict IS NOT NULL AND f.owns_failure AND f.failure_class IS DISTINCT FROM h.failure_class),
-    revision = h.revision + (f.verdict IS NOT NULL AND f.owns_failure AND f.failure_class IS DISTINCT FROM h.failure_class)::int
+    failure_class = CASE WHEN f.verdict IS NOT NULL THEN f.failure_class ELSE h.failure_class END,
+    dirty = h.dirty OR (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class),
+    revision = h.revision + (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class)::int
   FROM fact f JOIN free USING (seq) WHERE h.seq = f.seq RETURNING h.seq
 ), known AS MATERIALIZED (
   SELECT f.*, o.run_seq, o.phase, o.step FROM fact f JOIN looked USING (seq) JOIN old o USING (seq) WHERE f.verdict IS NOT NULL
