@@ -13,11 +13,11 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
   const query = async (sql: string, values: unknown[] = []) => (await world.server.database.pool.query(sql, values)).rows;
   const objects = async () => (await world.blobs.list({ prefix: 'orgs/' })).blobs.map(({ key }) => key);
 
-  /** Rows of every table that has such a column, be it one that a later migration adds. */
+  /** Rows of every table that has such a column, be it one that a later migration adds. The lake's go with its own next pass (docs/lake.md). */
   async function rowsBy(column: 'rollout_seq' | 'run_seq', value: string | number): Promise<Record<string, number>> {
     const tables = await query(
       `SELECT c.table_name AS name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
-       WHERE c.table_schema = 'public' AND c.column_name = $1 AND t.table_type = 'BASE TABLE' AND c.table_name <> 'rollout_garbage' ORDER BY 1`,
+       WHERE c.table_schema = 'public' AND c.column_name = $1 AND t.table_type = 'BASE TABLE' AND c.table_name <> 'rollout_garbage' AND c.table_name NOT LIKE 'lake%' ORDER BY 1`,
       [column],
     );
     const counts: Record<string, number> = {};
