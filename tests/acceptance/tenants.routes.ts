@@ -36,6 +36,9 @@ export const OWN = new Set([
   'GET /v1/annotations',
   'GET /v1/views',
   'POST /v1/views',
+  'GET /v1/exports',
+  'POST /v1/exports',
+  'POST /v1/traces',
   'GET /v1/stream',
   'GET /v1/sessions',
   'GET /v1/slots',
@@ -75,6 +78,9 @@ export function scopeOf(route: Route): Scope | null {
   if (name in PUBLIC || UNSCOPED.has(name)) return null;
   if (isOfSessionPlane(route)) return 'sessions';
   if (route.path.endsWith('/task-difficulty')) return 'rollouts';
+  // Those of rollouts; of tasks there are /v1/exports/tasks and one look-up for both.
+  if (route.path === '/v1/exports' || route.path.startsWith('/v1/exports/{id}/files/') || name === 'DELETE /v1/exports/{id}')
+    return 'rollouts';
   switch (route.path.split('/')[2]) {
     case 'keys':
       return 'keys';
@@ -85,6 +91,7 @@ export function scopeOf(route: Route): Scope | null {
     case 'annotations':
     case 'views':
     case 'diff':
+    case 'traces':
       return 'rollouts';
     case 'sessions':
     case 'slots':

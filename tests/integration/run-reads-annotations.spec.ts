@@ -181,7 +181,8 @@ describe('GET /v1/stream?run=', () => {
     expect(events[0]).toMatchObject({ event: 'counters', data: { rollouts: 8, messages: 32 } });
     const dirty = events.find(({ event }) => event === 'dirty')!;
     expect(dirty.data.steps).toContain(1);
-    expect(dirty.id).toBe(dirty.data.v);
+    // It never goes back, also when news of an older version come late.
+    expect(BigInt(dirty.id!)).toBeGreaterThanOrEqual(BigInt(dirty.data.v));
     const [missed] = await listen({ 'last-event-id': events[0]!.id! }, (all) => all.length > 0);
     expect(missed).toMatchObject({ event: 'dirty', data: { steps: expect.arrayContaining([1]) } });
     expect(events.filter(({ id }) => id !== null).map(({ event }) => event)).toEqual([

@@ -17,7 +17,7 @@ async function all(query: Record<string, string>): Promise<any[]> {
   const hits: any[] = [];
   for (let cursor: string | null = ''; cursor !== null;) {
     const { body, status } = await search({ ...query, ...(cursor ? { cursor } : {}) });
-    expect(status).toBe(200);
+    if (status !== 200) throw new Error(JSON.stringify(body));
     hits.push(...body.hits);
     cursor = body.next;
   }
@@ -29,7 +29,10 @@ beforeAll(async () => {
   stranger = await strangerOf(server);
   await upload(server, RUN, rollouts);
   await upload(server, 'beside', seeded('beside', { steps: 1, tasks: 1 }), 'an OTHER text: /usr/bin/python3');
-  await vi.waitFor(async () => expect((await get('/v1/search?q=fox')).body.pending).toBe(false), { timeout: 20_000, interval: 100 });
+  const pending = async () => {
+    if ((await get('/v1/search?q=fox')).body.pending !== false) throw new Error('not searchable yet');
+  };
+  await vi.waitFor(pending, { timeout: 20_000, interval: 100 });
 });
 afterAll(() => server.close());
 

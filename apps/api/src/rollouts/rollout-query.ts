@@ -85,7 +85,9 @@ export const storeSchema: QuerySchema = {
     // Sealed messages are not in the table: only the caller's filter can tell.
     const place = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
     const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;
-    return `EXISTS (SELECT FROM rollout_heads h WHERE h.seq = r.seq AND h.sealed_at IS NOT NULL) OR EXISTS (SELECT FROM ${MESSAGES} WHERE mm.rollout_seq = r.seq${place} AND ${found})`;
+    // OFFSET 0: looked up rollout by rollout. Otherwise the planner may join, and read all messages of all runs for one page.
+    const messages = `SELECT FROM ${MESSAGES} WHERE mm.rollout_seq = r.seq${place} AND ${found} OFFSET 0`;
+    return `EXISTS (SELECT FROM rollout_heads h WHERE h.seq = r.seq AND h.sealed_at IS NOT NULL) OR EXISTS (${messages})`;
   },
 };
 

@@ -135,14 +135,14 @@ export interface FacetRow {
   errors: number;
 }
 
-/** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey, annotations_rollout_seq_idx and rollout_meta_pkey a rollout. */
+/** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey and rollout_meta_pkey a rollout, and annotations_run_seq_idx. */
 export function facetSql(where: string | null): string {
   const count = (value: string, from: string) =>
     `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;
   return `WITH picked AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.run_seq = $1 ${where === null ? '' : `AND (${where})`} LIMIT $2)
     SELECT (SELECT count(*)::int FROM picked) AS total, ${count('e.environment', 'picked s JOIN rollout_environments e ON e.id = s.env_id')} AS env, ${count('s.split', 'picked s')} AS split,
       ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', 'picked s JOIN rollout_tools x ON x.rollout_seq = s.seq')} AS tool,
-      ${count('a.tag', '(SELECT DISTINCT a.rollout_seq, a.tag FROM picked s JOIN annotations a ON a.rollout_seq = s.seq) a')} AS tag,
+      ${count('a.tag', '(SELECT DISTINCT a.rollout_seq, a.tag FROM annotations a JOIN picked s ON s.seq = a.rollout_seq WHERE a.run_seq = $1 AND a.tag IS NOT NULL) a')} AS tag,
       ${count('m.model', 'picked s JOIN rollout_meta m ON m.rollout_seq = s.seq')} AS model,
       min(step) AS step_min, max(step) AS step_max, min(reward) AS reward_min, max(reward) AS reward_max, count(*) FILTER (WHERE reward IS NULL)::int AS unscored,
       count(*) FILTER (WHERE call_errors > 0)::int AS errors FROM picked`;

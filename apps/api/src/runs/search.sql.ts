@@ -49,13 +49,13 @@ export async function selectHits(pool: pg.Pool, page: SearchPage): Promise<HitRo
   return rows;
 }
 
-/** Hits by step, of `limit` messages at most. Plan: as above, without an order. */
+/** Hits by step, of `limit` messages at most. Plan: as above, without an order; one probe of rollouts_pkey a hit. */
 export async function countHits(pool: pg.Pool, page: Omit<SearchPage, 'after'>): Promise<{ step: number; hits: number }[]> {
   const { rows } = await pool.query<{ step: number; hits: number }>(
-    `SELECT COALESCE(r.step, -1) AS step, count(*)::int AS hits FROM (
+    `SELECT (SELECT COALESCE(r.step, -1) FROM rollouts r WHERE r.seq = f.seq) AS step, count(*)::int AS hits FROM (
        SELECT s.rollout_seq AS seq FROM rollout_search s ${page.where ? 'JOIN rollouts r ON r.seq = s.rollout_seq' : ''}
        WHERE ${MATCHES} AND $3::bigint IS NULL AND $4::int IS NULL ${page.where ? `AND (${page.where.sql})` : ''} LIMIT $5) f
-     JOIN rollouts r ON r.seq = f.seq GROUP BY 1 ORDER BY 1`,
+     GROUP BY 1 ORDER BY 1`,
     [page.runs, page.text, null, null, page.limit, ...(page.where?.values ?? [])],
   );
   return rows;
