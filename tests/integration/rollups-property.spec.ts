@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { metric, type RolloutFacts } from '@palestra/metrics';
 import { messageFlags, type NormalisedRollout, normaliseRollout, parseTolerant, readBatch, skeletonOf } from '@palestra/rollouts';
 import { type RandomRun, randomRuns } from '../support/random-rollouts.ts';
+import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
 import { randomOf } from '../support/random.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { eventually } from './observed.world.ts';
 
 /**
  * Derived rows are a function of what was acknowledged: whatever the order, however often, whatever was lost, while deriving goes on in the
@@ -54,41 +54,6 @@ async function postAll(batches: Event[][], names: readonly string[], random: () 
     }
   };
   await Promise.all([client(), client(), client(), client()]);
-}
-
-const settled = () =>
-  eventually(async () => {
-    const [row] =
-      await sql(`SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL) OR EXISTS (SELECT FROM dirty_steps)
-      OR EXISTS (SELECT FROM runs WHERE inference_due AND deleted_at IS NULL) AS busy`);
-    return row.busy ? null : true;
-  }, 60_000);
-
-/** Everything derived, but marks of time. Verdicts are the ledger's. */
-async function derived(): Promise<Record<string, unknown[]>> {
-  const columns = `r.seq, r.id, group_key, reward, reward_positive, max_reward, last_reward, reward_reported, bytes, run_seq, env_id, task_id, task_index, step, policy_step,
-    sample_idx, turns, messages, calls, call_errors, tokens_out, tokens_tool, gaps, flags, provenance, reward_steps, group_size, phase, stop, failure, normaliser, finished, split`;
-  return {
-    rollouts: await sql(`SELECT ${columns} FROM rollouts r ORDER BY r.seq`),
-    tools: await sql('SELECT * FROM rollout_tools ORDER BY rollout_seq, tool'),
-    steps: await sql(`SELECT (to_jsonb(s) - 'version') AS row FROM step_rollups s ORDER BY run_seq, env_id, phase, step`),
-    groups: await sql('SELECT * FROM rollout_groups ORDER BY run_seq, group_key, phase, step'),
-    toolRollups: await sql('SELECT * FROM tool_rollups ORDER BY run_seq, phase, step, env_id, tool'),
-    thresholds: await sql(
-      'SELECT * FROM run_environments e WHERE EXISTS (SELECT FROM rollouts r WHERE (r.run_seq, r.env_id) = (e.run_seq, e.env_id)) ORDER BY run_seq, env_id',
-    ),
-  };
-}
-
-async function expectSameFromNothing(): Promise<void> {
-  await settled();
-  const before = await derived();
-  expect(before.steps!.length).toBeGreaterThan(0);
-  await sql('TRUNCATE rollouts, rollout_tools, rollout_groups, step_rollups, tool_rollups, dirty_steps, run_environments');
-  await sql('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq IS NOT NULL');
-  await settled();
-  const after = await derived();
-  for (const key of Object.keys(before)) expect(before[key], key).toEqual(after[key]);
 }
 
 /** What plain code makes of the events that were sent. Steps that are inferred are the store's affair. */
@@ -153,9 +118,9 @@ test('under any order, repeats and losses', { timeout: 600_000 }, async () => {
       const names = runs.map(({ name }) => name);
       const batches = arrivalsOf(runs, random);
       await postAll(batches, names, random);
-      await settled();
+      await settled(server.database.pool);
       await expectFiguresOfPlainCode(batches, names[0]!);
-      await expectSameFromNothing();
+      await expectSameFromNothing(server.database.pool);
       // Deletion, new settings, failures that are told later.
       const ids = shuffled(
         runs.flatMap(({ rollouts }) => rollouts.map(({ id }) => id)),
@@ -168,7 +133,7 @@ test('under any order, repeats and losses', { timeout: 600_000 }, async () => {
       );
       const change = { settings: { n: 2 + Math.floor(random() * 3), maxTurns: 2 } };
       expect(await server.request('PATCH', `/v1/runs/${names[1]}`, { body: change })).toMatchObject({ status: 200 });
-      await expectSameFromNothing();
+      await expectSameFromNothing(server.database.pool);
     }),
     { numRuns: SEEDS, endOnFailure: true },
   );
@@ -182,7 +147,7 @@ test('a reward outside of [0, 1] that comes late changes what success means in e
     .map((event) => (event.runName === undefined ? event : { ...event, runName: 'flip' }));
   await post(events);
   const thresholds = async () => {
-    await settled();
+    await settled(server.database.pool);
     const rows = await sql(`SELECT s.step, s.figures->'success' AS success FROM step_rollups s JOIN runs u ON u.seq = s.run_seq
       JOIN rollout_environments e ON e.id = s.env_id WHERE u.name = 'flip' AND e.environment = 'acme/one' ORDER BY s.phase, s.step`);
     return rows.map(({ success }) => success);
@@ -195,8 +160,8 @@ test('a reward outside of [0, 1] that comes late changes what success means in e
   const flipped = await thresholds();
   expect(flipped.length).toBeGreaterThanOrEqual(before.length);
   expect(new Set(flipped.map(({ threshold, strict }) => `${threshold} ${strict}`))).toEqual(new Set(['0 true']));
-  await expectSameFromNothing();
+  await expectSameFromNothing(server.database.pool);
   expect(await server.request('DELETE', `/v1/rollouts/${late.id}`)).toMatchObject({ status: 200 });
   expect(await thresholds()).toEqual(before);
-  await expectSameFromNothing();
+  await expectSameFromNothing(server.database.pool);
 });

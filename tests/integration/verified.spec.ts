@@ -288,8 +288,11 @@ describe('a reward of 0 after the environment was lost', () => {
     fragile = await serve([observed], { port: Number(port) });
     await session.call(last[0], last[1] as never).catch(() => {});
     await session.close().catch(() => {});
-    const [call] = await sql('SELECT failure_class FROM session_calls WHERE sid = $1 ORDER BY seq DESC LIMIT 1', [session.sid]);
-    expect(call.failure_class).toBe('infrastructure');
+    // Outcomes are written behind their answers.
+    await eventually(async () => {
+      const [call] = await sql('SELECT failure_class FROM session_calls WHERE sid = $1 ORDER BY seq DESC LIMIT 1', [session.sid]);
+      return call.failure_class === 'infrastructure' ? true : null;
+    });
     return session.sid;
   }
   const place = () => ({ environment: `${server.orgName}/observed` });

@@ -5,6 +5,8 @@ import type { LedgerRow, SessionRow } from './verify.sql.ts';
 /** A session as rollouts are compared with it. */
 export interface CandidateSession extends LedgerSession {
   open: boolean;
+  /** Of a call the outcome is not written yet, or lost. */
+  unsettled: boolean;
   /** Id of the rollout that is its own recording. */
   recordedAs: string | null;
   calls: (LedgerCall & { taskId: string })[];
@@ -19,6 +21,7 @@ export function candidateOf(session: SessionRow, rows: readonly LedgerRow[]): Ca
     ...taskOf(session, recording),
     lastCallAt: ended.length > 0 ? Math.max(...ended) : null,
     open: session.open,
+    unsettled: ended.length < rows.length,
     recordedAs: typeof recording.rolloutId === 'string' ? recording.rolloutId : null,
     calls: rows.map((row) => callOf(row, session.open)),
   };

@@ -39,6 +39,8 @@ const BEFORE_MS = 48 * 3_600_000;
 /** The clock of the client that stamped the start is not ours. */
 const SKEW_MS = 300_000;
 const GIVE_UP_MS = 24 * 3_600_000;
+/** Outcomes of calls are written behind their answers; so long after, one that is missing is lost. */
+const LATE_OUTCOME_MS = 60_000;
 /** While its session is open, a rollout is looked at again when it is half as old again. */
 const BACK_OFF = 0.5;
 const MIN_AGAIN_S = 5;
@@ -204,7 +206,10 @@ function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, se
 function againAfter(rollout: UnverifiedRollout, match: LedgerMatch, sessions: readonly CandidateSession[]): number | null {
   if (match.verdict === 'verified' || rollout.age_ms > GIVE_UP_MS) return null;
   const mine = rollout.named_sid ?? match.sid;
-  const waits = sessions.some((session) => session.open && (mine === null ? !session.taken : session.sid === mine));
+  const fresh = rollout.age_ms < LATE_OUTCOME_MS;
+  const waits = sessions.some(
+    (session) => (session.open || (session.unsettled && fresh)) && (mine === null ? !session.taken : session.sid === mine),
+  );
   return waits ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
 }
 
