@@ -7,6 +7,7 @@ import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
 import { benchRolloutExport } from './rollout-export.mjs';
 import { benchSessions } from './sessions.mjs';
+import { benchStore } from './store.mjs';
 import { benchStored } from './stored.mjs';
 import { findPython, startPalestra } from './support/processes.mjs';
 import { benchThrough } from './through.mjs';
@@ -18,6 +19,7 @@ const benches = {
   export: benchExport,
   ingest: benchIngest,
   'rollout-export': benchRolloutExport,
+  store: benchStore,
   idle: benchIdle,
   stored: benchStored,
 };
