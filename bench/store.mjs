@@ -1,11 +1,11 @@
 // The rollout store with one large run (fixture F1: seeded, 500 steps, 3 environments, groups of 8, 2 % errors, rewards that are missing):
 // reads over HTTP, one dirty step made again, and what an insert costs as the table of messages grows.
-// BENCH_ROLLOUTS: size of the run, default 200000 (1000000 is the size of the targets; the figure names what it was).
+// BENCH_ROLLOUTS: size of the run, default 1000000, the size of the targets; figures name what it was. BENCH_MESSAGES: of the last.
 import { randomUUID } from 'node:crypto';
 import { databaseUrl } from './support/postgres.mjs';
 import { apiKey, startPalestra } from './support/processes.mjs';
 
-const ROLLOUTS = Number(process.env.BENCH_ROLLOUTS ?? 200_000);
+const ROLLOUTS = Number(process.env.BENCH_ROLLOUTS ?? 1_000_000);
 const STEPS = 500;
 const GROUP = 8;
 const ASKS = 60;
