@@ -274,9 +274,12 @@ describe('erasing', () => {
     expect(await server.request('DELETE', `/v1/rollouts/${one}`)).toMatchObject({ status: 404 });
     const { run } = await get(two);
     expect(await server.request('DELETE', `/v1/runs/${run.id}`)).toMatchObject({ status: 200 });
-    const { rows } = await server.database.pool.query('SELECT count(*)::int AS n FROM rollout_heads WHERE id = ANY($1::uuid[])', [[one, two]]);
+    const { rows } = await server.database.pool.query('SELECT count(*)::int AS n FROM rollout_heads WHERE id = ANY($1::uuid[])', [
+      [one, two],
+    ]);
     expect(rows[0].n).toBe(0);
-    const left = 'SELECT count(*)::int AS n FROM rollout_messages m WHERE NOT EXISTS (SELECT FROM rollout_heads h WHERE h.seq = m.rollout_seq)';
+    const left =
+      'SELECT count(*)::int AS n FROM rollout_messages m WHERE NOT EXISTS (SELECT FROM rollout_heads h WHERE h.seq = m.rollout_seq)';
     expect((await server.database.pool.query(left)).rows[0].n).toBe(0);
     await post([start(two, { runName: 'gone' })]);
     expect((await get(two)).run.id).not.toBe(run.id);

@@ -58,7 +58,8 @@ describe('search', () => {
   it('finds every message once, with its place, on pages of any size', async () => {
     for (const limit of ['7', '100']) {
       const hits = await all({ q: 'Quick brown', limit });
-      expect(hits.map(({ rollout }) => rollout).toSorted()).toEqual(holders.map(({ id }) => id).toSorted());
+      expect(hits).toHaveLength(holders.length);
+      expect(new Set(hits.map(({ rollout }) => rollout))).toEqual(new Set(holders.map(({ id }) => id)));
       for (const { snippet, matches, type, index } of hits) {
         expect({ type, index }).toEqual({ type: 'tool_result', index: 2 });
         expect(snippet.slice(...matches[0])).toBe('quick brown');
@@ -75,7 +76,8 @@ describe('search', () => {
 
   it('finds by a regex, over all pages, whatever stands in it', async () => {
     const hits = await all({ q: 'br[o]wn\\s+f(o)x', mode: 'regex', limit: '10' });
-    expect(hits.map(({ rollout }) => rollout).toSorted()).toEqual(holders.map(({ id }) => id).toSorted());
+    expect(hits).toHaveLength(holders.length);
+    expect(new Set(hits.map(({ rollout }) => rollout))).toEqual(new Set(holders.map(({ id }) => id)));
     expect(hits[0].snippet.slice(...hits[0].matches[0])).toBe('brown fox');
     const paths = await get(`/v1/runs/beside/search?mode=regex&q=${encodeURIComponent('/usr/b.n/py')}`);
     expect(paths.body.hits.length).toBeGreaterThan(0);

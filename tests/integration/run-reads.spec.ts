@@ -175,7 +175,9 @@ describe('groups and tasks', () => {
     const { tasks, next } = (await get(path('tasks?limit=2'))).body;
     expect(tasks).toHaveLength(2);
     const rest = (await get(path(`tasks?limit=2&cursor=${next}`))).body;
-    expect([...tasks, ...rest.tasks].map(({ task }: { task: { index: number } }) => task.index).toSorted()).toEqual([0, 1, 2]);
+    expect(
+      [...tasks, ...rest.tasks].map(({ task }: { task: { index: number } }) => task.index).toSorted((a: number, b: number) => a - b),
+    ).toEqual([0, 1, 2]);
     const [{ task, solve, step }] = tasks;
     expect(step).toEqual([0, 1, 2, 3]);
     const solved = (at: number) =>

@@ -233,7 +233,7 @@ test('of samples that did exactly the same each gets one of their sessions, and 
   const same: Call[] = [['look', { at: 'twin' }], ANSWER];
   const sids = [await play(1, same), await play(1, same)];
   const found = await Promise.all([await upload('twins', 1, same), await upload('twins', 1, same)].map(verdictOf));
-  expect(found.map(({ session }) => session).toSorted()).toEqual(sids.toSorted());
+  expect(new Set(found.map(({ session }) => session))).toEqual(new Set(sids));
   expect(found.map(({ verified }) => verified)).toEqual(['verified', 'verified']);
   const third = await verdictOf(await upload('twins', 1, same));
   expect(third).toMatchObject({ verified: 'unverified', session: null });

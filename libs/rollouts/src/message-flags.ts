@@ -35,7 +35,8 @@ export interface FlaggedMessage {
 const NUDGE = 'No tool call detected. Please use the provided tools to complete the task.';
 const PARSE_ERROR = /^\s*(?:<tool_response>\s*)?(?:Tool call parse error:|Error parsing tool call:)/;
 // An image that was taken out of the text before it was stored leaves the name of its object.
-const IMAGE_TEXT = /data:image\/[a-z0-9.+-]{1,40}[;,]|palestra-object:[0-9a-f]{64}\.(?:png|jpeg|gif|webp)|"type"\s{0,8}:\s{0,8}"(?:image|image_url|input_image)"/;
+const IMAGE_TEXT =
+  /data:image\/[a-z0-9.+-]{1,40}[;,]|palestra-object:[0-9a-f]{64}\.(?:png|jpeg|gif|webp)|"type"\s{0,8}:\s{0,8}"(?:image|image_url|input_image)"/;
 const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'image_url', 'input_image']);
 
 /** The bits of `MESSAGE_FLAGS`. Linear in the size of the message. */

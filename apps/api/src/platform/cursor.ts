@@ -9,7 +9,10 @@ export function encodeCursor(parts: readonly string[]): string {
 /** The texts of a cursor with exactly these checks. Throws `invalid_cursor`. */
 export function decodeCursor(cursor: string, ...checks: RegExp[]): string[] {
   try {
-    const parts = z.array(z.string()).length(checks.length).parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
+    const parts = z
+      .array(z.string())
+      .length(checks.length)
+      .parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
     if (parts.every((part, at) => checks[at]!.test(part))) return parts;
   } catch (error) {
     throw new PalestraError('invalid_cursor', { cause: error });

@@ -19,7 +19,6 @@ export const FAILURES = ['environment', 'infrastructure'] as const;
 export const VERDICTS = ['unverified', 'partial', 'verified'] as const;
 
 export type Phase = (typeof PHASES)[number];
-export type Verdict = (typeof VERDICTS)[number];
 
 /** The code of a word; null for null and for a word that has none. */
 export function codeOf(words: readonly string[], word: string | null | undefined): number | null {

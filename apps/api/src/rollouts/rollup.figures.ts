@@ -37,8 +37,14 @@ export interface StepFigures {
   histograms?: Record<string, StepFigures['histogram']>;
 }
 
-export const ONE: SuccessRule = { threshold: 1, strict: false };
-export const POSITIVE: SuccessRule = { threshold: 0, strict: true };
+const ONE: SuccessRule = { threshold: 1, strict: false };
+const POSITIVE: SuccessRule = { threshold: 0, strict: true };
+
+/** What success means: as the run's owner pinned it, else by the scale of the environment's rewards (dashboard.md 14.3). */
+export function successRule(pinned: number | undefined, unitRewards: boolean | undefined): SuccessRule {
+  if (pinned !== undefined) return { threshold: pinned, strict: false };
+  return unitRewards === false ? POSITIVE : ONE;
+}
 /** 1000 draws a figure are for the page of one step, not for every step of a run. */
 const BOOTSTRAPPED = /_ci_|bootstrap/;
 const CANONICAL = listMetrics('canonical').filter(({ key }) => !key.startsWith('pass') || !BOOTSTRAPPED.test(key));

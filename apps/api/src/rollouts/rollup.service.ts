@@ -3,12 +3,13 @@ import type pg from 'pg';
 import { patiently } from '../platform/database-retry.ts';
 import { Database } from '../platform/database.ts';
 import { RunActivity } from '../runs/run-activity.service.ts';
-import { ONE, POSITIVE, rollUpStep } from './rollup.figures.ts';
+import { rollUpStep, successRule } from './rollup.figures.ts';
 import {
   type EnvironmentThreshold,
   restoreThresholds,
   type RollupTuple,
   selectStepRows,
+  selectPinnedThresholds,
   selectThresholds,
   type StepKey,
   takeDirtySteps,
@@ -77,14 +78,17 @@ export class RollupService {
   }
 
   async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<{ id: string; org_id: string; version: string }[]> {
-    const [rows, known] = [await selectStepRows(client, steps), await selectThresholds(client, [...new Set(steps.map((s) => s.run_seq))])];
+    const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
+    const rows = await selectStepRows(client, steps);
+    const known = await selectThresholds(client, runSeqs);
+    const pinned = await selectPinnedThresholds(client, runSeqs);
     const thresholds = newThresholds(steps, rows, known);
     if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
     const doubtful = doubtfulThresholds(steps, rows, known);
     const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
     for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
     const made = steps.map((step, at) =>
-      rollUpStep(step, rows[at]!, (envId) => (thresholds.unit.get(`${step.run_seq}:${envId}`) === false ? POSITIVE : ONE)),
+      rollUpStep(step, rows[at]!, (envId) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`))),
     );
     const runs = await writeRollups(
       client,

@@ -81,6 +81,15 @@ export async function selectThresholds(client: Pick<pg.Pool, 'query'>, runSeqs: 
   return rows;
 }
 
+/** Thresholds that owners pinned, by run. Plan: runs_seq_key. */
+export async function selectPinnedThresholds(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<Map<number, number>> {
+  const { rows } = await client.query<{ seq: number; threshold: number }>(
+    `SELECT seq, (settings->>'successThreshold')::float8 AS threshold FROM runs WHERE seq = ANY($1::int[]) AND jsonb_typeof(settings->'successThreshold') = 'number'`,
+    [runSeqs],
+  );
+  return new Map(rows.map(({ seq, threshold }) => [seq, threshold]));
+}
+
 /** Success means something else now: every step of these environments' runs is made again. */
 export async function writeThresholds(client: Pick<pg.Pool, 'query'>, rows: readonly EnvironmentThreshold[]): Promise<void> {
   await client.query(

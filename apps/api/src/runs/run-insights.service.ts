@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { NORMALISER_VERSION, PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../platform/database.ts';
 import { codeOf, PHASES, STOPS, VERDICTS, wordOf } from '../rollouts/codes.ts';
-import { ONE, POSITIVE } from '../rollouts/rollup.figures.ts';
+import { successRule } from '../rollouts/rollup.figures.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import type { StepsQuery } from './run-insights.schema.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';
@@ -94,6 +94,7 @@ export class RunInsightsService {
       ...VERDICTS.map((word, code) => [word, found.verdicts[code] ?? 0] as const),
       ['not_yet', found.verdicts.null ?? 0] as const,
     ];
+    const pinned = typeof settings.successThreshold === 'number' ? settings.successThreshold : undefined;
     return {
       run: { id, name, version, created_at: run.created_at.toISOString(), updated_at: run.updated_at.toISOString() },
       ingest: found.ingest ?? { accepted: 0, duplicates: 0, conflicts: 0, late: 0, nonfinite: 0 },
@@ -110,7 +111,11 @@ export class RunInsightsService {
       settings,
       inference,
       retention_days,
-      success: environments.map(({ environment, variant, unit_rewards }) => ({ environment, variant, ...(unit_rewards ? ONE : POSITIVE) })),
+      success: environments.map(({ environment, variant, unit_rewards }) => ({
+        environment,
+        variant,
+        ...successRule(pinned, unit_rewards),
+      })),
     };
   }
 }

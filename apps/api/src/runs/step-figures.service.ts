@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { type Denominator, histogram, type Lens, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../platform/database.ts';
-import { lensFigures, ONE, POSITIVE, type StepFigures, type StoredFigure } from '../rollouts/rollup.figures.ts';
-import { type RollupTuple, selectStepRows, selectThresholds } from '../rollouts/rollup.sql.ts';
+import { lensFigures, type StepFigures, type StoredFigure, successRule } from '../rollouts/rollup.figures.ts';
+import { type RollupTuple, selectPinnedThresholds, selectStepRows, selectThresholds } from '../rollouts/rollup.sql.ts';
 import { codeOf, PHASES } from '../rollouts/codes.ts';
 import { keepFigures, type MadeFigures, selectEnvironments, selectSteps, type StepRow } from './step-figures.sql.ts';
 
@@ -97,7 +97,8 @@ export class StepFiguresService {
     if (left.length === 0) return { rows: [...rows], incomplete: false };
     const { pool } = this.database;
     const thresholds = new Map((await selectThresholds(pool, [runSeq])).map((row) => [row.env_id, row.unit_rewards]));
-    const successOf = (envId: number): SuccessRule => (thresholds.get(envId) === false ? POSITIVE : ONE);
+    const pinned = (await selectPinnedThresholds(pool, [runSeq])).get(runSeq);
+    const successOf = (envId: number): SuccessRule => successRule(pinned, thresholds.get(envId));
     const deadline = performance.now() + MAKE_MS;
     let at = 0;
     while (at < left.length && (at === 0 || performance.now() < deadline)) {
