@@ -40,7 +40,7 @@ async function measure(batches, store) {
 
 export async function benchIngest(palestra) {
   const { default: pg } = await import('pg');
-  const { storeBatch } = await import(path.join(root, 'apps/api/dist/rollouts/ingest.sql.js'));
+  const { storeBatch } = await import(path.join(root, 'apps/api/dist/rollouts/ingest/ingest.sql.js'));
   const { parseTolerant, readBatch } = await import('@palestra/rollouts');
   const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
   pool.on('error', () => {});

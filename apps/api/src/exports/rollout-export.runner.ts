@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { isDatabaseAway } from '../platform/database-errors.ts';
 import { Database } from '../platform/database.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
-import { DeriveService } from '../rollouts/derive.service.ts';
+import { DeriveService } from '../rollouts/derive/derive.service.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { LOST_AFTER_MS } from './export.presenter.ts';
 import { exportDocuments } from './rollout-export.documents.ts';

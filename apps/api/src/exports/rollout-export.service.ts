@@ -7,7 +7,7 @@ import { Database } from '../platform/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';
-import { declareObjects } from '../rollouts/garbage.sql.ts';
+import { declareObjects } from '../rollouts/storage/garbage.sql.ts';
 import { ExportJobs } from './export-jobs.ts';
 import { presentRolloutExport } from './rollout-export.presenter.ts';
 import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';

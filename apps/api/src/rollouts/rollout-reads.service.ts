@@ -10,7 +10,7 @@ import { outlineOf, timeKind } from './outline.ts';
 import type { RolloutScope } from './rollout-scope.ts';
 import { presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
-import { TranscriptReader } from './transcript-reader.service.ts';
+import { TranscriptReader } from './storage/transcript-reader.service.ts';
 
 /** Actions of one side of a comparison. */
 const MAX_ACTIONS = 2_000;

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
 import { ReadsRollout } from '../runs/freshness.interceptor.ts';
-import { IngestService } from './ingest.service.ts';
+import { IngestService } from './ingest/ingest.service.ts';
 import {
   deletedSchema,
   ingestBodySchema,
@@ -15,7 +15,7 @@ import {
   receiptSchema,
   rolloutViewSchema,
 } from './rollout.schema.ts';
-import { returnPreference } from './prefer.ts';
+import { returnPreference } from './ingest/prefer.ts';
 import { RolloutService } from './rollout.service.ts';
 
 @Controller('v1/rollouts')

@@ -2,7 +2,7 @@ import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutVi
 import { MESSAGE_FLAGS, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
 import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from './codes.ts';
 import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
-import type { StoredMessageRow } from './transcript-reader.service.ts';
+import type { StoredMessageRow } from './storage/transcript-reader.service.ts';
 
 export function presentRolloutRow(record: RolloutRecord): RolloutRow {
   return {

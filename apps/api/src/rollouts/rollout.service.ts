@@ -4,11 +4,11 @@ import { PalestraError, type RolloutMessageView, type RolloutView } from '@pales
 import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database.ts';
-import { DeriveService } from './derive.service.ts';
-import { EraseService } from './erase.service.ts';
+import { DeriveService } from './derive/derive.service.ts';
+import { EraseService } from './storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
 import { type RolloutHead, type RolloutRecord, selectHead, selectRollout } from './rollout.sql.ts';
-import { TranscriptReader } from './transcript-reader.service.ts';
+import { TranscriptReader } from './storage/transcript-reader.service.ts';
 
 /** Reads and erasure of single rollouts, within the caller's organisation. */
 @Injectable()

@@ -1,18 +1,18 @@
 import { Module } from '@nestjs/common';
-import { RunActivity } from '../runs/run-activity.service.ts';
-import { DeriveLoop } from './derive.loop.ts';
-import { DeriveService } from './derive.service.ts';
-import { EraseService } from './erase.service.ts';
-import { ObjectGarbage } from './garbage.service.ts';
-import { PartitionService } from './partition.service.ts';
-import { RetentionService } from './retention.service.ts';
-import { RollupService } from './rollup.service.ts';
-import { SealService } from './seal.service.ts';
-import { StoreJobs } from './store-jobs.ts';
-import { TranscriptObjects } from './transcript-objects.service.ts';
-import { TranscriptReader } from './transcript-reader.service.ts';
-import { TranscriptWriter } from './transcript-writer.service.ts';
-import { VerifyService } from './verify.service.ts';
+import { RunActivity } from '../runs/stream/run-activity.service.ts';
+import { DeriveLoop } from './derive/derive.loop.ts';
+import { DeriveService } from './derive/derive.service.ts';
+import { EraseService } from './storage/erase.service.ts';
+import { ObjectGarbage } from './storage/garbage.service.ts';
+import { PartitionService } from './storage/partition.service.ts';
+import { RetentionService } from './storage/retention.service.ts';
+import { RollupService } from './derive/rollup.service.ts';
+import { SealService } from './storage/seal.service.ts';
+import { StoreJobs } from './storage/store-jobs.ts';
+import { TranscriptObjects } from './storage/transcript-objects.service.ts';
+import { TranscriptReader } from './storage/transcript-reader.service.ts';
+import { TranscriptWriter } from './storage/transcript-writer.service.ts';
+import { VerifyService } from './derive/verify.service.ts';
 
 const shared = [
   RunActivity,

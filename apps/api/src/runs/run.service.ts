@@ -5,9 +5,9 @@ import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor } from '../platform/cursor.ts';
 import { Database } from '../platform/database.ts';
-import { DeriveService } from '../rollouts/derive.service.ts';
-import { EraseService } from '../rollouts/erase.service.ts';
-import { IngestService } from '../rollouts/ingest.service.ts';
+import { DeriveService } from '../rollouts/derive/derive.service.ts';
+import { EraseService } from '../rollouts/storage/erase.service.ts';
+import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import type { RolloutListQuery, RunListQuery } from './run.schema.ts';
 import {

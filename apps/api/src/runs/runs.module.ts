@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
-import { IngestService } from '../rollouts/ingest.service.ts';
-import { MessageObjects } from '../rollouts/message-objects.service.ts';
+import { IngestService } from '../rollouts/ingest/ingest.service.ts';
+import { MessageObjects } from '../rollouts/ingest/message-objects.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
-import { OtlpController } from '../rollouts/otlp.controller.ts';
-import { OtlpService } from '../rollouts/otlp.service.ts';
+import { OtlpController } from '../rollouts/ingest/otlp.controller.ts';
+import { OtlpService } from '../rollouts/ingest/otlp.service.ts';
 import { RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { RolloutController } from '../rollouts/rollout.controller.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
@@ -12,7 +12,7 @@ import { StoreModule } from '../rollouts/store.module.ts';
 import { RunScopes } from './run-scope.ts';
 import { RunController } from './run.controller.ts';
 import { RunService } from './run.service.ts';
-import { StreamController } from './stream.controller.ts';
+import { StreamController } from './stream/stream.controller.ts';
 import { TaskDifficultyController } from './task-difficulty.controller.ts';
 
 /** Rollouts and the runs that group them: one module, because ingest, reads and live news share their tables. */

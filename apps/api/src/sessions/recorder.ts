@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../platform/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
-import { IngestService } from '../rollouts/ingest.service.ts';
+import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
 import { ObserverList } from './observer-list.ts';

@@ -1,0 +1,88 @@
+import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import type { z } from 'zod';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/api.decorator.ts';
+import { ReadsAnswer } from '../../runs/freshness.interceptor.ts';
+import {
+  type AnnotationBody,
+  annotationBodySchema,
+  annotationListSchema,
+  type AnnotationQuery,
+  annotationQuerySchema,
+  annotationSchema,
+  savedViewSchema,
+  type ViewBody,
+  viewBodySchema,
+  viewListSchema,
+  viewQuerySchema,
+} from './annotation.schema.ts';
+import { AnnotationService } from './annotation.service.ts';
+import { deletedSchema } from '../rollout.schema.ts';
+
+@Controller('v1')
+@RequireScope('rollouts')
+export class AnnotationController {
+  constructor(private readonly annotations: AnnotationService) {}
+
+  @Post('annotations')
+  @Api({
+    summary: 'Say something of a rollout or of some of its messages',
+    body: annotationBodySchema,
+    response: annotationSchema,
+    errors: ['rollout_not_found'],
+  })
+  create(@CurrentCaller() caller: Caller, @Body({ schema: annotationBodySchema }) body: AnnotationBody) {
+    return this.annotations.create(caller, body);
+  }
+
+  @Get('annotations')
+  @ReadsAnswer()
+  @Api({
+    summary: 'Annotations, newest first',
+    query: annotationQuerySchema,
+    response: annotationListSchema,
+    errors: ['rollout_not_found', 'run_not_found', 'invalid_cursor'],
+  })
+  list(@CurrentCaller() caller: Caller, @Query({ schema: annotationQuerySchema }) query: AnnotationQuery) {
+    return this.annotations.list(caller, query);
+  }
+
+  @Delete('annotations/:id')
+  @Api({ summary: 'Take an annotation back', response: deletedSchema, errors: ['annotation_not_found'] })
+  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.annotations.delete(caller, id);
+    return { deleted: true };
+  }
+
+  @Post('views')
+  @Api({ summary: 'Keep a view', body: viewBodySchema, response: savedViewSchema, errors: ['run_not_found', 'invalid_query'] })
+  createView(@CurrentCaller() caller: Caller, @Body({ schema: viewBodySchema }) body: ViewBody) {
+    return this.annotations.createView(caller, body);
+  }
+
+  @Get('views')
+  @ReadsAnswer()
+  @Api({ summary: 'Kept views, by name', query: viewQuerySchema, response: viewListSchema, errors: ['run_not_found'] })
+  listViews(@CurrentCaller() caller: Caller, @Query({ schema: viewQuerySchema }) query: z.infer<typeof viewQuerySchema>) {
+    return this.annotations.listViews(caller, query.run);
+  }
+
+  @Put('views/:id')
+  @Api({
+    summary: 'Replace a kept view',
+    body: viewBodySchema,
+    response: savedViewSchema,
+    errors: ['view_not_found', 'run_not_found', 'invalid_query'],
+  })
+  replaceView(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: viewBodySchema }) body: ViewBody) {
+    return this.annotations.replaceView(caller, id, body);
+  }
+
+  @Delete('views/:id')
+  @Api({ summary: 'Remove a kept view', response: deletedSchema, errors: ['view_not_found'] })
+  async deleteView(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.annotations.deleteView(caller, id);
+    return { deleted: true };
+  }
+}

@@ -1,0 +1,115 @@
+import { Injectable } from '@nestjs/common';
+import { isUuid } from '@palestra/kit';
+import { isLens } from '@palestra/metrics';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { decodeCursor, encodeCursor } from '../../platform/cursor.ts';
+import { Database } from '../../platform/database.ts';
+import { RunService } from '../../runs/run.service.ts';
+import { selectRunSeqs } from '../../runs/search/search.sql.ts';
+import type { AnnotationBody, AnnotationQuery, ViewBody } from './annotation.schema.ts';
+import {
+  type AnnotationRow,
+  deleteAnnotation,
+  deleteView,
+  insertAnnotation,
+  insertView,
+  selectAnnotations,
+  selectUserName,
+  selectViews,
+  updateView,
+  type ViewRow,
+} from './annotation.sql.ts';
+import { rolloutQuery } from '../rollout-query.ts';
+import { RolloutService } from '../rollout.service.ts';
+
+const MAX_STATE_BYTES = 16_384;
+/** Without a run: those of the newest runs. */
+const MAX_RUNS = 1_000;
+
+/** What people say of rollouts, and the views that they keep. Everybody of an organisation sees and changes both. */
+@Injectable()
+export class AnnotationService {
+  constructor(
+    private readonly database: Database,
+    private readonly runs: RunService,
+    private readonly rollouts: RolloutService,
+  ) {}
+
+  /** Throws `rollout_not_found`. */
+  async create(caller: Caller, body: AnnotationBody) {
+    const { head } = await this.rollouts.find(caller, body.rollout);
+    if (head.run_seq === null) throw new PalestraError('rollout_not_found', { detail: 'The rollout’s start event has not come yet.' });
+    const author = await selectUserName(this.database.pool, caller.userId);
+    const place = { orgId: caller.orgId, seq: head.seq, runSeq: head.run_seq, rollout: head.id };
+    return present(await insertAnnotation(this.database.pool, place, body, author));
+  }
+
+  async list(caller: Caller, { rollout, run, tag, limit, cursor }: AnnotationQuery) {
+    const { pool } = this.database;
+    const head = rollout === undefined ? null : (await this.rollouts.find(caller, rollout)).head;
+    const runSeqs = head
+      ? [head.run_seq ?? 0]
+      : run === undefined
+        ? await selectRunSeqs(pool, caller.orgId, MAX_RUNS)
+        : [await this.runs.seqOf(caller, run)];
+    const [at, id] = cursor === undefined ? [] : decodeCursor(cursor, /^[\d :.+TZ-]{10,40}$/, /^[\da-f-]{36}$/);
+    const after = at === undefined ? null : { at, id: id! };
+    const rows = await selectAnnotations(pool, { rolloutSeq: head?.seq ?? null, runSeqs, tag: tag ?? null, after, limit: limit + 1 });
+    const last = rows[limit - 1];
+    return { annotations: rows.slice(0, limit).map(present), next: rows.length > limit && last ? encodeCursor([last.at, last.id]) : null };
+  }
+
+  async delete(caller: Caller, id: string): Promise<void> {
+    if (!isUuid(id) || !(await deleteAnnotation(this.database.pool, caller.orgId, id))) throw new PalestraError('annotation_not_found');
+  }
+
+  async createView(caller: Caller, body: ViewBody) {
+    const { runSeq, view } = await this.#checked(caller, body);
+    return presentView(
+      await insertView(this.database.pool, caller.orgId, runSeq, view, await selectUserName(this.database.pool, caller.userId)),
+    );
+  }
+
+  async listViews(caller: Caller, run: string | undefined) {
+    const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
+    return { views: (await selectViews(this.database.pool, caller.orgId, runSeq)).map(presentView) };
+  }
+
+  /** Throws `view_not_found`. */
+  async replaceView(caller: Caller, id: string, body: ViewBody) {
+    const { runSeq, view } = await this.#checked(caller, body);
+    const row = isUuid(id) ? await updateView(this.database.pool, caller.orgId, id, runSeq, view) : null;
+    if (!row) throw new PalestraError('view_not_found');
+    return presentView(row);
+  }
+
+  async deleteView(caller: Caller, id: string): Promise<void> {
+    if (!isUuid(id) || !(await deleteView(this.database.pool, caller.orgId, id))) throw new PalestraError('view_not_found');
+  }
+
+  /** A view keeps its query as the language prints it, so that a wrong one is refused today and not when somebody opens it. */
+  async #checked(caller: Caller, { run, ...view }: ViewBody): Promise<{ runSeq: number | null; view: Omit<ViewBody, 'run'> }> {
+    const runSeq = run === null ? null : await this.runs.seqOf(caller, run);
+    if (view.lens !== null && !isLens(view.lens)) throw wrong('lens', 'There is no such lens.');
+    if (Buffer.byteLength(JSON.stringify(view.state)) > MAX_STATE_BYTES) throw wrong('state', `At most ${MAX_STATE_BYTES} bytes.`);
+    const query = view.query.trim() === '' ? '' : rolloutQuery(view.query, runSeq === null ? [] : [runSeq], 1).text;
+    return { runSeq, view: { ...view, query } };
+  }
+}
+
+const wrong = (key: string, msg: string) =>
+  new PalestraError('invalid_body', { detail: [{ type: 'value_error', loc: ['body', key], msg }] });
+const present = ({ created_at, id, rollout, from_index, to_index, verdict, score, tag, note, author }: AnnotationRow) => ({
+  id,
+  rollout,
+  from_index,
+  to_index,
+  verdict,
+  score,
+  tag,
+  note,
+  author,
+  created_at: created_at.toISOString(),
+});
+const presentView = ({ created_at, ...view }: ViewRow) => ({ ...view, created_at: created_at.toISOString() });

@@ -1,0 +1,80 @@
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { type Config, CONFIG } from '../../platform/config.ts';
+import { Database } from '../../platform/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
+import { DeriveService } from './derive.service.ts';
+import { indexMessages } from './search-index.sql.ts';
+import { VerifyService } from './verify.service.ts';
+
+const IDLE_MS = 700;
+const AFTER_ERROR_MS = 2_000;
+const SEARCH_BATCH = 200;
+/** One replica derives at a time; any number that nobody else locks. */
+const LOCK = 7_210_563_905;
+
+/** Derives in the background: whichever process holds the lock does it, until it stops or dies; then another one. */
+@Injectable()
+export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown {
+  #stopped = false;
+  #running: Promise<void> = Promise.resolve();
+  #wake: () => void = () => {};
+
+  constructor(
+    private readonly database: Database,
+    private readonly derive: DeriveService,
+    private readonly verify: VerifyService,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    if (this.config.jobs) this.#running = this.#run();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.#stopped = true;
+    this.#wake();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      let pause = IDLE_MS;
+      try {
+        if (await this.#lockedRound()) pause = 0;
+      } catch (error) {
+        pause = AFTER_ERROR_MS;
+        this.logger.warn({ err: error }, 'rollouts were not derived; they will be');
+      }
+      if (pause > 0) await this.#sleep(pause);
+    }
+  }
+
+  /** True when there is more to do at once. */
+  async #lockedRound(): Promise<boolean> {
+    const client = await this.database.pool.connect();
+    try {
+      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [LOCK]);
+      if (!rows[0]!.locked) return false;
+      try {
+        let more = await this.derive.round();
+        if (!this.#stopped && (await indexMessages(this.database.pool, SEARCH_BATCH)) === SEARCH_BATCH) more = true;
+        // Verdicts wait for narrow rows anyway.
+        if (!this.#stopped && !more) more = await this.verify.round();
+        return more;
+      } finally {
+        await client.query('SELECT pg_advisory_unlock($1)', [LOCK]);
+      }
+    } finally {
+      client.release();
+    }
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => (clearTimeout(timer), resolve());
+    });
+  }
+}

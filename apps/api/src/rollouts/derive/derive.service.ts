@@ -1,0 +1,227 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  inferSteps,
+  MESSAGE_FLAGS,
+  NORMALISER_VERSION,
+  type NormalisedRollout,
+  normaliseRollout,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  PROVENANCES,
+  provenanceShift,
+  type RunSettings,
+  withProvenance,
+} from '@palestra/rollouts';
+import type { JsonObject } from '@palestra/protocol';
+import { patiently } from '../../platform/database-retry.ts';
+import { Database } from '../../platform/database.ts';
+import { codeOf, PHASES, wordOf } from '../codes.ts';
+import {
+  type DirtyHead,
+  type FactRow,
+  markOutdated,
+  markRun,
+  selectDirty,
+  selectRunFacts,
+  selectUnsettled,
+  writeFacts,
+} from './derive.sql.ts';
+import { Dictionary } from './dictionary.sql.ts';
+import { factRow } from './fact-row.ts';
+import { selectArrivals, selectDueRuns, writeInferred } from './infer.sql.ts';
+import { RollupService } from './rollup.service.ts';
+import { TranscriptReader } from '../storage/transcript-reader.service.ts';
+
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
+/** Rollouts of one statement: their messages are in memory at the same time. */
+const BATCH = 300;
+/** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
+const SETTLE_BATCHES = 4;
+/** Of a page of runs so many at most. */
+const SETTLE_RUNS = 20;
+
+const bitsOf = (...fields: ProvenanceField[]) => fields.reduce((bits, field) => bits | (3 << provenanceShift(field)), 0);
+const BITS = {
+  mask: bitsOf('step'),
+  inferred: PROVENANCES.indexOf('inferred') << provenanceShift('step'),
+  kept: bitsOf('step', 'group', 'sample', 'phase'),
+  telemetry: bitsOf('telemetry'),
+};
+
+/**
+ * Makes narrow rows from raw ones: normalises rollouts that changed, infers steps that nobody told, and has the rollups of touched
+ * steps made again. Pure functions of the raw rows, so that running twice, on two replicas, or after a crash changes nothing.
+ */
+@Injectable()
+export class DeriveService {
+  readonly #dictionary: Dictionary;
+  #outdatedAfter: string | null = '0';
+
+  constructor(
+    private readonly database: Database,
+    private readonly rollups: RollupService,
+    @Inject(TranscriptReader) private readonly transcripts: TranscriptReader,
+  ) {
+    this.#dictionary = new Dictionary(database.pool);
+  }
+
+  /** One round of everything; answers whether there is more. */
+  async round(): Promise<boolean> {
+    const derived = await this.#deriveBatch({});
+    for (const runSeq of await selectDueRuns(this.database.pool, 20)) await this.infer(runSeq);
+    const rolled = await this.rollups.round();
+    await this.#markOutdated();
+    return derived === BATCH || rolled;
+  }
+
+  /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. Answers whether there was anything to do. */
+  async settle(runSeqs: readonly number[]): Promise<boolean> {
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs);
+    for (const { seq, dirty, inference_due } of unsettled.slice(0, SETTLE_RUNS)) {
+      const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
+      if (inference_due || derived > 0) await this.infer(seq, true);
+      await this.rollups.settle(seq);
+    }
+    return unsettled.length > 0;
+  }
+
+  /** The same for one rollout, by `seq` of its head: its narrow row only. */
+  settleRollout(seq: string): Promise<number> {
+    return this.#deriveSome({ seq });
+  }
+
+  async #deriveSome(scope: { runSeq: number } | { seq: string }): Promise<number> {
+    let derived = 0;
+    for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
+      const count = await this.#deriveBatch(scope);
+      derived += count;
+      if (count < BATCH) break;
+    }
+    return derived;
+  }
+
+  /** Everything of a run is normalised again, with its settings as they are now. */
+  renormalise(runSeq: number): Promise<void> {
+    return markRun(this.database.pool, runSeq);
+  }
+
+  async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
+    const { pool } = this.database;
+    const heads = await selectDirty(pool, scope, BATCH);
+    if (heads.length === 0) return 0;
+    const [messages, runs] = await Promise.all([
+      this.transcripts.skeletons(heads),
+      selectRunFacts(pool, [...new Set(heads.map((head) => head.run_seq))]),
+    ]);
+    const maxTurns = new Map([...runs].map(([seq, run]) => [seq, run.max_turns]));
+    const rawOf = (head: DirtyHead, prompt: string | null) => ({
+      id: head.id,
+      start: head.start,
+      rolloutInfo: head.rollout_info ?? {},
+      messages: messages.get(head.seq) ?? [],
+      prompt,
+      startedAt: startedAt(head.start),
+      receivedAt: head.received_at,
+      lastReceivedAt: head.last_at,
+      failureClass: head.failure_class,
+      nonfinite: (head.flags & MESSAGE_FLAGS.nonfinite) !== 0,
+    });
+    const normalise = (head: DirtyHead, prompt: string | null) =>
+      normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), {
+        runMaxTurns: maxTurns.get(head.run_seq) ?? null,
+      });
+    let rollouts = heads.map((head) => normalise(head, null));
+    const grown = new Set<number>();
+    heads.forEach((head, at) => {
+      const turns = rollouts[at]!.turns;
+      if (turns === null || turns <= (maxTurns.get(head.run_seq) ?? 0)) return;
+      if (maxTurns.get(head.run_seq) !== null) grown.add(head.run_seq);
+      maxTurns.set(head.run_seq, turns);
+    });
+    const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
+    const prompts = nameless.length > 0 ? await this.transcripts.prompts(nameless) : new Map<string, string | null>();
+    rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
+    const facts = await this.#facts(
+      heads,
+      rollouts,
+      (head) => rawOf(head, null).messages,
+      (head) => settingsOf(runs.get(head.run_seq)?.settings),
+    );
+    await patiently(() => writeFacts(pool, facts, BITS), PATIENCE_MS);
+    // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
+    for (const runSeq of grown) if (rollouts.some(({ source }) => source === 'skyrl')) await markRun(pool, runSeq);
+    return heads.length;
+  }
+
+  async #facts(
+    heads: readonly DirtyHead[],
+    rollouts: readonly NormalisedRollout[],
+    messagesOf: (head: DirtyHead) => Parameters<typeof factRow>[2],
+    settingsOfRun: (head: DirtyHead) => RunSettings,
+  ): Promise<FactRow[]> {
+    const envIds = await this.#dictionary.environments(
+      heads.map((head, at) => ({ orgId: head.org_id, environment: rollouts[at]!.environment, variant: rollouts[at]!.variant })),
+    );
+    const named = rollouts.flatMap(({ taskKey, split, taskIndex }, at) =>
+      taskKey === null ? [] : { at, name: { orgId: heads[at]!.org_id, envId: envIds[at]!, key: taskKey, split, taskIndex } },
+    );
+    const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
+    const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
+    return heads.map((head, at) =>
+      factRow(head, rollouts[at]!, messagesOf(head), { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null }, settingsOfRun(head)),
+    );
+  }
+
+  /** Steps of rollouts that told none, from the order in which they came. `ifDue`: only when such rollouts came since the last time. */
+  async infer(runSeq: number, ifDue = false): Promise<void> {
+    const { pool } = this.database;
+    if (ifDue && !(await selectDueRuns(pool, 1_000)).includes(runSeq)) return;
+    const settings = settingsOf((await selectRunFacts(pool, [runSeq])).get(runSeq)?.settings);
+    const arrivals = await selectArrivals(pool, runSeq, BITS.mask, BITS.inferred);
+    const inferred = inferSteps(
+      arrivals.map((row) => ({
+        id: row.seq.padStart(20, '0'),
+        taskKey: String(row.task_id),
+        receivedAt: row.received_at,
+        phase: reported(row.provenance, 'phase') ? phaseOf(row.phase) : null,
+      })),
+      settings,
+    );
+    const rows = arrivals.flatMap((row) => {
+      const found = inferred.rollouts.get(row.seq.padStart(20, '0'));
+      const step = found?.step ?? null;
+      const groupKey = found?.groupKey ?? null;
+      const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);
+      let provenance = withProvenance(row.provenance, 'step', step === null ? 'unknown' : 'inferred');
+      provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
+      if (!reported(row.provenance, 'sample'))
+        provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
+      const phase = codeOf(PHASES, found?.phase) ?? row.phase;
+      if (phase !== row.phase) provenance = withProvenance(provenance, 'phase', 'inferred');
+      const same =
+        phase === row.phase &&
+        step === row.step &&
+        groupKey === row.group_key &&
+        sampleIdx === row.sample_idx &&
+        provenance === row.provenance;
+      return same ? [] : { seq: row.seq, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
+    });
+    await writeInferred(pool, runSeq, rows, BITS, { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length });
+  }
+
+  async #markOutdated(): Promise<void> {
+    if (this.#outdatedAfter === null) return;
+    const { last } = await markOutdated(this.database.pool, NORMALISER_VERSION, this.#outdatedAfter, 5_000);
+    this.#outdatedAfter = last;
+  }
+}
+
+const phaseOf = (code: number): 'train' | 'eval' | null => {
+  const phase = wordOf(PHASES, code);
+  return phase === 'unknown' ? null : phase;
+};
+const reported = (provenance: number, field: ProvenanceField) =>
+  ((provenance >> provenanceShift(field)) & 3) >= codeOf(PROVENANCES, 'parsed')! && PROVENANCE_FIELDS.includes(field);
+const settingsOf = (settings: JsonObject | undefined): RunSettings => (settings ?? {}) as RunSettings;
+const startedAt = (start: JsonObject | null): number | null => (typeof start?.timestamp === 'number' ? start.timestamp : null);

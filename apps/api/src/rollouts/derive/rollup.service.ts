@@ -1,0 +1,138 @@
+import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
+import { patiently } from '../../platform/database-retry.ts';
+import { Database } from '../../platform/database.ts';
+import { RunActivity } from '../../runs/stream/run-activity.service.ts';
+import { rollUpStep, successRule } from './rollup.figures.ts';
+import {
+  type EnvironmentThreshold,
+  restoreThresholds,
+  type RollupTuple,
+  selectStepRows,
+  selectPinnedThresholds,
+  selectThresholds,
+  type StepKey,
+  takeDirtySteps,
+  writeRollups,
+  writeThresholds,
+  writeToolRollups,
+} from './rollup.sql.ts';
+
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
+/** Steps of one transaction. */
+const BATCH = 20;
+/** Before an answer a read waits for so many batches at most. */
+const SETTLE_BATCHES = 10;
+/** Steps that are not known hold whole runs: making them again may take this share of the time at most. */
+const UNKNOWN_SHARE = 0.05;
+
+/** Rollups and groups of steps whose rollouts changed; nothing else is ever read again. */
+@Injectable()
+export class RollupService {
+  #unknownAfter = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly activity: RunActivity,
+  ) {}
+
+  /** One batch; answers whether there may be more. */
+  async round(): Promise<boolean> {
+    const known = await this.#batch({ unknown: false }, BATCH);
+    if (performance.now() < this.#unknownAfter) return known === BATCH;
+    const started = performance.now();
+    await this.#batch({ unknown: true }, 4);
+    const now = performance.now();
+    this.#unknownAfter = now + (now - started) / UNKNOWN_SHARE;
+    return known === BATCH;
+  }
+
+  async settle(runSeq: number): Promise<void> {
+    for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
+      if ((await this.#batch({ runSeq, unknown: false }, BATCH)) < BATCH) break;
+    }
+    if (performance.now() >= this.#unknownAfter) await this.#batch({ runSeq, unknown: true }, 4);
+  }
+
+  /** New thresholds mark steps that another batch may hold: PostgreSQL rolls one of the two back, marks and all. */
+  #batch(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+    return patiently(() => this.#batchOnce(scope, limit), PATIENCE_MS);
+  }
+
+  async #batchOnce(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+    const client = await this.database.pool.connect();
+    try {
+      await client.query('BEGIN');
+      const steps = await takeDirtySteps(client, scope, limit);
+      const runs = steps.length > 0 ? await this.#rollUp(client, steps) : [];
+      await client.query('COMMIT');
+      for (const run of runs) this.activity.rolled({ ...run, steps: steps.map(({ step }) => step) });
+      return steps.length;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {});
+      throw error;
+    } finally {
+      client.release();
+    }
+  }
+
+  async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<{ id: string; org_id: string; version: string }[]> {
+    const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
+    const rows = await selectStepRows(client, steps);
+    const known = await selectThresholds(client, runSeqs);
+    const pinned = await selectPinnedThresholds(client, runSeqs);
+    const thresholds = newThresholds(steps, rows, known);
+    if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
+    const doubtful = doubtfulThresholds(steps, rows, known);
+    const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
+    for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
+    const made = steps.map((step, at) =>
+      rollUpStep(step, rows[at]!, (envId) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`))),
+    );
+    const runs = await writeRollups(
+      client,
+      steps,
+      made.flatMap(({ rollups }) => rollups),
+      made.flatMap(({ groups }) => groups),
+    );
+    await writeToolRollups(client, steps);
+    return runs;
+  }
+}
+
+/**
+ * Environments that had a reward outside of [0, 1] of which none is left in these steps: it may be gone, with its rollout, or because it
+ * was only a part of a total.
+ */
+function doubtfulThresholds(
+  steps: readonly StepKey[],
+  rows: readonly RollupTuple[][],
+  known: readonly EnvironmentThreshold[],
+): EnvironmentThreshold[] {
+  const outside = new Set<string>();
+  steps.forEach(({ run_seq }, at) => {
+    for (const [, envId, , , reward] of rows[at]!) if (reward !== null && (reward < 0 || reward > 1)) outside.add(`${run_seq}:${envId}`);
+  });
+  return known.filter((row) => !row.unit_rewards && !outside.has(`${row.run_seq}:${row.env_id}`));
+}
+
+/** What rewards of these steps say about the scale of their environments, with what was known before. */
+function newThresholds(
+  steps: readonly StepKey[],
+  rows: readonly RollupTuple[][],
+  known: readonly EnvironmentThreshold[],
+): { unit: Map<string, boolean>; changed: EnvironmentThreshold[] } {
+  const unit = new Map(known.map((row) => [`${row.run_seq}:${row.env_id}`, row.unit_rewards]));
+  const changed = new Map<string, EnvironmentThreshold>();
+  steps.forEach(({ run_seq }, at) => {
+    for (const [, envId, , , reward] of rows[at]!) {
+      const key = `${run_seq}:${envId}`;
+      const inside = reward === null || (reward >= 0 && reward <= 1);
+      if (unit.has(key) && (inside || unit.get(key) === false)) continue;
+      unit.set(key, inside && unit.get(key) !== false);
+      changed.set(key, { run_seq, env_id: envId, unit_rewards: inside });
+    }
+  });
+  return { unit, changed: [...changed.values()] };
+}

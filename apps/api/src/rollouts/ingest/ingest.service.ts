@@ -1,0 +1,181 @@
+import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
+import { PalestraError } from '@palestra/protocol';
+import { BatchShapeError, type ReadEvent, type ReadMessage, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
+import type { Caller } from '@palestra/session';
+import { Database } from '../../platform/database.ts';
+import { Metrics } from '../../platform/metrics.ts';
+import { RunActivity } from '../../runs/stream/run-activity.service.ts';
+import { ensureRun } from '../../runs/run.sql.ts';
+import { type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
+import { MessageObjects } from './message-objects.service.ts';
+
+/** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
+const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
+const CACHED_NAMES = 10_000;
+const RUN_TTL_MS = 5_000;
+/** An event is late when its client stamped it this long before it came. */
+const LATE_MS = 60_000;
+
+/** What one event came to; `conflict`: an event of that id is stored with other content, which stays. */
+export interface EventResult {
+  position: number;
+  event_id: string | null;
+  status: 'accepted' | 'duplicate' | 'conflict' | 'rejected';
+  detail?: string;
+}
+
+/** What a batch came to. Kept = accepted + duplicates. */
+export interface IngestReceipt {
+  accepted: number;
+  duplicates: number;
+  /** Of the duplicates those whose content differs from what is stored. */
+  conflicts: number;
+  rejected: { position: number; event_id: string | null; detail: string }[];
+  /** One a sent event, in their order; only for `Prefer: return=representation`. */
+  results?: EventResult[];
+}
+
+/** `POST /v1/rollouts`: read tolerantly, resolve run names, store in one statement, acknowledge after the commit. */
+@Injectable()
+export class IngestService {
+  #inFlightBytes = 0;
+  readonly #runs = new Map<string, { seq: Promise<number>; until: number }>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly activity: RunActivity,
+    private readonly metrics: Metrics,
+    private readonly objects: MessageObjects,
+  ) {}
+
+  async ingest(caller: Caller, body: Buffer, perEvent = false): Promise<IngestReceipt> {
+    if (this.#inFlightBytes > 0 && this.#inFlightBytes + body.length > MAX_IN_FLIGHT_BYTES) {
+      throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
+    }
+    this.#inFlightBytes += body.length;
+    try {
+      return await this.store(caller.orgId, readBody(body), perEvent);
+    } finally {
+      this.#inFlightBytes -= body.length;
+    }
+  }
+
+  /** The path of every upload and import: `batch` as it was read. Throws `invalid_body` when nothing of it could be kept. */
+  async store(orgId: string, batch: ReadBatch, perEvent = false): Promise<IngestReceipt> {
+    const events = uniqueEvents(batch.events);
+    if (events.length === 0 && batch.rejected.length > 0) {
+      this.#count(0, 0, batch.rejected.length);
+      // Nothing was kept: say so in the status, which is all that the SDK looks at.
+      const detail = batch.rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
+      throw new PalestraError('invalid_body', { detail });
+    }
+    const starts = await this.#resolve(orgId, events);
+    const detached = await this.objects.detach(orgId, events);
+    const stored =
+      events.length > 0
+        ? await storeBatch(this.database.pool, orgId, starts, detached.events)
+        : { inserted: new Set<string>(), conflicts: [], runSeqs: [] };
+    const messages = events.filter((event) => event.kind === 'message').length;
+    const accepted = events.length - messages + stored.inserted.size;
+    const duplicates = batch.events.length - accepted;
+    this.#count(accepted, duplicates, batch.rejected.length);
+    this.activity.received(stored.runSeqs, {
+      accepted,
+      duplicates,
+      conflicts: stored.conflicts.length,
+      late: events.filter((event) => event.sentAt < Date.now() - LATE_MS).length,
+      nonfinite: events.filter((event) => event.kind !== 'update' && event.nonfinite).length,
+    });
+    const rejected = batch.rejected.map(({ position, eventId, detail }) => ({ position, event_id: eventId, detail }));
+    const receipt = { accepted, duplicates, conflicts: stored.conflicts.length, rejected };
+    return perEvent ? { ...receipt, results: resultsOf(batch, stored.inserted, new Set(stored.conflicts)) } : receipt;
+  }
+
+  #count(accepted: number, duplicates: number, rejected: number): void {
+    const { ingestEvents } = this.metrics;
+    ingestEvents.inc({ outcome: 'accepted' }, accepted);
+    ingestEvents.inc({ outcome: 'duplicate' }, duplicates);
+    ingestEvents.inc({ outcome: 'rejected' }, rejected);
+  }
+
+  /**
+   * Stores what this service itself saw of an organisation's episodes, by the statement of uploads and inside of the transaction of
+   * `client`.
+   */
+  async record(
+    client: Pick<pg.Pool, 'query'>,
+    orgId: string,
+    events: readonly ReadEvent[],
+    failures: readonly RolloutFailure[],
+  ): Promise<void> {
+    const { runSeqs } = await storeBatch(client, orgId, await this.#resolve(orgId, events), events, failures);
+    this.activity.received(runSeqs);
+  }
+
+  #resolve(orgId: string, events: readonly ReadEvent[]): Promise<ResolvedStart[]> {
+    const starts = events.filter((event) => event.kind === 'start');
+    return Promise.all(starts.map(async (event) => ({ event, runSeq: await this.#runSeq(orgId, event.runName) })));
+  }
+
+  #runSeq(orgId: string, name: string): Promise<number> {
+    const key = `${orgId}:${name}`;
+    const known = this.#runs.get(key);
+    if (known && known.until > Date.now()) return known.seq;
+    if (this.#runs.size >= CACHED_NAMES) this.#runs.clear();
+    const seq = ensureRun(this.database.pool, orgId, name);
+    this.#runs.set(key, { seq, until: Date.now() + RUN_TTL_MS });
+    seq.catch(() => this.#runs.delete(key));
+    return seq;
+  }
+
+  /** A deleted run must not be written to under its old id; other replicas forget it within `RUN_TTL_MS`. */
+  forgetRuns(): void {
+    this.#runs.clear();
+  }
+}
+
+function resultsOf(batch: ReadBatch, inserted: ReadonlySet<string>, conflicts: ReadonlySet<string>): EventResult[] {
+  const told = new Set<string>();
+  const statusOf = (event: ReadEvent): EventResult['status'] => {
+    if (event.kind !== 'message') return 'accepted';
+    if (conflicts.has(event.eventId)) return 'conflict';
+    if (!inserted.has(event.eventId) || told.has(event.eventId)) return 'duplicate';
+    told.add(event.eventId);
+    return 'accepted';
+  };
+  const rejected = new Map(batch.rejected.map((event) => [event.position, event]));
+  let next = 0;
+  return Array.from({ length: batch.events.length + rejected.size }, (_, position): EventResult => {
+    const bad = rejected.get(position);
+    if (bad) return { position, event_id: bad.eventId, status: 'rejected', detail: bad.detail };
+    const event = batch.events[next++]!;
+    return { position, event_id: event.kind === 'message' ? event.eventId : event.rolloutId, status: statusOf(event) };
+  });
+}
+
+function readBody(body: Buffer): ReadBatch {
+  try {
+    return readBatch(parseTolerant(body.toString('utf8')));
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      throw new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${error.message}`, cause: error });
+    }
+    if (error instanceof BatchShapeError) throw new PalestraError('invalid_body', { detail: error.message, cause: error });
+    throw error;
+  }
+}
+
+/** Of equal message ids in one batch the first is kept. */
+function uniqueEvents(events: ReadEvent[]): ReadEvent[] {
+  const seen = new Set<string>();
+  return events.filter((event) => {
+    if (event.kind !== 'message') return true;
+    const key = identityOf(event);
+    const fresh = !seen.has(key);
+    seen.add(key);
+    return fresh;
+  });
+}
+
+const identityOf = (message: ReadMessage) => `${message.rolloutId}:${message.eventId}`;

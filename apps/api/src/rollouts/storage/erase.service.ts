@@ -1,0 +1,117 @@
+import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
+import { Database } from '../../platform/database.ts';
+import {
+  deleteRunRow,
+  type ErasableRollout,
+  eraseRollouts,
+  eraseRunRows,
+  hideRun,
+  type HiddenRun,
+  selectErasable,
+  selectErasableOfRun,
+  selectHiddenRuns,
+} from './erase.sql.ts';
+import { ObjectGarbage } from './garbage.service.ts';
+import { declareObjects } from './garbage.sql.ts';
+import { rolloutPrefix } from '../ingest/message-objects.service.ts';
+
+const BATCH = 500;
+/** A run of at most so many batches is gone when its deletion is answered; of a larger one the rest goes in the background. */
+const BATCHES_AT_ONCE = 2;
+/** Replicas remember a run's number for seconds, and a statement may take some more: until then rollouts may still come to it. */
+const SETTLED_MS = 60_000;
+
+/** Files of an export are below this: what `exportPrefix` of exports/ says, which may not be imported from here. */
+const exportPrefix = (orgId: string, exportId: string): string => `exports/${orgId}/rollouts/${exportId}/`;
+
+/**
+ * Erasing for good: rows of every table of the store, and the objects. Rows go first, and in the same transaction the prefixes of
+ * their objects are written down as garbage, so that a crash at any point leaves work, never an unknown object.
+ */
+@Injectable()
+export class EraseService {
+  constructor(
+    private readonly database: Database,
+    private readonly garbage: ObjectGarbage,
+  ) {}
+
+  /** False when the organisation has none of that id. */
+  async eraseRollout(orgId: string, id: string): Promise<boolean> {
+    const rollout = await selectErasable(this.database.pool, orgId, id);
+    if (!rollout) return false;
+    await this.erase([rollout]);
+    return true;
+  }
+
+  /**
+   * Hides the run at once, so that it is in no read and its name makes a new one, and erases what is in it, of a large one in the
+   * background (`eraseHidden`). False when there is no such run.
+   */
+  async eraseRun(orgId: string, runId: string): Promise<boolean> {
+    const seq = await hideRun(this.database.pool, orgId, runId);
+    if (seq === null) return false;
+    await this.#eraseSome({ seq, org_id: orgId, age_ms: 0 }, BATCHES_AT_ONCE);
+    return true;
+  }
+
+  /** Goes on with every hidden run, whoever hid it and whatever was in between. Answers how many are gone for good. */
+  async eraseHidden(signal?: AbortSignal): Promise<number> {
+    let gone = 0;
+    for (const run of await selectHiddenRuns(this.database.pool)) {
+      // oxlint-disable-next-line no-await-in-loop -- one run after another
+      if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) gone += 1;
+    }
+    return gone;
+  }
+
+  /** Rollouts of one run with their objects; the steps that they leave are made again, unless the run itself goes. */
+  async erase(rollouts: readonly ErasableRollout[], { steps = true } = {}): Promise<void> {
+    const prefixes = rollouts.map(({ seq, id, org_id }) => ({ blob_key: rolloutPrefix(org_id, id), rollout_seq: seq }));
+    await this.#inTransaction(async (client) => {
+      await eraseRollouts(
+        client,
+        rollouts.map(({ seq }) => seq),
+        steps,
+      );
+      await declareObjects(client, prefixes, true);
+    });
+    await this.garbage.deleteDoomed(prefixes.map(({ blob_key }) => blob_key));
+  }
+
+  /** True when nothing is left of the run. */
+  async #eraseSome({ seq, org_id, age_ms }: HiddenRun, batches: number, signal?: AbortSignal): Promise<boolean> {
+    for (let batch = 0; ; batch += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- batch by batch
+      const rollouts = await selectErasableOfRun(this.database.pool, seq, BATCH);
+      if (rollouts.length === 0) break;
+      if (batch === batches || signal?.aborted) return false;
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await this.erase(rollouts, { steps: false });
+    }
+    const prefixes = await this.#inTransaction(async (client) => {
+      const exports = await eraseRunRows(client, seq);
+      const keys = exports.map((id) => ({ blob_key: exportPrefix(org_id, id), rollout_seq: '0' }));
+      await declareObjects(client, keys, true);
+      if (age_ms > SETTLED_MS) await deleteRunRow(client, seq);
+      return keys.map(({ blob_key }) => blob_key);
+    });
+    await this.garbage.deleteDoomed(prefixes);
+    return age_ms > SETTLED_MS;
+  }
+
+  async #inTransaction<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.database.pool.connect();
+    try {
+      await client.query('BEGIN');
+      const result = await work(client);
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {});
+      throw error;
+    } finally {
+      client.release();
+    }
+  }
+}

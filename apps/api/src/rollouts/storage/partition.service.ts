@@ -1,0 +1,41 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { Database } from '../../platform/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
+import { createPartition, dayAfter, dropEmptyPartition, selectPartitions, selectToday } from './partition.sql.ts';
+
+const DAYS_AHEAD = 2;
+const KEPT_DAYS = 2;
+
+/**
+ * Message rows live in one partition a day: sealing empties them, and dropping an empty one gives its space back without a vacuum.
+ * A day without a partition is no failure: its rows are in the default one.
+ */
+@Injectable()
+export class PartitionService {
+  constructor(
+    private readonly database: Database,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  /** Partitions for today and the next days come, old empty ones go. Answers the days of both. */
+  async maintain(): Promise<{ created: string[]; dropped: string[] }> {
+    const { pool } = this.database;
+    const [today, present] = await Promise.all([selectToday(pool), selectPartitions(pool)]);
+    const created: string[] = [];
+    for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) {
+      const day = dayAfter(today, ahead);
+      if (present.includes(day)) continue;
+      // oxlint-disable-next-line no-await-in-loop -- they lock the same table
+      const outcome = await createPartition(pool, day);
+      if (outcome === 'done') created.push(day);
+      else this.logger.info({ day, outcome }, 'no partition of messages for that day; the default one has them');
+    }
+    const dropped: string[] = [];
+    for (const day of present.filter((other) => other < dayAfter(today, -KEPT_DAYS))) {
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      if ((await dropEmptyPartition(pool, day)) === 'done') dropped.push(day);
+    }
+    return { created, dropped };
+  }
+}

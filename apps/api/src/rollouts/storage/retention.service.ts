@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import { Database } from '../../platform/database.ts';
+import { EraseService } from './erase.service.ts';
+import type { ErasableRollout } from './erase.sql.ts';
+import {
+  selectExpired,
+  selectExpiredStrays,
+  selectRetainedRuns,
+  updateOrganisationRetention,
+  updateRunRetention,
+} from './retention.sql.ts';
+
+const BATCH = 500;
+
+/**
+ * Erases rollouts whose time has run out: so many days after the last event of each, by their run's setting or else their
+ * organisation's. A run that is empty then stays: an upload may be on its way to it.
+ */
+@Injectable()
+export class RetentionService {
+  constructor(
+    private readonly database: Database,
+    private readonly eraser: EraseService,
+  ) {}
+
+  /** `days` from 1; null = as the organisation says. False when the organisation has no such run. */
+  setOfRun(orgId: string, runId: string, days: number | null): Promise<boolean> {
+    return updateRunRetention(this.database.pool, orgId, runId, days);
+  }
+
+  /** `days` from 1; null = for ever, where a run does not say otherwise. */
+  setOfOrganisation(orgId: string, days: number | null): Promise<void> {
+    return updateOrganisationRetention(this.database.pool, orgId, days);
+  }
+
+  /** Answers how many rollouts were erased. What an aborted sweep leaves is the next one's. */
+  async sweep(signal?: AbortSignal): Promise<number> {
+    const { pool } = this.database;
+    let erased = await this.#eraseAll(() => selectExpiredStrays(pool, BATCH), signal);
+    for (const run of await selectRetainedRuns(pool)) {
+      if (signal?.aborted) break;
+      // oxlint-disable-next-line no-await-in-loop -- one run after another
+      erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
+    }
+    return erased;
+  }
+
+  async #eraseAll(next: () => Promise<ErasableRollout[]>, signal?: AbortSignal): Promise<number> {
+    for (let erased = 0; ;) {
+      // oxlint-disable-next-line no-await-in-loop -- batch by batch
+      const rollouts = signal?.aborted ? [] : await next();
+      if (rollouts.length === 0) return erased;
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await this.eraser.erase(rollouts);
+      erased += rollouts.length;
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { JobQueue } from '../../jobs/job-queue.service.ts';
+import { EraseService } from './erase.service.ts';
+import { ObjectGarbage } from './garbage.service.ts';
+import { PartitionService } from './partition.service.ts';
+import { RetentionService } from './retention.service.ts';
+import { SealService } from './seal.service.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** What the store does by itself, and how often. Whatever a deadline or a crash interrupts is gone on with by the next run. */
+@Injectable()
+export class StoreJobs implements OnModuleInit {
+  constructor(
+    private readonly jobs: JobQueue,
+    private readonly sealing: SealService,
+    private readonly partitions: PartitionService,
+    private readonly retention: RetentionService,
+    private readonly eraser: EraseService,
+    private readonly garbage: ObjectGarbage,
+  ) {}
+
+  onModuleInit(): void {
+    const { jobs } = this;
+    jobs.handle('seal', { everyMs: 15_000, deadlineMs: 10 * MINUTE_MS }, (_payload, signal) => this.sealing.seal(signal));
+    jobs.handle('partitions', { everyMs: HOUR_MS, deadlineMs: MINUTE_MS }, () => this.partitions.maintain());
+    jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweep(signal));
+    jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.eraser.eraseHidden(signal));
+    jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.garbage.sweep(signal));
+  }
+}

@@ -1,0 +1,143 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { randomBytes } from 'node:crypto';
+import type { BlobStore } from '@palestra/blobs';
+import {
+  CHUNK_CHARACTERS,
+  CHUNK_MESSAGES,
+  compareMessages,
+  TRANSCRIPT_EXTENSION,
+  TRANSCRIPT_TYPE,
+  TranscriptEncoder,
+  type TranscriptLine,
+  type TranscriptMessage,
+} from '@palestra/rollouts/transcript';
+import { Database } from '../../platform/database.ts';
+import { BLOB_STORE } from '../../platform/tokens.ts';
+import { rolloutPrefix } from '../ingest/message-objects.service.ts';
+import {
+  type MessageCounts,
+  type MessageKey,
+  type RolloutText,
+  type Sealable,
+  type SealedObject,
+  selectKeys,
+  selectLines,
+} from './seal.sql.ts';
+import { messageOf, TranscriptObjects } from './transcript-objects.service.ts';
+import { selectPointers } from './transcript.sql.ts';
+
+const DEADLINE_MS = 60_000;
+
+type KeyedLine = TranscriptLine & { event_id: string };
+
+/** Writes transcripts to the object store; what points at them is not its business. */
+@Injectable()
+export class TranscriptWriter {
+  constructor(
+    private readonly database: Database,
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+    private readonly objects: TranscriptObjects,
+  ) {}
+
+  /** Of this attempt alone: an object that one process gives up can never be the one that another has just pointed at. */
+  keyFor({ org_id, id, revision }: Sealable): string {
+    return `${rolloutPrefix(org_id, id)}transcript-${revision}-${randomBytes(4).toString('hex')}.${TRANSCRIPT_EXTENSION}`;
+  }
+
+  /** All lines of a small rollout, which are one text already, as one chunk. */
+  async writeText(rollout: Sealable, key: string, { text, ...place }: RolloutText, signal: AbortSignal): Promise<SealedObject> {
+    const encoder = new TranscriptEncoder();
+    return this.#put(rollout, key, encoder, await encoder.add(text, place), null, signal);
+  }
+
+  /** Any rollout, in constant memory; what is sealed of it already and what came since are merged, of equal event ids the sealed one stays. */
+  async writeLines(rollout: Sealable, key: string, signal: AbortSignal): Promise<SealedObject> {
+    const { pool } = this.database;
+    const keys = await selectKeys(pool, rollout);
+    const encoder = new TranscriptEncoder();
+    const pointer = rollout.resealed ? ((await selectPointers(pool, [rollout.seq])).get(rollout.seq) ?? null) : null;
+    if (pointer === null) return this.#put(rollout, key, encoder, encoder.encode(this.#live(rollout, keys)), null, signal);
+    const doubled = await this.objects.sealedOf(pointer, new Set(keys.map(({ event_id }) => event_id)));
+    const late = this.#live(
+      rollout,
+      keys.filter(({ event_id }) => !doubled.has(event_id)),
+    );
+    const counts: MessageCounts = { calls: 0, max_index: -1, body_bytes: 0, output_chars: 0 };
+    const merged = counted(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
+    return this.#put(rollout, key, encoder, encoder.encode(merged), counts, signal);
+  }
+
+  async *#live(rollout: Sealable, keys: readonly MessageKey[]): AsyncGenerator<KeyedLine> {
+    for (const some of portions(keys)) yield* await selectLines(this.database.pool, rollout, some);
+  }
+
+  async #put(
+    { seq, revision }: Sealable,
+    key: string,
+    encoder: TranscriptEncoder,
+    body: Uint8Array | AsyncIterable<Uint8Array>,
+    counts: MessageCounts | null,
+    signal: AbortSignal,
+  ): Promise<SealedObject> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const { size } = await this.blobs.put(key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
+    const { chunks, messages, bytes } = encoder;
+    if (size !== bytes) throw new Error(`the object store keeps ${size} bytes of ${key}, it was given ${bytes}`);
+    return { seq, revision, blob_key: key, chunks, messages, bytes, counts };
+  }
+}
+
+/** Event ids of messages that are read together: about a chunk. */
+function* portions(keys: readonly MessageKey[]): Generator<string[]> {
+  let open: string[] = [];
+  let bytes = 0;
+  for (const key of keys) {
+    if (open.length === CHUNK_MESSAGES || (open.length > 0 && bytes + key.bytes > CHUNK_CHARACTERS)) {
+      yield open;
+      open = [];
+      bytes = 0;
+    }
+    open.push(key.event_id);
+    bytes += key.bytes;
+  }
+  if (open.length > 0) yield open;
+}
+
+async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<KeyedLine> {
+  for await (const text of lines) {
+    const { index, event_id } = messageOf(text);
+    yield { index, event_id, text };
+  }
+}
+
+/** Two sequences in the order of transcripts as one. */
+async function* mergeLines(first: AsyncIterable<KeyedLine>, second: AsyncIterable<KeyedLine>): AsyncGenerator<KeyedLine> {
+  const [a, b] = [first[Symbol.asyncIterator](), second[Symbol.asyncIterator]()];
+  let [left, right] = [await a.next(), await b.next()];
+  while (!left.done || !right.done) {
+    if (right.done || (!left.done && compareMessages(left.value, right.value) <= 0)) {
+      yield (left as IteratorYieldResult<KeyedLine>).value;
+      left = await a.next();
+    } else {
+      yield right.value;
+      right = await b.next();
+    }
+  }
+}
+
+async function* counted(lines: AsyncIterable<KeyedLine>, counts: MessageCounts): AsyncGenerator<KeyedLine> {
+  for await (const line of lines) {
+    const message = messageOf(line.text);
+    counts.calls += message.type === 'tool_call' ? 1 : 0;
+    counts.max_index = Math.max(counts.max_index, message.index);
+    counts.body_bytes += message.bytes;
+    counts.output_chars += outputCharacters(message);
+    yield line;
+  }
+}
+
+/** As ingest counts them: code points. */
+function outputCharacters({ type, content, summary }: TranscriptMessage): number {
+  if (!['assistant_message', 'tool_call', 'reasoning'].includes(type)) return 0;
+  return [...(content ?? '')].length + (type === 'reasoning' ? [...(summary ?? '')].length : 0);
+}

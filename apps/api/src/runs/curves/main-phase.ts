@@ -1,0 +1,11 @@
+import { codeOf, type Phase, PHASES, wordOf } from '../../rollouts/codes.ts';
+import type { StepRow } from './step-figures.sql.ts';
+
+/** Rows of steps that are known, of one phase: the asked one, else the one with the most rollouts. Training and evaluation are never one figure. */
+export function mainPhase(rows: readonly StepRow[], asked: Phase | undefined): { phase: Phase | null; rows: StepRow[] } {
+  const counts = new Map<number, number>();
+  for (const { phase, rollouts } of rows) counts.set(phase, (counts.get(phase) ?? 0) + rollouts);
+  const largest = [...counts].toSorted(([a, m], [b, n]) => n - m || a - b)[0]?.[0] ?? null;
+  const phase = asked === undefined ? largest : codeOf(PHASES, asked);
+  return { phase: wordOf(PHASES, phase), rows: rows.filter((row) => row.phase === phase && row.step >= 0) };
+}

@@ -1,0 +1,135 @@
+import { LENSES } from '@palestra/metrics';
+import { z } from 'zod';
+import { PHASES } from '../../rollouts/codes.ts';
+
+const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);
+/** `40..80`, `40..`, `..80` or `40`. */
+const stepRange = z
+  .string()
+  .regex(/^(?:\d{1,9}\.\.\d{0,9}|\.\.\d{1,9}|\d{1,9})$/, 'expected a step, or from..to')
+  .transform((text) => {
+    const [from, to] = text.includes('..') ? text.split('..') : [text, text];
+    return { from: from === '' ? 0 : Number(from), to: to === '' ? 2_147_483_647 : Math.min(Number(to), 2_147_483_647) };
+  });
+export const scopeQuery = {
+  steps: stepRange.optional().describe('Steps, both ends included: `40..80`, `40..`, `40`.'),
+  env: z.string().max(512).optional().describe('One environment, by its name.'),
+  phase: z.enum(PHASES).optional(),
+};
+const lensQuery = {
+  lens: z
+    .enum(LENSES)
+    .default('canonical')
+    .describe('Whose definitions; names of another lens are taken, too, and the answer says whose they are.'),
+  den: z.enum(['all', 'scored', 'effective']).default('scored').describe('What canonical figures count; trainers have their own rule.'),
+};
+
+export const seriesQuerySchema = z.object({
+  ...scopeQuery,
+  ...lensQuery,
+  m: z
+    .union([z.string().transform((one) => [one]), z.array(z.string())])
+    .pipe(z.array(z.string().min(1).max(200)).min(1).max(20))
+    .default(['reward_mean'])
+    .describe('Metrics, repeated: our ids or the names that trainers print; `pass@{k}` stands for every k.'),
+  x: z
+    .enum(['step', 'time', 'count'])
+    .default('step')
+    .describe('time: milliseconds since the epoch, when the first rollout of the step came. count: rollouts up to and with the step.'),
+  by: z.enum(['env']).optional().describe('One series an environment.'),
+  max: z.coerce.number().int().min(4).max(10_000).default(2_000).describe('Points a series at most; extremes are kept.'),
+});
+export type SeriesQuery = z.infer<typeof seriesQuerySchema>;
+
+export const seriesSchema = z.object({
+  x: z.enum(['step', 'time', 'count']),
+  series: z.array(
+    z.object({
+      m: z.string().describe('As asked.'),
+      key: z.string(),
+      lens: z.enum(LENSES),
+      den: z.enum(['all', 'scored', 'effective']).nullable().describe('Null: the trainer’s own rule.'),
+      label: z.string(),
+      formula: z.string(),
+      phase: z.enum(PHASES),
+      env: z.string().nullable(),
+      step: z.array(z.number()),
+      x: z.array(z.number().nullable()),
+      value: z
+        .array(z.number().nullable())
+        .describe('Null: there was nothing to compute it from, or the upload does not hold it (`unavailable`).'),
+      denominator: z.array(z.number()).describe('How many rollouts, groups or results went in.'),
+      of: z.array(z.number()).describe('Of how many that were there.'),
+      provenance: z.array(provenance).describe('The weakest of what went in, the step among it.'),
+      incomplete_groups: z.array(z.number()).describe('Groups of the step that still wait for rollouts: drawn hollow.'),
+      notes: z.array(z.object({ at: z.number(), note: z.string() })),
+      unavailable: z.boolean().describe('The upload does not hold what this metric needs, at no step.'),
+    }),
+  ),
+  unknown_step: z.number().describe('Rollouts whose step is not known: in none of the series.'),
+  incomplete: z.boolean().describe('Some figures are still being made: ask again.'),
+});
+
+export const heatmapQuerySchema = z.object({
+  ...scopeQuery,
+  y: z.enum(['reward', 'turns', 'tokens']).default('reward'),
+  bins: z.coerce
+    .number()
+    .int()
+    .refine((bins) => [5, 10, 25, 50].includes(bins), 'expected 5, 10, 25 or 50')
+    .default(50),
+  max: z.coerce.number().int().min(1).max(2_000).default(1_000).describe('Columns at most; neighbouring steps are added up.'),
+});
+export type HeatmapQuery = z.infer<typeof heatmapQuerySchema>;
+export const heatmapSchema = z.object({
+  y: z.enum(['reward', 'turns', 'tokens']),
+  phase: z.enum(PHASES).nullable(),
+  edges: z.array(z.number()).describe('bins + 1 edges; a bin holds the edge that is away from zero.'),
+  from: z.array(z.number()).describe('First step of each column.'),
+  to: z.array(z.number()),
+  counts: z.array(z.array(z.number())).describe('By column, then bin.'),
+  incomplete: z.boolean(),
+});
+
+export const summaryQuerySchema = z.object({ ...scopeQuery, ...lensQuery });
+export type SummaryQuery = z.infer<typeof summaryQuerySchema>;
+const kpi = z.object({
+  key: z.string(),
+  label: z.string(),
+  value: z.number().nullable(),
+  denominator: z.number(),
+  of: z.number(),
+  low: z.number().nullable().describe('95 % interval (Student-t on group means), where there is one.'),
+  high: z.number().nullable(),
+  steps: z.number().describe('Steps that went in.'),
+  note: z.string().nullable(),
+});
+export const advisorySchema = z.object({
+  rule: z.string(),
+  level: z.enum(['hint', 'warning']),
+  text: z.string(),
+  value: z.number().nullable(),
+  threshold: z.number().nullable(),
+  q: z.string().nullable().describe('The rollouts behind it, as a query.'),
+});
+export const summarySchema = z.object({
+  lens: z.enum(LENSES),
+  den: z.enum(['all', 'scored', 'effective']).nullable(),
+  phase: z.enum(PHASES).nullable().describe('Unless asked for, the phase with the most rollouts.'),
+  steps: z.object({ from: z.number().nullable(), to: z.number().nullable(), count: z.number() }),
+  rollouts: z.number(),
+  scored: z.number(),
+  errors: z.number(),
+  finished: z.number(),
+  messages: z.number(),
+  gaps: z.number().describe('Messages that must have been sent and are not here.'),
+  groups: z.number(),
+  incomplete_groups: z.number(),
+  stops: z.record(z.string(), z.number()),
+  success: z.object({ threshold: z.number(), strict: z.boolean() }).nullable().describe('Null: environments differ.'),
+  kpis: z.array(kpi),
+  provenance: z.record(z.string(), z.record(provenance, z.number())).describe('Rollouts by the weakest provenance of their step, a field.'),
+  lag_ms: z.number().nullable().describe('Since the newest event that is in the figures.'),
+  advisories: z.array(advisorySchema),
+  incomplete: z.boolean(),
+});

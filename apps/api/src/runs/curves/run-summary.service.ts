@@ -1,0 +1,109 @@
+import { Injectable } from '@nestjs/common';
+import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { Database } from '../../platform/database.ts';
+import { codeOf, PHASES, STOPS } from '../../rollouts/codes.ts';
+import { mainPhase } from './main-phase.ts';
+import { intervalOfMeans, type Kpi, mergeFigures, passKpis } from './merge-figures.ts';
+import { type Advisory, advisoriesOf } from './run-advisories.ts';
+import type { SummaryQuery } from './run-curves.schema.ts';
+import type { RunScope } from '../run-scope.ts';
+import { selectGroupClasses, selectRecent } from './run-summary.sql.ts';
+import { type FigureSet, StepFiguresService } from './step-figures.service.ts';
+import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
+
+/** Steps whose duration tells how long a step takes. */
+const TIMED_STEPS = 30;
+const BROKEN_OFF = [codeOf(STOPS, 'aborted')!, codeOf(STOPS, 'cancelled')!];
+
+/** Figures of a range of steps, merged from rollups and groups. */
+@Injectable()
+export class RunSummaryService {
+  constructor(
+    private readonly database: Database,
+    private readonly figures: StepFiguresService,
+  ) {}
+
+  async summary(run: RunScope, { lens, den, ...scope }: SummaryQuery) {
+    const read = await this.figures.steps({ runSeq: run.seq, ...scope });
+    const { phase, rows: known } = mainPhase(read.rows, scope.phase);
+    // Where no step is known there still are figures, of everything together.
+    const rows = known.length > 0 || scope.steps ? known : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));
+    const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
+    const made = await this.figures.withFigures(run.seq, rows, set);
+    const envIds = scope.env === undefined ? null : [...read.names.keys()];
+    const kpis = await this.#kpis(run.seq, made.rows, set, envIds);
+    const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+    return {
+      lens,
+      den: lens === 'canonical' ? den : null,
+      phase,
+      steps: { from: stepOf(rows[0]), to: stepOf(rows.at(-1)), count: new Set(known.map(({ step }) => step)).size },
+      rollouts: sum((row) => row.rollouts),
+      scored: sum((row) => row.scored),
+      errors: sum((row) => row.errors),
+      finished: sum((row) => row.finished),
+      messages: sum((row) => row.messages),
+      gaps: sum((row) => row.figures.gaps),
+      groups: sum((row) => row.figures.groups),
+      incomplete_groups: sum((row) => row.figures.incomplete_groups),
+      stops: stopsOf(rows),
+      success: successOf(rows),
+      kpis,
+      provenance: provenanceMix(rows),
+      lag_ms: run.as_of === null ? null : Math.max(0, Date.now() - run.as_of.getTime()),
+      advisories: await this.#advisories(run, rows),
+      incomplete: made.incomplete,
+    };
+  }
+
+  async #kpis(runSeq: number, rows: readonly StepRow[], set: FigureSet, envIds: readonly number[] | null): Promise<Kpi[]> {
+    const kpis = mergeFigures(rows, set);
+    if (set.lens !== 'canonical' || set.den !== 'scored' || rows.length === 0) return kpis;
+    const phase = rows[0]!.phase;
+    const classes = await selectGroupClasses(this.database.pool, { runSeq, from: rows[0]!.step, to: rows.at(-1)!.step, phase, envIds });
+    const interval = intervalOfMeans(classes);
+    const average = kpis.find(({ key }) => key === 'avg@n');
+    if (average && interval) Object.assign(average, interval);
+    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: rows.length }));
+    return [...kpis.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes];
+  }
+
+  async #advisories(run: RunScope, rows: readonly StepRow[]): Promise<Advisory[]> {
+    const { pool } = this.database;
+    const steps = [...new Set(rows.map(({ step }) => step))].filter((step) => step >= 0).slice(-TIMED_STEPS);
+    const [recent, times] = await Promise.all([selectRecent(pool, run.seq, BROKEN_OFF), selectStepTimes(pool, run.seq, steps)]);
+    const merged = new Map(mergeFigures(rows, { lens: 'canonical', den: 'scored', keys: [] }).map((kpi) => [kpi.key, kpi.value]));
+    const confidence = run.inference?.confidence;
+    return advisoriesOf({
+      rows,
+      value: (key) => merged.get(key) ?? null,
+      confidence: typeof confidence === 'number' && Number(run.inference?.rollouts ?? 0) > 0 ? confidence : null,
+      recent,
+      stepTimes: steps.flatMap((step) => times.get(step) ?? []).toSorted((a, b) => a - b),
+      lastAt: run.as_of?.getTime() ?? null,
+      now: Date.now(),
+    });
+  }
+}
+
+const stepOf = (row: StepRow | undefined): number | null => (row === undefined || row.step < 0 ? null : row.step);
+
+function stopsOf(rows: readonly StepRow[]): Record<string, number> {
+  const stops: Record<string, number> = {};
+  for (const { figures } of rows) for (const [stop, count] of Object.entries(figures.stops)) stops[stop] = (stops[stop] ?? 0) + count;
+  return stops;
+}
+
+function successOf(rows: readonly StepRow[]): { threshold: number; strict: boolean } | null {
+  const rules = new Map(rows.map(({ figures }) => [JSON.stringify(figures.success), figures.success]));
+  return rules.size === 1 ? [...rules.values()][0]! : null;
+}
+
+function provenanceMix(rows: readonly StepRow[]): Record<string, Record<(typeof PROVENANCES)[number], number>> {
+  const mix = PROVENANCE_FIELDS.map((field) => {
+    const counts = { unknown: 0, inferred: 0, parsed: 0, reported: 0 };
+    for (const { provenance, rollouts } of rows) counts[PROVENANCES[(provenance >> provenanceShift(field)) & 3]!] += rollouts;
+    return [field, counts] as const;
+  });
+  return Object.fromEntries(mix);
+}

@@ -1,0 +1,78 @@
+import { Controller, Get, Param, Query } from '@nestjs/common';
+import { RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/api.decorator.ts';
+import { ReadsRun } from '../freshness.interceptor.ts';
+import {
+  type GroupListQuery,
+  groupListQuerySchema,
+  groupListSchema,
+  type GroupQuery,
+  groupQuerySchema,
+  groupViewSchema,
+  type TaskListQuery,
+  taskListQuerySchema,
+  taskListSchema,
+  taskViewSchema,
+} from './run-groups.schema.ts';
+import { RunGroupsService } from './run-groups.service.ts';
+import { OfRun, type RunScope } from '../run-scope.ts';
+import { RunTasksService } from './run-tasks.service.ts';
+
+const taskQuerySchema = taskListQuerySchema.pick({ phase: true });
+
+@Controller('v1/runs/:run')
+@RequireScope('rollouts')
+export class RunGroupsController {
+  constructor(
+    private readonly groups: RunGroupsService,
+    private readonly tasks: RunTasksService,
+  ) {}
+
+  @Get('groups')
+  @ReadsRun()
+  @Api({
+    summary: 'Groups of a run',
+    query: groupListQuerySchema,
+    response: groupListSchema,
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor'],
+  })
+  list(@OfRun() run: RunScope, @Query({ schema: groupListQuerySchema }) query: GroupListQuery) {
+    return this.groups.list(run, query);
+  }
+
+  @Get('groups/:key')
+  @ReadsRun()
+  @Api({
+    summary: 'A group with its rollouts and their advantages',
+    query: groupQuerySchema,
+    response: groupViewSchema,
+    errors: ['run_not_found', 'group_not_found'],
+  })
+  get(@OfRun() run: RunScope, @Param('key') key: string, @Query({ schema: groupQuerySchema }) query: GroupQuery) {
+    return this.groups.get(run, key, query);
+  }
+
+  @Get('tasks')
+  @ReadsRun()
+  @Api({
+    summary: 'Tasks of a run, solve rates by step',
+    query: taskListQuerySchema,
+    response: taskListSchema,
+    errors: ['run_not_found', 'invalid_cursor'],
+  })
+  listTasks(@OfRun() run: RunScope, @Query({ schema: taskListQuerySchema }) query: TaskListQuery) {
+    return this.tasks.list(run, query);
+  }
+
+  @Get('tasks/:task')
+  @ReadsRun()
+  @Api({
+    summary: 'A task of a run with its groups',
+    query: taskQuerySchema,
+    response: taskViewSchema,
+    errors: ['run_not_found', 'task_not_found'],
+  })
+  getTask(@OfRun() run: RunScope, @Param('task') task: string, @Query({ schema: taskQuerySchema }) query: Pick<TaskListQuery, 'phase'>) {
+    return this.tasks.get(run, task, query);
+  }
+}

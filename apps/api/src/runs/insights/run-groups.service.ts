@@ -1,0 +1,168 @@
+import { Injectable } from '@nestjs/common';
+import {
+  advantages,
+  type GroupStats,
+  passAtKOfGroup,
+  powersOfTwo,
+  stdFromStats,
+  ZERO_VARIANCE_TOLERANCE,
+  zeroVarianceKind,
+} from '@palestra/metrics';
+import { PalestraError } from '@palestra/protocol';
+import { type RunSettings, trainedReward } from '@palestra/rollouts';
+import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/cursor.ts';
+import { Database } from '../../platform/database.ts';
+import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../rollouts/codes.ts';
+import { rolloutQuery } from '../../rollouts/rollout-query.ts';
+import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
+import { type GroupMember, selectMembers } from './group-members.sql.ts';
+import type { GroupListQuery, GroupQuery } from './run-groups.schema.ts';
+import { FIRST_GROUP_PARAMETER, type GroupRecord, selectGroup, selectGroups } from './run-groups.sql.ts';
+import type { RunScope } from '../run-scope.ts';
+
+/** Groups: samples of one task at one step. */
+@Injectable()
+export class RunGroupsService {
+  constructor(private readonly database: Database) {}
+
+  async list(run: RunScope, request: GroupListQuery) {
+    const query = request.q === undefined || request.q.trim() === '' ? null : rolloutQuery(request.q, [run.seq], FIRST_GROUP_PARAMETER);
+    if (query?.compiled.postFilter) throw regexOfGroups(request.q!);
+    const rows = await selectGroups(this.database.pool, {
+      runSeq: run.seq,
+      from: request.steps?.from ?? -1,
+      to: request.steps?.to ?? 2_147_483_647,
+      phase: request.phase === undefined ? null : codeOf(PHASES, request.phase),
+      sort: request.sort,
+      order: request.order,
+      limit: request.limit + 1,
+      after: afterOf(request),
+      where: query?.where,
+    });
+    const shown = rows.slice(0, request.limit);
+    const last = shown.at(-1);
+    const next =
+      rows.length > request.limit && last
+        ? encodeCursor([request.sort, request.order, last.sort_value, last.group_key, String(last.phase)])
+        : null;
+    return { groups: shown.map(presentGroup), next, query: query?.text ?? null, incomplete: false };
+  }
+
+  /** Throws `group_not_found`. */
+  async get(run: RunScope, key: string, { phase, step }: GroupQuery) {
+    const { pool } = this.database;
+    const known = /^-?\d{1,19}$/.test(key) && BigInt.asIntN(64, BigInt(key)) === BigInt(key);
+    const group = known ? await selectGroup(pool, run.seq, key, phase === undefined ? null : codeOf(PHASES, phase), step ?? null) : null;
+    if (!group) throw new PalestraError('group_not_found');
+    const members = await selectMembers(pool, run.seq, group);
+    const found = advantages(members.map(factsOf));
+    const trained = members.map((member) => trainedRewardOf(member, run.settings));
+    const { scored, successes } = group;
+    return {
+      ...presentGroup(group),
+      pass: powersOfTwo(scored).map((k) => ({ k, value: passAtKOfGroup(scored, successes, k) })),
+      rollouts: members.map((member, at) => ({
+        ...presentRolloutRow(member),
+        advantage: found.get(member.id)?.normalised ?? null,
+        advantage_centred: found.get(member.id)?.centred ?? null,
+        reward_trained: trained[at]!,
+      })),
+      missing: Math.max(0, (group.n_expected ?? group.n) - group.n),
+      note: noteOf(members, trained),
+    };
+  }
+}
+
+export function presentGroup(group: GroupRecord) {
+  const stats = statsOf(group);
+  const std = stdFromStats(stats, 1);
+  return {
+    key: group.group_key,
+    step: group.step < 0 ? null : group.step,
+    phase: wordOf(PHASES, group.phase) ?? ('unknown' as const),
+    environment: group.environment,
+    task:
+      group.task_id === null ? null : { id: String(group.task_id), key: group.task_key ?? '', index: group.task_index, split: group.split },
+    received: group.n,
+    expected: group.n_expected,
+    complete: group.n_expected === null ? null : group.n >= group.n_expected,
+    scored: group.scored,
+    errors: group.errors,
+    successes: group.successes,
+    mean: group.scored === 0 ? null : group.sum / group.scored,
+    std: std !== null && group.max! - group.min! <= ZERO_VARIANCE_TOLERANCE ? 0 : std,
+    min: group.min,
+    max: group.max,
+    zero_variance: zeroVarianceKind(stats),
+  };
+}
+
+const statsOf = (group: GroupRecord): GroupStats => ({
+  n: group.n,
+  nExpected: group.n_expected,
+  scored: group.scored,
+  c: group.successes,
+  sum: group.sum,
+  sumsq: group.sum_squares,
+  min: group.min,
+  max: group.max,
+});
+
+function afterOf({ cursor, sort, order }: GroupListQuery): { value: string; key: string; phase: string } | undefined {
+  if (cursor === undefined) return undefined;
+  const [, , value, key, phase] = decodeCursor(cursor, new RegExp(`^${sort}$`), new RegExp(`^${order}$`), NUMBER, INTEGER, /^\d$/);
+  return { value: value!, key: key!, phase: phase! };
+}
+
+/** Advantages need the reward and the group alone. */
+const factsOf = (member: GroupMember) => ({
+  id: member.id,
+  group: 'one',
+  reward: member.reward,
+  rewardPositive: null,
+  lastReward: null,
+  rewardSteps: member.reward_steps,
+  stop: wordOf(STOPS, member.stop),
+  turns: member.turns,
+  assistantTurns: null,
+  toolTurns: null,
+  calls: member.calls,
+  callErrors: member.call_errors,
+  tokensOut: member.tokens_out,
+  tokensTool: member.tokens_tool,
+  failure: wordOf(FAILURES, member.failure),
+  environment: member.environment,
+  phase: null,
+});
+
+/** Null where the settings are not given, or reduce by the least of the step rewards, which the narrow row does not hold. */
+function trainedRewardOf(member: GroupMember, settings: RunSettings): number | null {
+  if (settings.rewardReduce === 'min' && member.reward_steps > 1) return null;
+  return trainedReward(
+    {
+      source: (member.source ?? 'generic') as Parameters<typeof trainedReward>[0]['source'],
+      stop: wordOf(STOPS, member.stop) ?? 'unknown',
+      failureClass: wordOf(FAILURES, member.failure),
+      rewardSteps: member.reward_steps,
+      rewardSum: member.reward,
+      rewardMax: member.max_reward,
+      rewardMin: member.reward_steps === 1 ? member.reward : null,
+      rewardFinal: member.last_reward,
+    },
+    settings,
+  );
+}
+
+function noteOf(members: readonly GroupMember[], trained: readonly (number | null)[]): string | null {
+  if (trained.some((reward) => reward !== null))
+    return 'Advantages are of the environment’s rewards; the trainer made its own of reward_trained.';
+  const postProcessed = members.some(({ source }) => source === 'slime/miles' || source === 'tinker');
+  return postProcessed
+    ? 'Environment reward, before trainer post-processing: the run’s settings do not say rewardReduce, nonterminalReward, minReward, maxReward.'
+    : null;
+}
+
+function regexOfGroups(q: string): PalestraError {
+  const msg = 'A regex picks rollouts, not groups: ask for rollouts, or use words.';
+  return new PalestraError('invalid_query', { detail: [{ type: 'value_error', loc: ['query', 'q'], msg, input: q.slice(0, 200) }] });
+}

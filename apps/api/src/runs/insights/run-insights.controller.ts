@@ -1,0 +1,66 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import type { z } from 'zod';
+import { RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/api.decorator.ts';
+import { ReadsRun } from '../freshness.interceptor.ts';
+import { RunFailuresService } from './run-failures.service.ts';
+import {
+  configSchema,
+  facetQuerySchema,
+  facetsSchema,
+  failureListSchema,
+  type FailureQuery,
+  failureQuerySchema,
+  type StepsQuery,
+  stepsQuerySchema,
+  toolListSchema,
+} from './run-insights.schema.ts';
+import { RunInsightsService } from './run-insights.service.ts';
+import { OfRun, type RunScope } from '../run-scope.ts';
+
+@Controller('v1/runs/:run')
+@RequireScope('rollouts')
+export class RunInsightsController {
+  constructor(
+    private readonly insights: RunInsightsService,
+    private readonly failed: RunFailuresService,
+  ) {}
+
+  @Get('facets')
+  @ReadsRun()
+  @Api({
+    summary: 'Values of the rollouts of a query, counted',
+    query: facetQuerySchema,
+    response: facetsSchema,
+    errors: ['run_not_found', 'invalid_query'],
+  })
+  facets(@OfRun() run: RunScope, @Query({ schema: facetQuerySchema }) query: z.infer<typeof facetQuerySchema>) {
+    return this.insights.facets(run, query.q);
+  }
+
+  @Get('tools')
+  @ReadsRun()
+  @Api({
+    summary: 'Tools of a run: errors, true latency, reward',
+    query: stepsQuerySchema,
+    response: toolListSchema,
+    errors: ['run_not_found'],
+  })
+  tools(@OfRun() run: RunScope, @Query({ schema: stepsQuerySchema }) query: StepsQuery) {
+    return this.insights.tools(run, query);
+  }
+
+  @Get('failures')
+  @ReadsRun()
+  @Api({ summary: 'What went wrong, clustered', query: failureQuerySchema, response: failureListSchema, errors: ['run_not_found'] })
+  failures(@OfRun() run: RunScope, @Query({ schema: failureQuerySchema }) query: FailureQuery) {
+    return this.failed.list(run, query);
+  }
+
+  @Get('config')
+  @ReadsRun()
+  @Api({ summary: 'Ingest, provenance and settings of a run', response: configSchema, errors: ['run_not_found'] })
+  config(@OfRun() run: RunScope) {
+    return this.insights.config(run);
+  }
+}

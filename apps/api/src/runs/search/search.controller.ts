@@ -1,0 +1,38 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/api.decorator.ts';
+import { ReadsAnswer, ReadsRun } from '../freshness.interceptor.ts';
+import { OfRun, type RunScope } from '../run-scope.ts';
+import { type SearchQuery, searchQuerySchema, searchSchema } from './search.schema.ts';
+import { SearchService } from './search.service.ts';
+
+@Controller('v1')
+@RequireScope('rollouts')
+export class SearchController {
+  constructor(private readonly searches: SearchService) {}
+
+  @Get('runs/:run/search')
+  @ReadsRun()
+  @Api({
+    summary: 'Find messages of a run',
+    query: searchQuerySchema,
+    response: searchSchema,
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor'],
+  })
+  run(@OfRun() run: RunScope, @Query({ schema: searchQuerySchema }) query: SearchQuery) {
+    return this.searches.search([run.seq], query);
+  }
+
+  @Get('search')
+  @ReadsAnswer()
+  @Api({
+    summary: 'Find messages of all runs',
+    query: searchQuerySchema,
+    response: searchSchema,
+    errors: ['invalid_query', 'invalid_cursor'],
+  })
+  organisation(@CurrentCaller() caller: Caller, @Query({ schema: searchQuerySchema }) query: SearchQuery) {
+    return this.searches.organisation(caller.orgId, query);
+  }
+}

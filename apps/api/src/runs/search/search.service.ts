@@ -1,0 +1,166 @@
+import { Injectable } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import { decodeCursor, encodeCursor, INTEGER } from '../../platform/cursor.ts';
+import { Database } from '../../platform/database.ts';
+import { DeriveService } from '../../rollouts/derive/derive.service.ts';
+import { rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
+import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
+import { type StoredMessageRow, TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
+import type { SearchQuery } from './search.schema.ts';
+import { countHits, FIRST_SEARCH_PARAMETER, hasUnsearched, type HitRow, selectHitHeads, selectHits, selectRunSeqs } from './search.sql.ts';
+import { type Finder, regexFinder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
+
+const COUNTED = 10_000;
+/** Runs of one organisation that are searched together: the newest. */
+const MAX_RUNS = 1_000;
+/** One page of a regex (dashboard.md 6.3). */
+const REGEX_MS = 5_000;
+const REGEX_BATCH = 50;
+
+/** Finds messages by their text. */
+@Injectable()
+export class SearchService {
+  constructor(
+    private readonly database: Database,
+    private readonly derive: DeriveService,
+    private readonly transcripts: TranscriptReader,
+  ) {}
+
+  async organisation(orgId: string, request: SearchQuery) {
+    const runSeqs = await selectRunSeqs(this.database.pool, orgId, MAX_RUNS);
+    await this.derive.settle(runSeqs);
+    return this.search(runSeqs, request);
+  }
+
+  async search(runSeqs: readonly number[], request: SearchQuery) {
+    const pending = await hasUnsearched(this.database.pool, runSeqs);
+    const found = request.mode === 'text' ? await this.#byText(runSeqs, request) : await this.#byRegex(runSeqs, request);
+    return { ...found, pending, incomplete: pending };
+  }
+
+  async #byText(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
+    const { pool } = this.database;
+    const query = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_SEARCH_PARAMETER);
+    if (query?.compiled.postFilter) throw invalid('within', 'A regex cannot be combined with a search: use mode=regex.', within!);
+    const page = { runs: runsQuery(runSeqs), text: q.replaceAll('\0', ' '), where: query?.where };
+    const [hits, steps] =
+      runSeqs.length === 0
+        ? [[], []]
+        : await Promise.all([
+            selectHits(pool, { ...page, after: afterOf(cursor, 'text'), limit: limit + 1 }),
+            cursor === undefined ? countHits(pool, { ...page, limit: COUNTED }) : null,
+          ]);
+    const shown = hits.slice(0, limit);
+    const last = shown.at(-1);
+    const find = wordFinder(q);
+    const read = await Promise.all(shown.map(async (hit) => presentHit(hit, ...(await this.#messageOf(hit, find)))));
+    return {
+      hits: read.filter((hit) => hit !== null),
+      next: hits.length > limit && last ? encodeCursor(['text', last.seq, String(last.index)]) : null,
+      steps: steps && steps.map(({ step, hits: count }) => ({ step: step < 0 ? null : step, hits: count })),
+      steps_capped: steps !== null && steps.reduce((total, step) => total + step.hits, 0) >= COUNTED,
+      query: query?.text ?? null,
+    };
+  }
+
+  /** The message of a hit: the one of that index that has the words. */
+  async #messageOf(hit: HitRow, find: Finder): Promise<[StoredMessageRow | null, Snippet]> {
+    const rows = (await this.transcripts.messages(hit, { from: hit.index, limit: 4 })).filter(({ index }) => index === hit.index);
+    for (const row of rows) {
+      const snippet = snippetOf(textOf(row), find);
+      if (snippet) return [row, snippet];
+    }
+    const row = rows[0] ?? null;
+    return [row, { snippet: (row ? textOf(row) : '').slice(0, 400), matches: [], offset: 0 }];
+  }
+
+  async #byRegex(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
+    const query = rolloutQuery(`${within ?? ''} /${q.replaceAll(/(?<!\\)((?:\\\\)*)\//g, '$1\\/')}/`, runSeqs, FIRST_PARAMETER);
+    const find = regexFinder(q);
+    const start = afterOf(cursor, 'regex');
+    const deadline = performance.now() + REGEX_MS;
+    const hits: { seq: string; row: StoredMessageRow; snippet: Snippet }[] = [];
+    // The rollout of the cursor again, from behind its message.
+    let after = start ? { value: String(BigInt(start.seq) - 1n), seq: String(BigInt(start.seq) - 1n) } : undefined;
+    let next: [string, string] | null = null;
+    scan: for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- one batch in memory at a time
+      const rollouts = await selectRollouts(this.database.pool, {
+        runSeqs,
+        sort: 'created_at',
+        order: 'asc',
+        limit: REGEX_BATCH,
+        after,
+        where: query.where,
+      });
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      const heads = await selectHitHeads(
+        this.database.pool,
+        rollouts.map(({ seq }) => seq),
+      );
+      for (const { seq } of rollouts) {
+        const head = heads.get(seq);
+        const from = start?.seq === seq ? Number(start.index) + 1 : 0;
+        // oxlint-disable-next-line no-await-in-loop -- one transcript in memory at a time
+        for (const row of head ? await this.transcripts.messages(head, { from }) : []) {
+          const snippet = snippetOf(textOf(row), find);
+          if (snippet === null) continue;
+          if (hits.length === limit) {
+            next = [hits.at(-1)!.seq, String(hits.at(-1)!.row.index)];
+            break scan;
+          }
+          hits.push({ seq, row, snippet });
+        }
+        after = { value: seq, seq };
+        if (performance.now() > deadline) {
+          next = [seq, '2147483646'];
+          break scan;
+        }
+      }
+      if (rollouts.length < REGEX_BATCH) break;
+    }
+    const heads = await selectHitHeads(
+      this.database.pool,
+      hits.map(({ seq }) => seq),
+    );
+    return {
+      hits: hits
+        .map(({ seq, row, snippet }) => presentHit({ ...heads.get(seq)!, index: row.index }, row, snippet))
+        .filter((hit) => hit !== null),
+      next: next && encodeCursor(['regex', ...next]),
+      steps: null,
+      steps_capped: false,
+      query: within === undefined ? null : query.text,
+    };
+  }
+}
+
+const textOf = ({ name, summary, content }: StoredMessageRow): string =>
+  content ?? [name, summary].filter((part) => part !== null).join(' ');
+
+function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet) {
+  const { id, run_id, run_name, rollout_name, step, reward, index } = hit;
+  return (
+    row && {
+      run: { id: run_id, name: run_name },
+      rollout: id,
+      rollout_name,
+      step,
+      reward,
+      index,
+      type: row.type,
+      name: row.name,
+      ...snippet,
+    }
+  );
+}
+
+function afterOf(cursor: string | undefined, mode: 'text' | 'regex'): { seq: string; index: string } | null {
+  if (cursor === undefined) return null;
+  const [, seq, index] = decodeCursor(cursor, new RegExp(`^${mode}$`), INTEGER, /^\d{1,10}$/);
+  return { seq: seq!, index: index! };
+}
+
+function invalid(key: string, msg: string, input: string): PalestraError {
+  return new PalestraError('invalid_query', { detail: [{ type: 'value_error', loc: ['query', key], msg, input: input.slice(0, 200) }] });
+}
