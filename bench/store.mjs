@@ -69,7 +69,7 @@ async function fill(client, orgId) {
 }
 
 async function runWordOf() {
-  const { runWord } = await import('../apps/api/dist/rollouts/search-index.sql.js');
+  const { runWord } = await import('../apps/api/dist/rollouts/derive/search-index.sql.js');
   return runWord;
 }
 
