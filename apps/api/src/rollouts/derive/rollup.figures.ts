@@ -65,7 +65,7 @@ export function rollUpStep(
 ): { rollups: StepRollup[]; groups: GroupRow[] } {
   if (tuples.length === 0) return { rollups: [], groups: [] };
   // In seq order, so that sums have the same last bit whoever adds them up.
-  const sorted = tuples.toSorted((a, b) => Number(BigInt(a[0]) - BigInt(b[0])));
+  const sorted = tuples.toSorted(bySeq);
   const byEnvironment = new Map<number, RollupTuple[]>();
   for (const tuple of sorted) {
     const own = byEnvironment.get(tuple[1]);
@@ -120,13 +120,16 @@ function rollUp(
   };
 }
 
+/** Decimal texts of positive integers: the longer one is the larger one. */
+const bySeq = (a: RollupTuple, b: RollupTuple) => a[0].length - b[0].length || (a[0] < b[0] ? -1 : Number(a[0] > b[0]));
+
 /** Everything that another lens or denominator says about a step, and `keys`; `null` where the upload cannot. */
 export function lensFigures(
   { lens, denominator, keys }: { lens: Lens; denominator: Denominator; keys: readonly string[] },
   tuples: readonly RollupTuple[],
   successOf: (envId: number) => SuccessRule,
 ): Record<string, StoredFigure> {
-  const rows = tuples.toSorted((a, b) => Number(BigInt(a[0]) - BigInt(b[0]))).map(factsOf);
+  const rows = tuples.toSorted(bySeq).map(factsOf);
   const success = new Map([...new Set(tuples.map((tuple) => tuple[1]))].map((envId) => [String(envId), successOf(envId)]));
   const context = { success, denominator };
   const names = CANONICAL.flatMap((definition) => definition.keysFor(rows, context));

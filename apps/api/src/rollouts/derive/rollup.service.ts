@@ -7,13 +7,15 @@ import { rollUpStep, successRule } from './rollup.figures.ts';
 import {
   type EnvironmentThreshold,
   restoreThresholds,
+  type BumpedRun,
+  bumpRuns,
   type RollupTuple,
   selectStepRows,
   selectPinnedThresholds,
   selectThresholds,
   type StepKey,
   takeDirtySteps,
-  writeRollups,
+  writeStepRollups,
   writeThresholds,
   writeToolRollups,
 } from './rollup.sql.ts';
@@ -67,7 +69,10 @@ export class RollupService {
       const steps = await takeDirtySteps(client, scope, limit);
       const runs = steps.length > 0 ? await this.#rollUp(client, steps) : [];
       await client.query('COMMIT');
-      for (const run of runs) this.activity.rolled({ ...run, steps: steps.map(({ step }) => step) });
+      for (const run of runs) {
+        const own = steps.filter(({ run_seq }) => run_seq === run.seq).map(({ step }) => step);
+        this.activity.rolled({ id: run.id, org_id: run.org_id, version: run.version, steps: own });
+      }
       return steps.length;
     } catch (error) {
       await client.query('ROLLBACK').catch(() => {});
@@ -77,7 +82,7 @@ export class RollupService {
     }
   }
 
-  async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<{ id: string; org_id: string; version: string }[]> {
+  async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<BumpedRun[]> {
     const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
     const rows = await selectStepRows(client, steps);
     const known = await selectThresholds(client, runSeqs);
@@ -87,15 +92,15 @@ export class RollupService {
     const doubtful = doubtfulThresholds(steps, rows, known);
     const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
     for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
-    const made = steps.map((step, at) =>
-      rollUpStep(step, rows[at]!, (envId) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`))),
-    );
-    const runs = await writeRollups(
-      client,
-      steps,
-      made.flatMap(({ rollups }) => rollups),
-      made.flatMap(({ groups }) => groups),
-    );
+    const runs = await bumpRuns(client, runSeqs);
+    const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
+    for (const [at, step] of steps.entries()) {
+      const version = versions.get(step.run_seq);
+      // The run was erased meanwhile, and its rollups with it.
+      if (version === undefined) continue;
+      const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
+      await writeStepRollups(client, step, rollUpStep(step, rows[at]!, ruleOf), version);
+    }
     await writeToolRollups(client, steps);
     return runs;
   }

@@ -58,7 +58,7 @@ export async function takeDirtySteps(
 export async function selectStepRows(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<RollupTuple[][]> {
   const { rows } = await client.query<{ rollouts: RollupTuple[] | null }>({
     name: 'rollups-rows',
-    text: `SELECT (SELECT json_agg(json_build_array(${ROW})) FROM rollouts r
+    text: `SELECT (SELECT json_agg(json_build_array(${ROW}) ORDER BY r.seq) FROM rollouts r
         WHERE r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase) AS rollouts
       FROM unnest($1::int[], $2::smallint[], $3::int[]) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY position`,
     values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)],
@@ -159,45 +159,58 @@ export interface GroupRow extends StepKey {
   max: number | null;
 }
 
-/** Rollups and groups of whole steps replace those that were there. Plan: primary keys; rollout_groups_step_idx. */
+export interface BumpedRun {
+  seq: number;
+  id: string;
+  org_id: string;
+  version: string;
+}
+
+/** Runs get a new version, in order: two batches that touch the same runs wait for each other. Plan: runs_seq_key. */
+export async function bumpRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<BumpedRun[]> {
+  const { rows } = await client.query<BumpedRun>({
+    name: 'rollups-bump',
+    text: `UPDATE runs SET version = version + 1 WHERE seq IN (SELECT seq FROM runs WHERE seq = ANY($1::int[]) ORDER BY seq FOR UPDATE)
+      RETURNING seq, id, org_id, version::text`,
+    values: [runSeqs],
+  });
+  return rows;
+}
+
+/**
+ * Rollups and groups of one step replace those that were there. One step a statement: PostgreSQL takes the lists for short ones and compares each
+ * with each, which of one step's groups is nothing and of twenty steps' seconds. Plan: primary keys; rollout_groups_step_idx.
+ */
 const WRITE = `
-WITH step AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($1::jsonb) AS s(run_seq int, phase smallint, step int)),
-rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($2::jsonb) AS s(run_seq int, env_id int, phase smallint, step int, rollouts int, scored int, errors int,
+WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
   finished int, messages bigint, reward_sum float8, provenance int, figures jsonb)),
-grp AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(run_seq int, phase smallint, step int, group_key bigint, env_id int, task_id int, n int,
+grp AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($5::jsonb) AS s(group_key bigint, env_id int, task_id int, n int,
   n_expected int, scored int, errors int, successes int, sum float8, sum_squares float8, min float8, max float8)),
-bumped AS (UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM step) RETURNING seq, id, org_id, version),
-gone AS (DELETE FROM step_rollups r USING step s WHERE (r.run_seq, r.phase, r.step) = (s.run_seq, s.phase, s.step)
-  AND NOT EXISTS (SELECT FROM rollup n WHERE (n.run_seq, n.env_id, n.phase, n.step) = (r.run_seq, r.env_id, r.phase, r.step))),
+gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
 written AS (
   INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures)
-  SELECT r.run_seq, r.env_id, r.phase, r.step, r.rollouts, r.scored, r.errors, r.finished, r.messages, r.reward_sum, r.provenance, b.version, r.figures
-  FROM rollup r JOIN bumped b ON b.seq = r.run_seq
+  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $6, figures FROM rollup
   ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
     finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
     version = excluded.version, figures = excluded.figures),
-ungrouped AS (DELETE FROM rollout_groups g USING step s WHERE (g.run_seq, g.phase, g.step) = (s.run_seq, s.phase, s.step)
-  AND NOT EXISTS (SELECT FROM grp n WHERE (n.run_seq, n.group_key, n.phase, n.step) = (g.run_seq, g.group_key, g.phase, g.step))),
-grouped AS (
-  INSERT INTO rollout_groups (run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max)
-  SELECT run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max FROM grp
-  ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET env_id = excluded.env_id, task_id = excluded.task_id, n = excluded.n,
-    n_expected = excluded.n_expected, scored = excluded.scored, errors = excluded.errors, successes = excluded.successes, sum = excluded.sum,
-    sum_squares = excluded.sum_squares, min = excluded.min, max = excluded.max)
-SELECT id, org_id, version::text FROM bumped`;
+ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND NOT g.group_key = ANY(ARRAY(SELECT group_key FROM grp)))
+INSERT INTO rollout_groups (run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max)
+SELECT $1, group_key, $2, $3, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max FROM grp
+ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET env_id = excluded.env_id, task_id = excluded.task_id, n = excluded.n,
+  n_expected = excluded.n_expected, scored = excluded.scored, errors = excluded.errors, successes = excluded.successes, sum = excluded.sum,
+  sum_squares = excluded.sum_squares, min = excluded.min, max = excluded.max`;
 
-export async function writeRollups(
+export async function writeStepRollups(
   client: Pick<pg.Pool, 'query'>,
-  steps: readonly StepKey[],
-  rollups: readonly StepRollup[],
-  groups: readonly GroupRow[],
-): Promise<{ id: string; org_id: string; version: string }[]> {
-  const { rows } = await client.query<{ id: string; org_id: string; version: string }>({
+  step: StepKey,
+  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[] },
+  version: string,
+): Promise<void> {
+  await client.query({
     name: 'rollups-write',
     text: WRITE,
-    values: [JSON.stringify(steps), JSON.stringify(rollups), JSON.stringify(groups)],
+    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), JSON.stringify(made.groups), version],
   });
-  return rows;
 }
 
 /**
