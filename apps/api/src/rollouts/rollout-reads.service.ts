@@ -3,6 +3,7 @@ import { PalestraError } from '@palestra/protocol';
 import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database.ts';
+import { DeriveService } from './derive/derive.service.ts';
 import { VERDICTS, wordOf } from './codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
@@ -23,9 +24,12 @@ export class RolloutReadsService {
     private readonly database: Database,
     private readonly rollouts: RolloutService,
     private readonly transcripts: TranscriptReader,
+    private readonly derive: DeriveService,
   ) {}
 
   async header({ head, record, orgName }: RolloutScope) {
+    // Neighbours are found by groups, which are made with the rollups of their step.
+    if (record !== null) await this.derive.settle([record.run_seq]);
     const [skeletons, neighbours] = await Promise.all([
       this.transcripts.skeletons([head]),
       record === null ? ALONE : selectNeighbours(this.database.pool, record),

@@ -19,6 +19,8 @@ export const RESUMABLE_STEPS = 200;
 export class RunStream {
   #last: string | null = null;
   #counting: NodeJS.Timeout | null = null;
+  /** Something came after they were last read. */
+  #recount = false;
   readonly #ping: NodeJS.Timeout;
 
   constructor(
@@ -46,11 +48,19 @@ export class RunStream {
     this.count();
   }
 
-  /** Sends counters now, or in a second when they have just been sent; what comes in between is in them. */
+  /** Sends counters now, or when a second has passed since they were last sent; what comes in between is in them. */
   count(): void {
-    if (this.counters === null || this.#counting) return;
+    if (this.counters === null) return;
+    if (this.#counting) {
+      this.#recount = true;
+      return;
+    }
+    this.#recount = false;
     void this.#count(this.counters);
-    this.#counting = setTimeout(() => (this.#counting = null), COUNTERS_MS);
+    this.#counting = setTimeout(() => {
+      this.#counting = null;
+      if (this.#recount) this.count();
+    }, COUNTERS_MS);
   }
 
   end(): void {
