@@ -9,6 +9,8 @@ test.each([
   withCode('ECONNREFUSED'),
   withCode('P1017'),
   new Error('Connection terminated unexpectedly'),
+  // A process that is about to end has let go of it.
+  new Error('Cannot use a pool after calling end on the pool'),
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('outer', { cause: { kind: 'DatabaseNotReachable' } }),
   Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode: '57P03', kind: 'postgres' } } } }),

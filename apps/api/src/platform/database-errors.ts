@@ -4,7 +4,7 @@ const SOCKET = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENO
 const PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
 /** Of node-postgres and of Prisma's adapter, whose errors of this kind have no code. */
 const WORDS =
-  /connection (terminated|ended|closed|error)|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
+  /connection (terminated|ended|closed|error)|after calling end on the pool|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
 
 /** Whether a statement failed because PostgreSQL is away or about to be: it did not run, or was rolled back, and may be repeated later. */
 export function isDatabaseAway(error: unknown): boolean {
