@@ -49,7 +49,6 @@ export class BatchSender {
     this.#batch = [];
     this.#bytes = 0;
     while (this.#sending.size >= CONCURRENCY) {
-      // oxlint-disable-next-line no-await-in-loop -- waits for room
       await Promise.race(this.#sending);
     }
     this.#check();

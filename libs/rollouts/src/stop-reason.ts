@@ -2,7 +2,7 @@ import { md5Hex } from './hash.ts';
 import type { Provenance } from './provenance.ts';
 import type { RolloutSource } from './source.ts';
 
-/** Why a rollout ended (dashboard.md 2.5). */
+/** Why a rollout ended (dashboard.md 2.5). Its place in this list is its stored code: append only. */
 export const CANONICAL_STOPS = [
   'finished',
   'max_turns',

@@ -1,19 +1,8 @@
+import { CANONICAL_STOPS } from '@palestra/rollouts';
+
 /** Small integers by which narrow rows keep words; the order is the code and never changes. */
 
-export const STOPS = [
-  'finished',
-  'max_turns',
-  'max_tokens',
-  'context_length',
-  'no_tool_call',
-  'parse_error',
-  'env_error',
-  'infra_error',
-  'timeout',
-  'aborted',
-  'cancelled',
-  'unknown',
-] as const;
+export const STOPS = CANONICAL_STOPS;
 export const PHASES = ['train', 'eval', 'unknown'] as const;
 export const FAILURES = ['environment', 'infrastructure'] as const;
 export const VERDICTS = ['unverified', 'partial', 'verified'] as const;

@@ -79,7 +79,6 @@ async function importFiles(
   const tallies: Tally[] = [];
   for (const file of files) {
     const earlier = tallies.reduce((sum, { events }) => sum + events, 0);
-    // oxlint-disable-next-line no-await-in-loop -- one file after the other, so that their order means something
     tallies.push(await importFile(file, earlier, options, progress, client));
   }
   return tallies;

@@ -72,7 +72,6 @@ export class VerifyService {
     const facts: VerifiedRollout[] = [];
     for (const window of windowsOf(rollouts)) {
       const claims = window.map((rollout) => claimOf(rollout, messages.get(rollout.seq) ?? []));
-      // oxlint-disable-next-line no-await-in-loop -- what one window needs of the ledger is in memory
       const sessions = await this.#sessions(window, claims);
       const matches = assignSessions(claims, sessions);
       window.forEach((rollout, at) => facts.push(factOf(rollout, claims[at]!, matches.get(rollout.seq)!, sessions)));
@@ -89,7 +88,6 @@ export class VerifyService {
     const pointers = await selectPointers(this.database.pool, seqs);
     for (const { seq, day } of rollouts) {
       if (!pointers.has(seq)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- one transcript in memory at a time
       const rows = await this.transcripts.messages({ seq, day, sealed: true });
       found.set(
         seq,

@@ -59,7 +59,6 @@ export class EraseService {
   async eraseHidden(signal?: AbortSignal): Promise<number> {
     let gone = 0;
     for (const run of await selectHiddenRuns(this.database.pool)) {
-      // oxlint-disable-next-line no-await-in-loop -- one run after another
       if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) gone += 1;
     }
     return gone;
@@ -82,11 +81,9 @@ export class EraseService {
   /** True when nothing is left of the run. */
   async #eraseSome({ seq, org_id, age_ms }: HiddenRun, batches: number, signal?: AbortSignal): Promise<boolean> {
     for (let batch = 0; ; batch += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- batch by batch
       const rollouts = await selectErasableOfRun(this.database.pool, seq, BATCH);
       if (rollouts.length === 0) break;
       if (batch === batches || signal?.aborted) return false;
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await this.erase(rollouts, { steps: false });
     }
     const prefixes = await this.#inTransaction(async (client) => {

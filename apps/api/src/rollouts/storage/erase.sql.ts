@@ -47,7 +47,6 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
     [seqs],
   );
   for (const table of OF_ROLLOUT) {
-    // oxlint-disable-next-line no-await-in-loop -- one connection
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }
   await client.query('DELETE FROM rollouts WHERE seq = ANY($1::bigint[])', [seqs]);
@@ -85,7 +84,6 @@ export async function hideRun(client: Queryable, orgId: string, runId: string): 
 export async function eraseRunRows(client: Queryable, runSeq: number): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>('SELECT id FROM rollout_exports WHERE run_seq = $1', [runSeq]);
   for (const table of OF_RUN) {
-    // oxlint-disable-next-line no-await-in-loop -- one connection
     await client.query(`DELETE FROM ${table} WHERE run_seq = $1`, [runSeq]);
   }
   return rows.map(({ id }) => id);

@@ -5,7 +5,6 @@ export async function inTurn<T>(items: Iterable<T>, concurrency: number, work: (
   const lane = async () => {
     for (let next = left.next(); !next.done && !failed; next = left.next()) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one lane of several
         await work(next.value);
       } catch (error) {
         failed = true;

@@ -26,14 +26,12 @@ export class PartitionService {
     for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1) {
       const day = dayAfter(today, ahead);
       if (present.includes(day)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- they lock the same table
       const outcome = await createPartition(pool, day);
       if (outcome === 'done') created.push(day);
       else this.logger.info({ day, outcome }, 'no partition of messages for that day; the default one has them');
     }
     const dropped: string[] = [];
     for (const day of present.filter((other) => other < dayAfter(today, -KEPT_DAYS))) {
-      // oxlint-disable-next-line no-await-in-loop -- as above
       if ((await dropEmptyPartition(pool, day)) === 'done') dropped.push(day);
     }
     return { created, dropped };

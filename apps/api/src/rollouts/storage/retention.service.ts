@@ -39,7 +39,6 @@ export class RetentionService {
     let erased = await this.#eraseAll(() => selectExpiredStrays(pool, BATCH), signal);
     for (const run of await selectRetainedRuns(pool)) {
       if (signal?.aborted) break;
-      // oxlint-disable-next-line no-await-in-loop -- one run after another
       erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
     }
     return erased;
@@ -47,10 +46,8 @@ export class RetentionService {
 
   async #eraseAll(next: () => Promise<ErasableRollout[]>, signal?: AbortSignal): Promise<number> {
     for (let erased = 0; ;) {
-      // oxlint-disable-next-line no-await-in-loop -- batch by batch
       const rollouts = signal?.aborted ? [] : await next();
       if (rollouts.length === 0) return erased;
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await this.eraser.erase(rollouts);
       erased += rollouts.length;
     }

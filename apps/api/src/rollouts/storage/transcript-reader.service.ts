@@ -83,7 +83,6 @@ export class TranscriptReader {
     const found = new Map<string, MessageSkeleton[]>();
     for (const place of places) {
       const rows = live.get(place.seq) ?? [];
-      // oxlint-disable-next-line no-await-in-loop -- one transcript in memory at a time
       found.set(place.seq, pointers.has(place.seq) ? await this.#mergedSkeletons(place) : rows);
     }
     return found;
@@ -98,7 +97,6 @@ export class TranscriptReader {
       places.map(({ seq }) => seq),
     );
     for (const place of places) {
-      // oxlint-disable-next-line no-await-in-loop -- as above
       if (pointers.has(place.seq)) found.set(place.seq, await this.#promptOf(place));
     }
     return found;
@@ -129,7 +127,6 @@ export class TranscriptReader {
     const pointerNow = async () => (await selectPointers(this.database.pool, [place.seq])).get(place.seq) ?? null;
     let pointer = place.sealed ? await pointerNow() : null;
     for (let look = 1; ; look += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- until two looks agree
       const outcome = await read(pointer).catch((error: unknown) => {
         // The old object of a rollout that has just been sealed anew goes.
         if (error instanceof BlobError && error.kind === 'not_found' && look < MAX_LOOKS) return { lost: error };

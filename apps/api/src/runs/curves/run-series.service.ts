@@ -33,7 +33,6 @@ export class RunSeriesService {
     for (const { m, definition } of wanted) {
       const den = definition.lens === 'canonical' ? query.den : null;
       const set: FigureSet = { lens: definition.lens, den: den ?? 'scored', keys: definition.key.includes('{') ? [] : [definition.key] };
-      // oxlint-disable-next-line no-await-in-loop -- each keeps what it makes for the next
       const made = await this.figures.withFigures(runSeq, known, set);
       incomplete ||= made.incomplete;
       for (const [name, own] of byCurve(made.rows)) {

@@ -104,7 +104,6 @@ export class StepFiguresService {
     while (at < left.length && (at === 0 || performance.now() < deadline)) {
       const batch = left.slice(at, at + BATCH);
       at += batch.length;
-      // oxlint-disable-next-line no-await-in-loop -- bounded memory
       const tuples = await selectStepRows(
         pool,
         batch.map(({ phase, step }) => ({ run_seq: runSeq, phase, step })),
@@ -113,7 +112,6 @@ export class StepFiguresService {
         const own = row.env_id === 0 ? tuples[position]! : tuples[position]!.filter((tuple) => tuple[1] === row.env_id);
         return { env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...make(row, own, successOf) };
       });
-      // oxlint-disable-next-line no-await-in-loop -- as above
       await keepFigures(pool, runSeq, made);
     }
     const missing = new Set(left.slice(at));

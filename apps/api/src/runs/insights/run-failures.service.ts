@@ -33,7 +33,6 @@ export class RunFailuresService {
       const batch = rows.slice(at, at + LANES);
       const inTime = performance.now() < deadline;
       if (inTime) read += batch.length;
-      // oxlint-disable-next-line no-await-in-loop -- few transcripts in memory at a time
       keys.push(...(await Promise.all(batch.map(async (row) => ({ row, key: inTime ? await this.#keyOf(row) : keyWithoutText(row) })))));
     }
     return { failures: clusters(keys).slice(0, limit), looked_at: rows.length, read, incomplete: false };

@@ -84,7 +84,6 @@ export class SearchService {
     let after = start ? { value: String(BigInt(start.seq) - 1n), seq: String(BigInt(start.seq) - 1n) } : undefined;
     let next: [string, string] | null = null;
     scan: for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- one batch in memory at a time
       const rollouts = await selectRollouts(this.database.pool, {
         runSeqs,
         sort: 'created_at',
@@ -93,7 +92,6 @@ export class SearchService {
         after,
         where: query.where,
       });
-      // oxlint-disable-next-line no-await-in-loop -- as above
       const heads = await selectHitHeads(
         this.database.pool,
         rollouts.map(({ seq }) => seq),
@@ -101,7 +99,6 @@ export class SearchService {
       for (const { seq } of rollouts) {
         const head = heads.get(seq);
         const from = start?.seq === seq ? Number(start.index) + 1 : 0;
-        // oxlint-disable-next-line no-await-in-loop -- one transcript in memory at a time
         for (const row of head ? await this.transcripts.messages(head, { from }) : []) {
           const snippet = snippetOf(textOf(row), find);
           if (snippet === null) continue;
