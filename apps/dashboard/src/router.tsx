@@ -1,7 +1,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchText } from './search.ts';
-import { meQuery, queryClient } from './data/queries.ts';
+import { queryClient } from './data/client.ts';
+import { meQuery } from './data/queries.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
 

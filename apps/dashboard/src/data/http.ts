@@ -1,3 +1,5 @@
+import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+
 /** A refusal of the API, or a network failure (`status` 0), in words a reader can act on. */
 export class ApiError extends Error {
   readonly status: number;
@@ -39,4 +41,32 @@ export async function request<T>(path: string, options: { method?: string; body?
   if (!response.ok) throw await toError(response);
   const text = await response.text();
   return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+type BodyOf<K> = K extends keyof ApiBodies ? ApiBodies[K] : undefined;
+/** Values of a query string; what is undefined, null or empty stays out, an array repeats its name. */
+export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+
+export function search(query: Query): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null || value === '') continue;
+    for (const one of Array.isArray(value) ? (value as readonly string[]) : [value]) params.append(name, String(one));
+  }
+  const text = params.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** One operation of the OpenAPI document: `api('GET /v1/runs/{run}/summary', { path: { run }, query: { steps } })`. Throws ApiError. */
+export function api<K extends keyof ApiAnswers>(
+  operation: K,
+  options: { path?: Record<string, string>; query?: Query; body?: BodyOf<K>; signal?: AbortSignal } = {},
+): Promise<ApiAnswers[K]> {
+  const [method, template] = operation.split(' ') as [string, string];
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(options.path?.[name] ?? ''));
+  return request<ApiAnswers[K]>(path + search(options.query ?? {}), {
+    method,
+    ...(options.body === undefined ? {} : { body: options.body }),
+    ...(options.signal && { signal: options.signal }),
+  });
 }

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, QueryClient, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type {
   ApiKeyView,
   EnvironmentDiscoveryView,
@@ -17,16 +17,6 @@ import { ApiError, request } from './http.ts';
 
 export const ROLLOUT_PAGE = 500;
 export const TASK_PAGE = 50;
-
-export const queryClient = new QueryClient({
-  defaultOptions: {
-    queries: {
-      staleTime: 15_000,
-      refetchOnWindowFocus: true,
-      retry: (failures, error) => failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
-    },
-  },
-});
 
 const part = encodeURIComponent;
 const environmentPath = (owner: string, name: string) => `/v1/environments/${part(owner)}/${part(name)}`;

@@ -1,0 +1,2692 @@
+// Written by `npm run generate` from docs/openapi.json; do not edit.
+export interface ApiAnswers {
+"DELETE /v1/annotations/{id}": {
+deleted: true
+}
+"GET /v1/annotations": {
+annotations: {
+id: string
+rollout: string
+from_index: (number | null)
+to_index: (number | null)
+verdict: (("good" | "bad" | "exploit") | null)
+score: (number | null)
+tag: (string | null)
+note: (string | null)
+/**
+ * Name of who wrote it.
+ */
+author: string
+created_at: string
+}[]
+next: (string | null)
+}
+"POST /v1/annotations": {
+id: string
+rollout: string
+from_index: (number | null)
+to_index: (number | null)
+verdict: (("good" | "bad" | "exploit") | null)
+score: (number | null)
+tag: (string | null)
+note: (string | null)
+/**
+ * Name of who wrote it.
+ */
+author: string
+created_at: string
+}
+"GET /v1/billing/api-usage": unknown
+"GET /v1/diff": {
+a: {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+}
+b: {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+}
+/**
+ * Actions side by side; aligned where tool and arguments are the same.
+ */
+rows: {
+a: ({
+index: number
+kind: ("call" | "answer")
+tool: (string | null)
+error: boolean
+reward: (number | null)
+} | null)
+b: ({
+index: number
+kind: ("call" | "answer")
+tool: (string | null)
+error: boolean
+reward: (number | null)
+} | null)
+same: boolean
+}[]
+/**
+ * First row that is not the same on both sides.
+ */
+first_divergence: (number | null)
+same: number
+/**
+ * Longer rollouts are compared by their first 2 000 actions.
+ */
+truncated: boolean
+}
+"GET /v1/environments//{name}/required-secrets": unknown
+"PUT /v1/environments/{owner}/{name}/details": unknown
+"GET /v1/environments/{owner}/{name}/discovery": unknown
+"GET /v1/environments/{owner}/{name}/required-secrets": unknown
+"GET /v1/environments/{owner}/{name}/task-difficulty": {
+tasks: {
+task_index: number
+avg_reward: number
+min_reward: number
+max_reward: number
+num_rollouts: number
+response_chars: {
+mean: number
+p1: number
+p10: number
+p25: number
+p50: number
+p75: number
+p90: number
+p99: number
+}
+split: (string | null)
+variant: (string | null)
+}[]
+}
+"GET /v1/environments/{owner}/{name}/tasks": unknown
+"GET /v1/environments/{owner}/{name}/variants": unknown
+"POST /v1/environments/{owner}/{name}/versions": unknown
+"DELETE /v1/environments/{owner}/{name}": unknown
+"GET /v1/environments/{owner}/{name}": unknown
+"GET /v1/environments": unknown
+"POST /v1/environments": unknown
+"GET /v1/exports/{id}/file": unknown
+"GET /v1/exports/{id}/files/{name}": unknown
+"DELETE /v1/exports/{id}": {
+deleted: boolean
+}
+"GET /v1/exports/{id}": ({
+id: string
+state: ("running" | "complete" | "failed")
+environments: string[]
+split: string
+format: ("parquet" | "jsonl")
+prompt_format: ("text" | "messages")
+/**
+ * null until the tasks were counted
+ */
+total: (number | null)
+written: number
+failed: number
+/**
+ * The first failures
+ */
+failures: {
+environment: string
+task_index: (number | null)
+reason: string
+}[]
+error: (string | null)
+/**
+ * Bytes
+ */
+size: (number | null)
+/**
+ * Signed, for an hour
+ */
+download_url: (string | null)
+created_at: string
+finished_at: (string | null)
+} | {
+id: string
+kind: "rollouts"
+state: ("pending" | "running" | "complete" | "failed")
+/**
+ * null: all runs
+ */
+run: (string | null)
+/**
+ * In its canonical spelling
+ */
+query: string
+format: ("parquet" | "rollouts-parquet" | "jsonl" | "openai" | "hf" | "sft" | "preference" | "curriculum")
+lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+redact: boolean
+/**
+ * Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks
+ */
+total: (number | null)
+/**
+ * Rows in finished files
+ */
+written: number
+/**
+ * Rows that are in no file: no word of the model, or questions that differ
+ */
+skipped: number
+/**
+ * Finished files of data
+ */
+shards: number
+bytes: number
+/**
+ * Once complete
+ */
+files: {
+name: string
+rows: number
+size: number
+/**
+ * Signed, for an hour
+ */
+url: string
+}[]
+/**
+ * Of the rollouts in finished files; null for tasks
+ */
+figures: ({
+rollouts: number
+scored: number
+effective: number
+reward_mean: (number | null)
+reward_std: (number | null)
+/**
+ * By owner/name@version
+ */
+environments: {
+[k: string]: number
+}
+runs: {
+[k: string]: number
+}
+normalisers: {
+[k: string]: number
+}
+} | null)
+/**
+ * Place in the order of arrival: later rollouts are not in it
+ */
+as_of: string
+error: (string | null)
+created_at: string
+updated_at: string
+finished_at: (string | null)
+})
+"POST /v1/exports/tasks": {
+id: string
+state: ("running" | "complete" | "failed")
+environments: string[]
+split: string
+format: ("parquet" | "jsonl")
+prompt_format: ("text" | "messages")
+/**
+ * null until the tasks were counted
+ */
+total: (number | null)
+written: number
+failed: number
+/**
+ * The first failures
+ */
+failures: {
+environment: string
+task_index: (number | null)
+reason: string
+}[]
+error: (string | null)
+/**
+ * Bytes
+ */
+size: (number | null)
+/**
+ * Signed, for an hour
+ */
+download_url: (string | null)
+created_at: string
+finished_at: (string | null)
+}
+"GET /v1/exports": {
+exports: {
+id: string
+kind: "rollouts"
+state: ("pending" | "running" | "complete" | "failed")
+/**
+ * null: all runs
+ */
+run: (string | null)
+/**
+ * In its canonical spelling
+ */
+query: string
+format: ("parquet" | "rollouts-parquet" | "jsonl" | "openai" | "hf" | "sft" | "preference" | "curriculum")
+lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+redact: boolean
+/**
+ * Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks
+ */
+total: (number | null)
+/**
+ * Rows in finished files
+ */
+written: number
+/**
+ * Rows that are in no file: no word of the model, or questions that differ
+ */
+skipped: number
+/**
+ * Finished files of data
+ */
+shards: number
+bytes: number
+/**
+ * Once complete
+ */
+files: {
+name: string
+rows: number
+size: number
+/**
+ * Signed, for an hour
+ */
+url: string
+}[]
+/**
+ * Of the rollouts in finished files; null for tasks
+ */
+figures: ({
+rollouts: number
+scored: number
+effective: number
+reward_mean: (number | null)
+reward_std: (number | null)
+/**
+ * By owner/name@version
+ */
+environments: {
+[k: string]: number
+}
+runs: {
+[k: string]: number
+}
+normalisers: {
+[k: string]: number
+}
+} | null)
+/**
+ * Place in the order of arrival: later rollouts are not in it
+ */
+as_of: string
+error: (string | null)
+created_at: string
+updated_at: string
+finished_at: (string | null)
+}[]
+}
+"POST /v1/exports": {
+id: string
+kind: "rollouts"
+state: ("pending" | "running" | "complete" | "failed")
+/**
+ * null: all runs
+ */
+run: (string | null)
+/**
+ * In its canonical spelling
+ */
+query: string
+format: ("parquet" | "rollouts-parquet" | "jsonl" | "openai" | "hf" | "sft" | "preference" | "curriculum")
+lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+redact: boolean
+/**
+ * Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks
+ */
+total: (number | null)
+/**
+ * Rows in finished files
+ */
+written: number
+/**
+ * Rows that are in no file: no word of the model, or questions that differ
+ */
+skipped: number
+/**
+ * Finished files of data
+ */
+shards: number
+bytes: number
+/**
+ * Once complete
+ */
+files: {
+name: string
+rows: number
+size: number
+/**
+ * Signed, for an hour
+ */
+url: string
+}[]
+/**
+ * Of the rollouts in finished files; null for tasks
+ */
+figures: ({
+rollouts: number
+scored: number
+effective: number
+reward_mean: (number | null)
+reward_std: (number | null)
+/**
+ * By owner/name@version
+ */
+environments: {
+[k: string]: number
+}
+runs: {
+[k: string]: number
+}
+normalisers: {
+[k: string]: number
+}
+} | null)
+/**
+ * Place in the order of arrival: later rollouts are not in it
+ */
+as_of: string
+error: (string | null)
+created_at: string
+updated_at: string
+finished_at: (string | null)
+}
+"DELETE /v1/files/{environmentId}/{path}": {
+deletedCount: number
+}
+"DELETE /v1/files/{environmentId}/folder/{path}": {
+deletedCount: number
+}
+"GET /v1/files/{environmentId}": {
+files: {
+path: string
+size: number
+}[]
+folders: string[]
+nextPageToken?: string
+}
+"POST /v1/files/upload-urls": {
+urls: {
+fileName: string
+uploadUrl: string
+}[]
+}
+"DELETE /v1/keys/{id}": {
+id: string
+name: string
+prefix: string
+scopes: string[]
+max_sessions: (number | null)
+created_at: string
+last_used_at: (string | null)
+revoked_at: (string | null)
+}
+"GET /v1/keys": {
+keys: {
+id: string
+name: string
+prefix: string
+scopes: string[]
+max_sessions: (number | null)
+created_at: string
+last_used_at: (string | null)
+revoked_at: (string | null)
+}[]
+}
+"POST /v1/keys": {
+id: string
+name: string
+prefix: string
+scopes: string[]
+max_sessions: (number | null)
+created_at: string
+last_used_at: (string | null)
+revoked_at: (string | null)
+/**
+ * The key itself; shown this once.
+ */
+key: string
+}
+"POST /v1/login": {
+ok: true
+}
+"POST /v1/logout": {
+ok: true
+}
+"GET /v1/me": {
+user: {
+id: string
+name: string
+}
+org: {
+id: string
+name: string
+}
+}
+"GET /v1/namespace/current": {
+id: string
+name: string
+type: string
+}
+"GET /v1/rollouts/{id}/calls": {
+session: (string | null)
+verified: (("unverified" | "partial" | "verified") | null)
+latency_ms: (number | null)
+calls: {
+index: number
+session: string
+tool: string
+duration_ms: (number | null)
+failure_class: (string | null)
+}[]
+}
+"GET /v1/rollouts/{id}/header": {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+run: {
+id: string
+name: string
+org: string
+}
+metadata: {
+[k: string]: unknown
+}
+task_spec: unknown
+run_info: ({
+[k: string]: unknown
+} | null)
+rollout_info: ({
+[k: string]: unknown
+} | null)
+/**
+ * By which rule each field of `provenance` was found.
+ */
+rules: {
+[k: string]: string
+}
+missing_indexes: number[]
+neighbours: {
+/**
+ * In its group, by sample.
+ */
+previous_sample: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+next_sample: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+/**
+ * Highest reward of the group; null when that is this one.
+ */
+best_sample: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+/**
+ * The same task at the step before, the same sample where it is there.
+ */
+previous_step: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+next_step: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+}
+/**
+ * upload: message times are those of the upload, gaps between them mean nothing.
+ */
+time_kind: ("live" | "upload")
+}
+"GET /v1/rollouts/{id}/messages": {
+messages: {
+eventId: string
+index: number
+timestamp: number
+type: string
+content: (string | null)
+contentReference: (string | null)
+summary: (string | null)
+name: (string | null)
+callId: (string | null)
+reward: (number | null)
+isFinished: boolean
+metadata: {
+[k: string]: unknown
+}
+nonfinite?: boolean
+/**
+ * Only when `content` is cut: bytes of the whole body.
+ */
+body_bytes?: number
+}[]
+total: number
+}
+"GET /v1/rollouts/{id}/outline": {
+total: number
+/**
+ * What `type` counts in.
+ */
+types: string[]
+/**
+ * What `name` counts in.
+ */
+names: string[]
+index: number[]
+type: number[]
+name: (number | null)[]
+reward: (number | null)[]
+bytes: number[]
+/**
+ * 1: a failed result. 2: a call that could not be parsed. 4: a nudge.
+ */
+error: number[]
+/**
+ * Of a call, true, from the ledger.
+ */
+duration_ms: (number | null)[]
+/**
+ * Of a result the position (in these columns) of its call, of a call that of its result.
+ */
+pair: (number | null)[]
+/**
+ * Ranges of indexes that never arrived.
+ */
+missing: never[][]
+}
+"DELETE /v1/rollouts/{id}": {
+deleted: true
+}
+"GET /v1/rollouts/{id}": {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+run: {
+id: string
+name: string
+org: string
+}
+metadata: {
+[k: string]: unknown
+}
+task_spec: unknown
+run_info: ({
+[k: string]: unknown
+} | null)
+rollout_info: ({
+[k: string]: unknown
+} | null)
+/**
+ * By which rule each field of `provenance` was found.
+ */
+rules: {
+[k: string]: string
+}
+missing_indexes: number[]
+messages: {
+eventId: string
+index: number
+timestamp: number
+type: string
+content: (string | null)
+contentReference: (string | null)
+summary: (string | null)
+name: (string | null)
+callId: (string | null)
+reward: (number | null)
+isFinished: boolean
+metadata: {
+[k: string]: unknown
+}
+nonfinite?: boolean
+/**
+ * Only when `content` is cut: bytes of the whole body.
+ */
+body_bytes?: number
+}[]
+}
+"POST /v1/rollouts": {
+/**
+ * Events stored now.
+ */
+accepted: number
+/**
+ * Events that were stored before; they count as acknowledged.
+ */
+duplicates: number
+/**
+ * Of the duplicates those that were stored with other content, which stays.
+ */
+conflicts: number
+/**
+ * Events not kept, and why.
+ */
+rejected: {
+position: number
+event_id: (string | null)
+detail: string
+}[]
+/**
+ * One a sent event, in their order; only with `Prefer: return=representation`.
+ */
+results?: {
+position: number
+event_id: (string | null)
+status: ("accepted" | "duplicate" | "conflict" | "rejected")
+detail?: string
+}[]
+}
+"GET /v1/runs/{id}/rollouts": {
+rollouts: {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+}[]
+total: number
+total_is: ("exact" | "at_least")
+next: (string | null)
+/**
+ * The query in its canonical spelling.
+ */
+query: (string | null)
+}
+"DELETE /v1/runs/{id}": {
+deleted: true
+}
+"GET /v1/runs/{id}": {
+id: string
+name: string
+org: string
+num_rollouts: number
+/**
+ * Mean reward of the scored rollouts; null without any.
+ */
+avg_rollout_reward: (number | null)
+num_scored: number
+/**
+ * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
+ */
+num_errors: number
+num_finished: number
+/**
+ * Mean number of messages.
+ */
+avg_rollout_length: (number | null)
+last_step: (number | null)
+environments: string[]
+tags: string[]
+/**
+ * What its owner said over the normaliser.
+ */
+settings: {
+[k: string]: unknown
+}
+/**
+ * What step inference found: samples per prompt `n`, `confidence`.
+ */
+inference: ({
+[k: string]: unknown
+} | null)
+retention_days: (number | null)
+version: string
+created_at: string
+updated_at: string
+live: boolean
+}
+"PATCH /v1/runs/{id}": {
+id: string
+name: string
+org: string
+num_rollouts: number
+/**
+ * Mean reward of the scored rollouts; null without any.
+ */
+avg_rollout_reward: (number | null)
+num_scored: number
+/**
+ * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
+ */
+num_errors: number
+num_finished: number
+/**
+ * Mean number of messages.
+ */
+avg_rollout_length: (number | null)
+last_step: (number | null)
+environments: string[]
+tags: string[]
+/**
+ * What its owner said over the normaliser.
+ */
+settings: {
+[k: string]: unknown
+}
+/**
+ * What step inference found: samples per prompt `n`, `confidence`.
+ */
+inference: ({
+[k: string]: unknown
+} | null)
+retention_days: (number | null)
+version: string
+created_at: string
+updated_at: string
+live: boolean
+}
+"GET /v1/runs/{run}/config": {
+run: {
+id: string
+name: string
+version: string
+created_at: string
+updated_at: string
+}
+ingest: {
+accepted: number
+duplicates: number
+conflicts: number
+late: number
+nonfinite: number
+}
+rollouts: number
+messages: number
+/**
+ * Of the messages of the rollouts that were looked at.
+ */
+bytes: number
+gaps: number
+/**
+ * Rollouts behind `provenance`, `sources`, `models`, `verified` and `bytes`: the newest ones, at most 50 000.
+ */
+looked_at: number
+provenance: {
+[k: string]: {
+[k: string]: number
+}
+}
+sources: {
+[k: string]: number
+}
+models: {
+[k: string]: number
+}
+verified: {
+[k: string]: number
+}
+normaliser: {
+current: number
+rows: {
+[k: string]: number
+}
+}
+settings: {
+[k: string]: unknown
+}
+inference: ({
+[k: string]: unknown
+} | null)
+retention_days: (number | null)
+success: {
+environment: (string | null)
+variant: (string | null)
+threshold: number
+strict: boolean
+}[]
+}
+"GET /v1/runs/{run}/facets": {
+total: number
+/**
+ * Counting stops at 10 000: show "10k+".
+ */
+total_is: ("exact" | "at_least")
+query: (string | null)
+/**
+ * The query holds a regex, which is not applied to the counts.
+ */
+approximate: boolean
+env: {
+value: string
+count: number
+}[]
+split: {
+value: string
+count: number
+}[]
+phase: {
+value: ("train" | "eval" | "unknown")
+count: number
+}[]
+stop: {
+value: string
+count: number
+}[]
+/**
+ * Rollouts that called it.
+ */
+tool: {
+value: string
+count: number
+}[]
+tag: {
+value: string
+count: number
+}[]
+model: {
+value: string
+count: number
+}[]
+step: {
+min: (number | null)
+max: (number | null)
+}
+reward: {
+min: (number | null)
+max: (number | null)
+unscored: number
+}
+/**
+ * Rollouts with a failed tool result.
+ */
+errors: number
+}
+"GET /v1/runs/{run}/failures": {
+failures: {
+fingerprint: string
+/**
+ * Text of the last error with what differs between rollouts taken out; null: it ended without an error text.
+ */
+error: (string | null)
+tool: (string | null)
+stop: string
+count: number
+/**
+ * Newest examples.
+ */
+rollouts: string[]
+first_step: (number | null)
+last_step: (number | null)
+mean_reward: (number | null)
+}[]
+/**
+ * Newest rollouts with an error or without an end.
+ */
+looked_at: number
+/**
+ * Whose messages were read in time; the rest is clustered by its stop alone.
+ */
+read: number
+incomplete: boolean
+}
+"GET /v1/runs/{run}/groups/{key}": {
+key: string
+step: (number | null)
+phase: ("train" | "eval" | "unknown")
+environment: (string | null)
+task: ({
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+} | null)
+received: number
+expected: (number | null)
+/**
+ * Null: nobody said how many there should be.
+ */
+complete: (boolean | null)
+scored: number
+errors: number
+successes: number
+mean: (number | null)
+/**
+ * ddof 1; 0 when the rewards differ by at most 1e-6.
+ */
+std: (number | null)
+min: (number | null)
+max: (number | null)
+zero_variance: (("all-fail" | "all-pass" | "equal-other") | null)
+/**
+ * pass@k of this group, for powers of two.
+ */
+pass: {
+k: number
+value: (number | null)
+}[]
+rollouts: {
+id: string
+rolloutName: (string | null)
+environment: (string | null)
+split: (string | null)
+variant: (string | null)
+task_index: (number | null)
+/**
+ * Id of its task in this organisation.
+ */
+task: (string | null)
+step: (number | null)
+policy_step: (number | null)
+/**
+ * Key of its group: samples of one task at one step.
+ */
+group: (string | null)
+sample: (number | null)
+phase: ("train" | "eval" | "unknown")
+/**
+ * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
+ */
+reward: (number | null)
+reward_reported: (number | null)
+max_reward: (number | null)
+num_messages: number
+num_tool_calls: number
+/**
+ * Tool results that are errors.
+ */
+num_errors: number
+turns: number
+/**
+ * Of the model; an estimate unless provenance.tokens is reported.
+ */
+tokens: (number | null)
+tool_tokens: (number | null)
+bytes: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+finished: boolean
+stop: (string | null)
+/**
+ * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
+ */
+failure_class: (("environment" | "infrastructure") | null)
+flags: string[]
+/**
+ * How each field came to be known.
+ */
+provenance: {
+[k: string]: "unknown" | "inferred" | "parsed" | "reported"
+}
+/**
+ * Whether its calls are those of our session ledger.
+ */
+verified: (("unverified" | "partial" | "verified") | null)
+/**
+ * Sum of true tool latencies, from the ledger.
+ */
+latency_ms: (number | null)
+source: (string | null)
+model: (string | null)
+session: (string | null)
+state: ("live" | "complete" | "stale" | "empty")
+created_at: string
+updated_at: string
+/**
+ * (r − mean) / (std + 1e-6), ddof 1.
+ */
+advantage: (number | null)
+/**
+ * r − mean.
+ */
+advantage_centred: (number | null)
+/**
+ * After the trainer’s own post-processing; null until the owner has given its settings.
+ */
+reward_trained: (number | null)
+}[]
+/**
+ * Rollouts that should have come and did not: trainers drop failed ones.
+ */
+missing: number
+note: (string | null)
+}
+"GET /v1/runs/{run}/groups": {
+groups: {
+key: string
+step: (number | null)
+phase: ("train" | "eval" | "unknown")
+environment: (string | null)
+task: ({
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+} | null)
+received: number
+expected: (number | null)
+/**
+ * Null: nobody said how many there should be.
+ */
+complete: (boolean | null)
+scored: number
+errors: number
+successes: number
+mean: (number | null)
+/**
+ * ddof 1; 0 when the rewards differ by at most 1e-6.
+ */
+std: (number | null)
+min: (number | null)
+max: (number | null)
+zero_variance: (("all-fail" | "all-pass" | "equal-other") | null)
+}[]
+next: (string | null)
+query: (string | null)
+incomplete: boolean
+}
+"GET /v1/runs/{run}/heatmap": {
+y: ("reward" | "turns" | "tokens")
+phase: (("train" | "eval" | "unknown") | null)
+/**
+ * bins + 1 edges; a bin holds the edge that is away from zero.
+ */
+edges: number[]
+/**
+ * First step of each column.
+ */
+from: number[]
+to: number[]
+/**
+ * By column, then bin.
+ */
+counts: number[][]
+incomplete: boolean
+}
+"GET /v1/runs/{run}/search": {
+hits: {
+run: {
+id: string
+name: string
+}
+rollout: string
+rollout_name: (string | null)
+step: (number | null)
+reward: (number | null)
+/**
+ * Of the message.
+ */
+index: number
+type: string
+name: (string | null)
+snippet: string
+/**
+ * Begin and end in the snippet, UTF-16.
+ */
+matches: never[][]
+/**
+ * Where the snippet begins in the content, UTF-16.
+ */
+offset: number
+}[]
+/**
+ * A page may hold fewer hits than asked, or none, and still have a next one: its time was over.
+ */
+next: (string | null)
+/**
+ * Messages that hit, by step; on the first page of a text search.
+ */
+steps: ({
+step: (number | null)
+hits: number
+}[] | null)
+/**
+ * Counting stopped at 10 000 messages.
+ */
+steps_capped: boolean
+/**
+ * Rollouts have come that are not searchable yet; they will be in seconds.
+ */
+pending: boolean
+/**
+ * `within` in its canonical spelling.
+ */
+query: (string | null)
+incomplete: boolean
+}
+"GET /v1/runs/{run}/series": {
+x: ("step" | "time" | "count")
+series: {
+/**
+ * As asked.
+ */
+m: string
+key: string
+lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+/**
+ * Null: the trainer’s own rule.
+ */
+den: (("all" | "scored" | "effective") | null)
+label: string
+formula: string
+phase: ("train" | "eval" | "unknown")
+env: (string | null)
+step: number[]
+x: (number | null)[]
+/**
+ * Null: there was nothing to compute it from, or the upload does not hold it (`unavailable`).
+ */
+value: (number | null)[]
+/**
+ * How many rollouts, groups or results went in.
+ */
+denominator: number[]
+/**
+ * Of how many that were there.
+ */
+of: number[]
+/**
+ * The weakest of what went in, the step among it.
+ */
+provenance: ("unknown" | "inferred" | "parsed" | "reported")[]
+/**
+ * Groups of the step that still wait for rollouts: drawn hollow.
+ */
+incomplete_groups: number[]
+notes: {
+at: number
+note: string
+}[]
+/**
+ * The upload does not hold what this metric needs, at no step.
+ */
+unavailable: boolean
+}[]
+/**
+ * Rollouts whose step is not known: in none of the series.
+ */
+unknown_step: number
+/**
+ * Some figures are still being made: ask again.
+ */
+incomplete: boolean
+}
+"GET /v1/runs/{run}/summary": {
+lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+den: (("all" | "scored" | "effective") | null)
+/**
+ * Unless asked for, the phase with the most rollouts.
+ */
+phase: (("train" | "eval" | "unknown") | null)
+steps: {
+from: (number | null)
+to: (number | null)
+count: number
+}
+rollouts: number
+scored: number
+errors: number
+finished: number
+messages: number
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number
+groups: number
+incomplete_groups: number
+stops: {
+[k: string]: number
+}
+/**
+ * Null: environments differ.
+ */
+success: ({
+threshold: number
+strict: boolean
+} | null)
+kpis: {
+key: string
+label: string
+value: (number | null)
+denominator: number
+of: number
+/**
+ * 95 % interval (Student-t on group means), where there is one.
+ */
+low: (number | null)
+high: (number | null)
+/**
+ * Steps that went in.
+ */
+steps: number
+note: (string | null)
+}[]
+/**
+ * Rollouts by the weakest provenance of their step, a field.
+ */
+provenance: {
+[k: string]: {
+[k: string]: number
+}
+}
+/**
+ * Since the newest event that is in the figures.
+ */
+lag_ms: (number | null)
+advisories: {
+rule: string
+level: ("hint" | "warning")
+text: string
+value: (number | null)
+threshold: (number | null)
+/**
+ * The rollouts behind it, as a query.
+ */
+q: (string | null)
+}[]
+incomplete: boolean
+}
+"GET /v1/runs/{run}/tasks/{task}": {
+task: {
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+}
+environment: (string | null)
+/**
+ * Steps at which it was tried, at most the last 500.
+ */
+step: number[]
+/**
+ * Successes per scored rollout at each.
+ */
+solve: (number | null)[]
+scored: number[]
+/**
+ * First step with a success.
+ */
+first_solved: (number | null)
+/**
+ * How often solved (at least half of the rollouts) became unsolved or the other way round.
+ */
+flips: number
+/**
+ * It was solved before, and from this step on it is not.
+ */
+regressed_at: (number | null)
+now: ({
+step: number
+successes: number
+scored: number
+} | null)
+/**
+ * Newest step first, at most 500.
+ */
+groups: {
+key: string
+step: (number | null)
+phase: ("train" | "eval" | "unknown")
+environment: (string | null)
+task: ({
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+} | null)
+received: number
+expected: (number | null)
+/**
+ * Null: nobody said how many there should be.
+ */
+complete: (boolean | null)
+scored: number
+errors: number
+successes: number
+mean: (number | null)
+/**
+ * ddof 1; 0 when the rewards differ by at most 1e-6.
+ */
+std: (number | null)
+min: (number | null)
+max: (number | null)
+zero_variance: (("all-fail" | "all-pass" | "equal-other") | null)
+}[]
+}
+"GET /v1/runs/{run}/tasks": {
+tasks: {
+task: {
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+}
+environment: (string | null)
+/**
+ * Steps at which it was tried, at most the last 500.
+ */
+step: number[]
+/**
+ * Successes per scored rollout at each.
+ */
+solve: (number | null)[]
+scored: number[]
+/**
+ * First step with a success.
+ */
+first_solved: (number | null)
+/**
+ * How often solved (at least half of the rollouts) became unsolved or the other way round.
+ */
+flips: number
+/**
+ * It was solved before, and from this step on it is not.
+ */
+regressed_at: (number | null)
+now: ({
+step: number
+successes: number
+scored: number
+} | null)
+}[]
+next: (string | null)
+}
+"GET /v1/runs/{run}/tools": {
+tools: {
+tool: string
+/**
+ * That called it.
+ */
+rollouts: number
+calls: number
+calls_per_rollout: number
+/**
+ * Results that are errors, as uploaded.
+ */
+errors: number
+error_rate: (number | null)
+/**
+ * Of the matched calls, by our own ledger.
+ */
+failures: {
+policy: number
+environment: number
+infrastructure: number
+}
+result_bytes: number
+latency: {
+p50_ms: (number | null)
+p95_ms: (number | null)
+/**
+ * Calls whose true latency is known.
+ */
+timed: number
+/**
+ * timed / calls: "latency from 97 % of calls".
+ */
+coverage: (number | null)
+/**
+ * False: percentiles are those of steps, weighted by their calls.
+ */
+exact: boolean
+}
+/**
+ * Mean reward of rollouts that used it; a correlation, no cause.
+ */
+reward_used: (number | null)
+reward_unused: (number | null)
+}[]
+rollouts: number
+}
+"GET /v1/runs": {
+runs: {
+id: string
+name: string
+org: string
+num_rollouts: number
+/**
+ * Mean reward of the scored rollouts; null without any.
+ */
+avg_rollout_reward: (number | null)
+num_scored: number
+/**
+ * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
+ */
+num_errors: number
+num_finished: number
+/**
+ * Mean number of messages.
+ */
+avg_rollout_length: (number | null)
+last_step: (number | null)
+environments: string[]
+tags: string[]
+/**
+ * What its owner said over the normaliser.
+ */
+settings: {
+[k: string]: unknown
+}
+/**
+ * What step inference found: samples per prompt `n`, `confidence`.
+ */
+inference: ({
+[k: string]: unknown
+} | null)
+retention_days: (number | null)
+version: string
+created_at: string
+updated_at: string
+live: boolean
+/**
+ * Mean rewards over its steps, at most 100 points; null where nothing was scored.
+ */
+sparkline: (number | null)[]
+}[]
+total: number
+next: (string | null)
+}
+"GET /v1/search": {
+hits: {
+run: {
+id: string
+name: string
+}
+rollout: string
+rollout_name: (string | null)
+step: (number | null)
+reward: (number | null)
+/**
+ * Of the message.
+ */
+index: number
+type: string
+name: (string | null)
+snippet: string
+/**
+ * Begin and end in the snippet, UTF-16.
+ */
+matches: never[][]
+/**
+ * Where the snippet begins in the content, UTF-16.
+ */
+offset: number
+}[]
+/**
+ * A page may hold fewer hits than asked, or none, and still have a next one: its time was over.
+ */
+next: (string | null)
+/**
+ * Messages that hit, by step; on the first page of a text search.
+ */
+steps: ({
+step: (number | null)
+hits: number
+}[] | null)
+/**
+ * Counting stopped at 10 000 messages.
+ */
+steps_capped: boolean
+/**
+ * Rollouts have come that are not searchable yet; they will be in seconds.
+ */
+pending: boolean
+/**
+ * `within` in its canonical spelling.
+ */
+query: (string | null)
+incomplete: boolean
+}
+"GET /v1/sessions/{sid}/calls/{taskId}": {
+task_id: string
+seq: number
+kind: ("call" | "score_group")
+tool: string
+/**
+ * `at_call` of a fork that begins with the calls up to this one.
+ */
+at_call: (number | null)
+/**
+ * JSON text as sent, secrets hidden.
+ */
+input: string
+input_bytes: number
+state: ("running" | "result" | "tool_failed" | "refused")
+text: (string | null)
+blocks: ({
+[k: string]: unknown
+}[] | null)
+result_bytes: (number | null)
+code: (string | null)
+ok: (boolean | null)
+reason: (string | null)
+/**
+ * null (never 0) unless the call was scored.
+ */
+reward: (number | null)
+finished: boolean
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+started_at: string
+ended_at: (string | null)
+latency_ms: (number | null)
+/**
+ * Its stream broke, and its client has not come back yet.
+ */
+undelivered: boolean
+/**
+ * Input or result is longer than 64 kB here; the route of the one call has the whole.
+ */
+truncated: boolean
+}
+"GET /v1/sessions/{sid}/calls": {
+calls: {
+task_id: string
+seq: number
+kind: ("call" | "score_group")
+tool: string
+/**
+ * `at_call` of a fork that begins with the calls up to this one.
+ */
+at_call: (number | null)
+/**
+ * JSON text as sent, secrets hidden.
+ */
+input: string
+input_bytes: number
+state: ("running" | "result" | "tool_failed" | "refused")
+text: (string | null)
+blocks: ({
+[k: string]: unknown
+}[] | null)
+result_bytes: (number | null)
+code: (string | null)
+ok: (boolean | null)
+reason: (string | null)
+/**
+ * null (never 0) unless the call was scored.
+ */
+reward: (number | null)
+finished: boolean
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+started_at: string
+ended_at: (string | null)
+latency_ms: (number | null)
+/**
+ * Its stream broke, and its client has not come back yet.
+ */
+undelivered: boolean
+/**
+ * Input or result is longer than 64 kB here; the route of the one call has the whole.
+ */
+truncated: boolean
+}[]
+next_after: (number | null)
+}
+"POST /v1/sessions/{sid}/fork": {
+sid: string
+forked_from: string
+at_call: number
+}
+"DELETE /v1/sessions/{sid}": {
+sid: string
+state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+live: boolean
+environment: (string | null)
+environment_version: (number | null)
+variant: (string | null)
+owner_replica: (string | null)
+holder: {
+user: (string | null)
+/**
+ * null for a browser session.
+ */
+key: ({
+id: string
+name: string
+prefix: string
+} | null)
+}
+created_at: string
+/**
+ * Last ping or request.
+ */
+last_seen_at: string
+/**
+ * Last request other than a ping.
+ */
+last_request_at: string
+/**
+ * When it ends without further activity; null once ended.
+ */
+expires_at: (string | null)
+ended_at: (string | null)
+heartbeat_timeout_s: number
+idle_timeout_s: number
+failure: ({
+code: string
+detail: string
+} | null)
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+recording: ({
+run: string
+rollout_id: string
+name: (string | null)
+step: (number | null)
+split: (string | null)
+task_index: (number | null)
+metadata: ({
+[k: string]: unknown
+} | null)
+} | null)
+forked_from: ({
+sid: string
+at_call: number
+} | null)
+/**
+ * How it came by its slot.
+ */
+queue: ({
+queued_at: (string | null)
+waiting: boolean
+admitted_at: (string | null)
+} | null)
+num_calls: number
+last_call: ({
+tool: string
+started_at: string
+state: ("running" | "result" | "tool_failed" | "refused")
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+} | null)
+/**
+ * What was asked for, secrets hidden.
+ */
+task: ({
+[k: string]: unknown
+} | null)
+/**
+ * It outlives its process and can be forked.
+ */
+deterministic: boolean
+calls: {
+total: number
+running: number
+ok: number
+policy: number
+environment: number
+infrastructure: number
+}
+/**
+ * Sum over `ok` calls that were scored; null (never 0) without any.
+ */
+total_reward: (number | null)
+}
+"GET /v1/sessions/{sid}": {
+sid: string
+state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+live: boolean
+environment: (string | null)
+environment_version: (number | null)
+variant: (string | null)
+owner_replica: (string | null)
+holder: {
+user: (string | null)
+/**
+ * null for a browser session.
+ */
+key: ({
+id: string
+name: string
+prefix: string
+} | null)
+}
+created_at: string
+/**
+ * Last ping or request.
+ */
+last_seen_at: string
+/**
+ * Last request other than a ping.
+ */
+last_request_at: string
+/**
+ * When it ends without further activity; null once ended.
+ */
+expires_at: (string | null)
+ended_at: (string | null)
+heartbeat_timeout_s: number
+idle_timeout_s: number
+failure: ({
+code: string
+detail: string
+} | null)
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+recording: ({
+run: string
+rollout_id: string
+name: (string | null)
+step: (number | null)
+split: (string | null)
+task_index: (number | null)
+metadata: ({
+[k: string]: unknown
+} | null)
+} | null)
+forked_from: ({
+sid: string
+at_call: number
+} | null)
+/**
+ * How it came by its slot.
+ */
+queue: ({
+queued_at: (string | null)
+waiting: boolean
+admitted_at: (string | null)
+} | null)
+num_calls: number
+last_call: ({
+tool: string
+started_at: string
+state: ("running" | "result" | "tool_failed" | "refused")
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+} | null)
+/**
+ * What was asked for, secrets hidden.
+ */
+task: ({
+[k: string]: unknown
+} | null)
+/**
+ * It outlives its process and can be forked.
+ */
+deterministic: boolean
+calls: {
+total: number
+running: number
+ok: number
+policy: number
+environment: number
+infrastructure: number
+}
+/**
+ * Sum over `ok` calls that were scored; null (never 0) without any.
+ */
+total_reward: (number | null)
+}
+"GET /v1/sessions": {
+sessions: {
+sid: string
+state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+live: boolean
+environment: (string | null)
+environment_version: (number | null)
+variant: (string | null)
+owner_replica: (string | null)
+holder: {
+user: (string | null)
+/**
+ * null for a browser session.
+ */
+key: ({
+id: string
+name: string
+prefix: string
+} | null)
+}
+created_at: string
+/**
+ * Last ping or request.
+ */
+last_seen_at: string
+/**
+ * Last request other than a ping.
+ */
+last_request_at: string
+/**
+ * When it ends without further activity; null once ended.
+ */
+expires_at: (string | null)
+ended_at: (string | null)
+heartbeat_timeout_s: number
+idle_timeout_s: number
+failure: ({
+code: string
+detail: string
+} | null)
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+recording: ({
+run: string
+rollout_id: string
+name: (string | null)
+step: (number | null)
+split: (string | null)
+task_index: (number | null)
+metadata: ({
+[k: string]: unknown
+} | null)
+} | null)
+forked_from: ({
+sid: string
+at_call: number
+} | null)
+/**
+ * How it came by its slot.
+ */
+queue: ({
+queued_at: (string | null)
+waiting: boolean
+admitted_at: (string | null)
+} | null)
+num_calls: number
+last_call: ({
+tool: string
+started_at: string
+state: ("running" | "result" | "tool_failed" | "refused")
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+} | null)
+}[]
+next_cursor: (string | null)
+}
+"POST /v1/sessions": {
+sid: string
+state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+live: boolean
+environment: (string | null)
+environment_version: (number | null)
+variant: (string | null)
+owner_replica: (string | null)
+holder: {
+user: (string | null)
+/**
+ * null for a browser session.
+ */
+key: ({
+id: string
+name: string
+prefix: string
+} | null)
+}
+created_at: string
+/**
+ * Last ping or request.
+ */
+last_seen_at: string
+/**
+ * Last request other than a ping.
+ */
+last_request_at: string
+/**
+ * When it ends without further activity; null once ended.
+ */
+expires_at: (string | null)
+ended_at: (string | null)
+heartbeat_timeout_s: number
+idle_timeout_s: number
+failure: ({
+code: string
+detail: string
+} | null)
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+recording: ({
+run: string
+rollout_id: string
+name: (string | null)
+step: (number | null)
+split: (string | null)
+task_index: (number | null)
+metadata: ({
+[k: string]: unknown
+} | null)
+} | null)
+forked_from: ({
+sid: string
+at_call: number
+} | null)
+/**
+ * How it came by its slot.
+ */
+queue: ({
+queued_at: (string | null)
+waiting: boolean
+admitted_at: (string | null)
+} | null)
+num_calls: number
+last_call: ({
+tool: string
+started_at: string
+state: ("running" | "result" | "tool_failed" | "refused")
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+} | null)
+/**
+ * What was asked for, secrets hidden.
+ */
+task: ({
+[k: string]: unknown
+} | null)
+/**
+ * It outlives its process and can be forked.
+ */
+deterministic: boolean
+calls: {
+total: number
+running: number
+ok: number
+policy: number
+environment: number
+infrastructure: number
+}
+/**
+ * Sum over `ok` calls that were scored; null (never 0) without any.
+ */
+total_reward: (number | null)
+}
+"GET /v1/slots": {
+environments: {
+environment: string
+version: (number | null)
+/**
+ * It is your organisation’s: sessions of others are listed, too.
+ */
+managed: boolean
+/**
+ * Sessions at the same time on all replicas; null = no limit.
+ */
+capacity: (number | null)
+/**
+ * Slots that are taken, by anybody.
+ */
+used: number
+/**
+ * Sessions that wait for one, of anybody.
+ */
+waiting: number
+sessions: {
+/**
+ * Like holder and run: null for a session of another organisation.
+ */
+sid: (string | null)
+state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+waiting: boolean
+org: string
+holder: ({
+user: (string | null)
+/**
+ * null for a browser session.
+ */
+key: ({
+id: string
+name: string
+prefix: string
+} | null)
+} | null)
+owner_replica: (string | null)
+created_at: string
+last_seen_at: string
+last_call: ({
+tool: string
+started_at: string
+state: ("running" | "result" | "tool_failed" | "refused")
+failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+} | null)
+run: (string | null)
+}[]
+}[]
+}
+"POST /v1/traces": {
+/**
+ * Spans that were not kept, and why; with 0 rejected spans a warning. Absent when everything was kept.
+ */
+partialSuccess?: {
+/**
+ * A 64-bit number as text, as in all OTLP/JSON.
+ */
+rejectedSpans: string
+errorMessage: string
+}
+}
+"DELETE /v1/views/{id}": {
+deleted: true
+}
+"PUT /v1/views/{id}": {
+id: string
+run: (string | null)
+name: string
+/**
+ * In its canonical spelling.
+ */
+query: string
+lens: (string | null)
+state: {
+[k: string]: unknown
+}
+author: string
+created_at: string
+}
+"GET /v1/views": {
+views: {
+id: string
+run: (string | null)
+name: string
+/**
+ * In its canonical spelling.
+ */
+query: string
+lens: (string | null)
+state: {
+[k: string]: unknown
+}
+author: string
+created_at: string
+}[]
+}
+"POST /v1/views": {
+id: string
+run: (string | null)
+name: string
+/**
+ * In its canonical spelling.
+ */
+query: string
+lens: (string | null)
+state: {
+[k: string]: unknown
+}
+author: string
+created_at: string
+}
+}
+
+export interface ApiBodies {
+"POST /v1/annotations": {
+rollout: string
+/**
+ * First message that it is about; null: the whole rollout.
+ */
+from_index?: (number | null)
+/**
+ * Last one; null: the first alone.
+ */
+to_index?: (number | null)
+verdict?: (("good" | "bad" | "exploit") | null)
+score?: (number | null)
+tag?: (string | null)
+note?: (string | null)
+}
+"POST /v1/environments/{owner}/{name}/versions": {
+source: {
+kind: "remote"
+url: string
+}
+}
+"POST /v1/environments": {
+name: string
+namespace?: (string | null)
+description?: string
+isPrivate?: boolean
+isHarbor?: boolean
+readme?: (string | null)
+source?: {
+kind: "remote"
+url: string
+}
+}
+"POST /v1/exports/tasks": {
+/**
+ * `owner/name`, in the order of the rows
+ * 
+ * @minItems 1
+ * @maxItems 50
+ */
+environments: string[]
+split?: string
+/**
+ * Per environment
+ */
+max_tasks?: number
+format?: ("parquet" | "jsonl")
+prompt_format?: ("text" | "messages")
+}
+"POST /v1/exports": {
+/**
+ * Name or id; absent = all runs
+ */
+run?: string
+/**
+ * The query language of the Explorer; empty = everything
+ */
+query?: string
+format?: ("parquet" | "rollouts-parquet" | "jsonl" | "openai" | "hf" | "sft" | "preference" | "curriculum")
+/**
+ * Kept with the export; columns are facts, which no lens changes
+ */
+lens?: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
+/**
+ * Replace what looks like a credential
+ */
+redact?: boolean
+/**
+ * Rows of a file at most
+ */
+shard_rows?: number
+/**
+ * A file ends after the row by which it reaches so many bytes
+ */
+shard_bytes?: number
+}
+"POST /v1/files/upload-urls": {
+environmentId: string
+/**
+ * @minItems 1
+ * @maxItems 50
+ */
+files: {
+fileName: string
+contentType?: string
+}[]
+}
+"POST /v1/keys": {
+name: string
+/**
+ * @minItems 1
+ */
+scopes?: ("sessions" | "environments" | "rollouts" | "keys")[]
+/**
+ * Sessions open at the same time; null = the default of the server
+ */
+max_sessions?: (number | null)
+}
+"POST /v1/login": {
+key: string
+}
+"POST /v1/rollouts": {
+events: {
+eventType: ("rollout" | "message" | "rollout_update")
+eventId: string
+[k: string]: unknown
+}[]
+}
+"PATCH /v1/runs/{id}": {
+/**
+ * All of them: what is left out is found out again. Everything stored is normalised anew.
+ */
+settings?: {
+/**
+ * Matched in `rolloutName`; named groups task, step, sample.
+ */
+nameRegex?: (string | null)
+/**
+ * Samples per prompt.
+ */
+n?: (number | null)
+/**
+ * Prompts per training step.
+ */
+batchSize?: (number | null)
+maxTurns?: (number | null)
+rewardReduce?: (("sum" | "last" | "max" | "mean" | "min") | null)
+nonterminalReward?: (number | null)
+minReward?: (number | null)
+maxReward?: (number | null)
+successThreshold?: (number | null)
+source?: (("skyrl" | "slime/miles" | "tinker" | "firehorse" | "palestra" | "verl" | "trl" | "prime-rl" | "rllm" | "generic") | null)
+}
+/**
+ * null: the organisation’s rule.
+ */
+retention_days?: (number | null)
+/**
+ * @maxItems 50
+ */
+tags?: string[]
+}
+"POST /v1/sessions/{sid}/fork": {
+/**
+ * How many calls to begin with; absent = all that have ended.
+ */
+at_call?: (number | null)
+run?: ({
+/**
+ * Name of the run.
+ */
+name: string
+/**
+ * Name of the rollout.
+ */
+rollout?: (string | null)
+step?: (number | null)
+split?: (string | null)
+task_index?: (number | null)
+metadata?: ({
+[k: string]: unknown
+} | null)
+} | null)
+}
+"POST /v1/sessions": {
+/**
+ * `owner/name`, `owner/name@3`, or a bare name of your own.
+ */
+environment: string
+variant?: (string | null)
+/**
+ * The task by value; else name `split` and `index`.
+ */
+task_spec?: {
+[k: string]: unknown
+}
+split?: string
+index?: number
+toolset_name?: (string | null)
+/**
+ * Given to the environment only, encrypted at rest, erased at the end.
+ */
+secrets?: ({
+[k: string]: string | {
+value: string
+allowed_domains?: string[]
+}
+} | null)
+run?: ({
+/**
+ * Name of the run.
+ */
+name: string
+/**
+ * Name of the rollout.
+ */
+rollout?: (string | null)
+step?: (number | null)
+split?: (string | null)
+task_index?: (number | null)
+metadata?: ({
+[k: string]: unknown
+} | null)
+} | null)
+/**
+ * Chosen by a client that wants to repeat the request when its answer is lost.
+ */
+sid?: string
+}
+"POST /v1/traces": {
+/**
+ * Resource, scope and span lists as OTLP/JSON has them.
+ */
+resourceSpans?: {
+[k: string]: unknown
+}[]
+[k: string]: unknown
+}
+"PUT /v1/views/{id}": {
+/**
+ * Id or name; null: for every run.
+ */
+run?: (string | null)
+name: string
+query?: string
+lens?: (string | null)
+/**
+ * Columns, sort and what else the page keeps; at most 16 kB.
+ */
+state?: {
+[k: string]: unknown
+}
+}
+"POST /v1/views": {
+/**
+ * Id or name; null: for every run.
+ */
+run?: (string | null)
+name: string
+query?: string
+lens?: (string | null)
+/**
+ * Columns, sort and what else the page keeps; at most 16 kB.
+ */
+state?: {
+[k: string]: unknown
+}
+}
+}

@@ -1,0 +1,63 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { ApiAnswers } from './generated/api.ts';
+import { api, type Query } from './http.ts';
+
+/** Which part of a run a page is about, as its address says it (dashboard.md section 5): all pages of a run share it. */
+export interface RunScope {
+  /** `40..80`, `40..`, `40`. */
+  steps?: string | undefined;
+  env?: string | undefined;
+  phase?: 'train' | 'eval' | undefined;
+  lens?: Lens | undefined;
+  den?: Denominator | undefined;
+}
+export const LENS_NAMES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
+export type Lens = (typeof LENS_NAMES)[number];
+export const DENOMINATORS = ['scored', 'all', 'effective'] as const;
+export type Denominator = (typeof DENOMINATORS)[number];
+
+export type RunSummary = ApiAnswers['GET /v1/runs/{run}/summary'];
+export type Kpi = RunSummary['kpis'][number];
+export type Advisory = RunSummary['advisories'][number];
+export type RunSeries = ApiAnswers['GET /v1/runs/{run}/series'];
+export type Series = RunSeries['series'][number];
+export type Heatmap = ApiAnswers['GET /v1/runs/{run}/heatmap'];
+
+const live = { live: 'replace' } as const;
+const scoped = ({ steps, env, phase, lens, den }: RunScope): Query => ({ steps, env, phase, lens, den });
+
+/** KPIs, stops, advisories of the scope. */
+export const summaryQuery = (run: string, scope: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'summary', scope],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/summary', { path: { run }, query: scoped(scope), signal }),
+    placeholderData: keepPreviousData,
+    meta: live,
+  });
+
+export interface SeriesAsk extends RunScope {
+  /** Our metric ids or the names that trainers print. */
+  m: readonly string[];
+  x?: 'step' | 'time' | 'count' | undefined;
+  by?: 'env' | undefined;
+}
+export const seriesQuery = (run: string, { m, x, by, ...scope }: SeriesAsk) =>
+  queryOptions({
+    queryKey: ['run', run, 'series', m, x, by, scope],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...scoped(scope), m, x, by }, signal }),
+    placeholderData: keepPreviousData,
+    meta: live,
+  });
+
+export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y: Heatmap['y']; bins?: number }) =>
+  queryOptions({
+    queryKey: ['run', run, 'heatmap', y, bins, scope],
+    queryFn: ({ signal }) =>
+      api('GET /v1/runs/{run}/heatmap', {
+        path: { run },
+        query: { steps: scope.steps, env: scope.env, phase: scope.phase, y, bins },
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+    meta: live,
+  });

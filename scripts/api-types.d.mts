@@ -1,0 +1,1 @@
+export function renderApiTypes(document: unknown): Promise<string>;
