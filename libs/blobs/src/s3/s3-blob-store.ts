@@ -32,12 +32,15 @@ export interface S3Settings {
   secretAccessKey: string | null;
 }
 
+/** A server that sends and takes nothing for so long does not answer. With the SDK's three tries that is a minute. */
+const SILENCE_MS = 20_000;
+
 /** Objects in one bucket of any S3 server. Retries (with backoff) and deadlines are the SDK's. */
 export class S3BlobStore implements BlobStore {
   readonly #client: S3Client;
   readonly #bucket: string;
 
-  constructor(settings: S3Settings) {
+  constructor(settings: S3Settings, silenceMs = SILENCE_MS) {
     this.#bucket = settings.bucket;
     this.#client = new S3Client({
       region: settings.region,
@@ -46,14 +49,15 @@ export class S3BlobStore implements BlobStore {
         ? { credentials: { accessKeyId: settings.accessKeyId, secretAccessKey: settings.secretAccessKey } }
         : {}),
       maxAttempts: 3,
-      requestHandler: { connectionTimeout: 3_000, requestTimeout: 30_000 },
+      // `requestTimeout` only warns: what ends a request to a server that is silent is `socketTimeout`.
+      requestHandler: { connectionTimeout: 3_000, socketTimeout: silenceMs },
     });
   }
 
   async put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions, signal?: AbortSignal): Promise<BlobInfo> {
     checkKey(key);
     const target = { Bucket: this.#bucket, Key: key, ContentType: options.contentType, ...(options.ifAbsent ? { IfNoneMatch: '*' } : {}) };
-    await this.#send(key, async () => {
+    await this.#send(key, signal, async () => {
       if (body instanceof Uint8Array) {
         await this.#client.send(new PutObjectCommand({ ...target, Body: body }), { abortSignal: signal });
         return;
@@ -78,7 +82,7 @@ export class S3BlobStore implements BlobStore {
 
   async get(key: string, range?: ByteRange, signal?: AbortSignal): Promise<BlobBody> {
     checkKey(key);
-    const answer = await this.#send(key, () =>
+    const answer = await this.#send(key, signal, () =>
       this.#client.send(
         new GetObjectCommand({ Bucket: this.#bucket, Key: key, ...(range ? { Range: `bytes=${range.start}-${range.end ?? ''}` } : {}) }),
         { abortSignal: signal },
@@ -92,12 +96,14 @@ export class S3BlobStore implements BlobStore {
     checkKey(key);
     return toInfo(
       key,
-      await this.#send(key, () => this.#client.send(new HeadObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: signal })),
+      await this.#send(key, signal, () =>
+        this.#client.send(new HeadObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: signal }),
+      ),
     );
   }
 
   async list(options: ListOptions, signal?: AbortSignal): Promise<BlobPage> {
-    const answer = await this.#send(options.prefix ?? '', () =>
+    const answer = await this.#send(options.prefix ?? '', signal, () =>
       this.#client.send(
         new ListObjectsV2Command({
           Bucket: this.#bucket,
@@ -118,7 +124,9 @@ export class S3BlobStore implements BlobStore {
 
   async delete(key: string, signal?: AbortSignal): Promise<void> {
     checkKey(key);
-    await this.#send(key, () => this.#client.send(new DeleteObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: signal }));
+    await this.#send(key, signal, () =>
+      this.#client.send(new DeleteObjectCommand({ Bucket: this.#bucket, Key: key }), { abortSignal: signal }),
+    );
   }
 
   async deletePrefix(prefix: string, signal?: AbortSignal): Promise<number> {
@@ -128,7 +136,7 @@ export class S3BlobStore implements BlobStore {
       const { blobs } = await this.list({ prefix, limit: 1000 }, signal);
       if (blobs.length === 0) return count;
       const Objects = blobs.map(({ key }) => ({ Key: key }));
-      await this.#send(prefix, () =>
+      await this.#send(prefix, signal, () =>
         this.#client.send(new DeleteObjectsCommand({ Bucket: this.#bucket, Delete: { Objects, Quiet: true } }), { abortSignal: signal }),
       );
       count += blobs.length;
@@ -149,11 +157,13 @@ export class S3BlobStore implements BlobStore {
     });
   }
 
-  async #send<T>(key: string, run: () => Promise<T>): Promise<T> {
+  /** A deadline that passed is the store's fault (`unavailable`); a caller that gave up gets its own AbortError. */
+  async #send<T>(key: string, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
-      throw toBlobError(error, key);
+      const late = signal?.aborted === true && (signal.reason as { name?: unknown } | null)?.name === 'TimeoutError';
+      throw late ? new BlobError('unavailable', 'the object store did not answer in time', { cause: error }) : toBlobError(error, key);
     }
   }
 }
