@@ -1,70 +1,170 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import type { SessionSearch } from './sessions/Filters.tsx';
-import { searchIndex, searchText } from './search.ts';
+import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
 import { meQuery } from './data/queries.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
+import { readScope } from './run/scope.ts';
 
 const rootRoute = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: CrashState });
+const root = { getParentRoute: () => rootRoute } as const;
 
 /** `/` and `/runs` lead to the runs of the signed-in organisation; without a session the frame shows how to sign in. */
 async function toOwnRuns(run?: string): Promise<void> {
   const me = await queryClient.ensureQueryData(meQuery).catch(() => null);
   if (!me) return;
   if (run === undefined) throw redirect({ to: '/$org/runs', params: { org: me.org.name }, replace: true });
-  throw redirect({ to: '/$org/runs/$run', params: { org: me.org.name, run }, replace: true });
+  throw redirect({ to: '/$org/runs/$run', params: { org: me.org.name, run }, search: {}, replace: true });
 }
 
-const home = createRoute({ getParentRoute: () => rootRoute, path: '/', beforeLoad: () => toOwnRuns() });
-const bareRuns = createRoute({ getParentRoute: () => rootRoute, path: '/runs', beforeLoad: () => toOwnRuns() });
-const bareRun = createRoute({
-  getParentRoute: () => rootRoute,
-  path: '/runs/$run',
-  beforeLoad: ({ params }) => toOwnRuns(params.run),
-});
+const home = createRoute({ ...root, path: '/', beforeLoad: () => toOwnRuns() });
+const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: () => toOwnRuns() });
+const bareRun = createRoute({ ...root, path: '/runs/$run', beforeLoad: ({ params }) => toOwnRuns(params.run) });
 
 const runs = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/$org/runs',
-  validateSearch: (search): { q?: string } => ({ q: searchText(search['q']) }),
+  validateSearch: (search): { q?: string; tag?: string } => ({ q: searchText(search['q']), tag: searchText(search['tag']) }),
   component: lazyRouteComponent(() => import('./runs/RunsPage.tsx'), 'RunsPage'),
 });
+
+/** All pages of a run share its scope: steps, environment, phase, lens, denominator. */
 const run = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/$org/runs/$run',
-  validateSearch: (search): { sort?: string; q?: string } => ({ sort: searchText(search['sort']), q: searchText(search['q']) }),
-  component: lazyRouteComponent(() => import('./run/RunPage.tsx'), 'RunPage'),
+  validateSearch: readScope,
+  component: lazyRouteComponent(() => import('./run/RunLayout.tsx'), 'RunLayout'),
 });
+const ofRun = { getParentRoute: () => run } as const;
+const overview = createRoute({
+  ...ofRun,
+  path: '/',
+  component: lazyRouteComponent(() => import('./overview/OverviewPage.tsx'), 'OverviewPage'),
+});
+const explorer = createRoute({
+  ...ofRun,
+  path: '/rollouts',
+  validateSearch: (search): { q?: string; sort?: string; cols?: string; sel?: string; find?: string; mode?: 'regex' } => ({
+    q: searchText(search['q']),
+    sort: searchText(search['sort']),
+    cols: searchText(search['cols']),
+    sel: searchText(search['sel']),
+    find: searchText(search['find']),
+    mode: search['mode'] === 'regex' ? 'regex' : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./explorer/ExplorerPage.tsx'), 'ExplorerPage'),
+});
+const groups = createRoute({
+  ...ofRun,
+  path: '/groups',
+  validateSearch: (search): { sort?: string; q?: string } => ({ sort: searchText(search['sort']), q: searchText(search['q']) }),
+  component: lazyRouteComponent(() => import('./groups/GroupsPage.tsx'), 'GroupsPage'),
+});
+const group = createRoute({
+  ...ofRun,
+  path: '/groups/$group',
+  validateSearch: (search): { at?: number } => ({ at: searchIndex(search['at'], 0) }),
+  component: lazyRouteComponent(() => import('./groups/GroupPage.tsx'), 'GroupPage'),
+});
+const tasks = createRoute({
+  ...ofRun,
+  path: '/tasks',
+  validateSearch: (search): { from?: number; to?: number; show?: string } => ({
+    from: searchIndex(search['from'], 0),
+    to: searchIndex(search['to'], 0),
+    show: searchText(search['show']),
+  }),
+  component: lazyRouteComponent(() => import('./tasks/TasksPage.tsx'), 'TasksPage'),
+});
+const task = createRoute({
+  ...ofRun,
+  path: '/tasks/$task',
+  validateSearch: (search): { at?: string } => ({ at: searchText(search['at']) }),
+  component: lazyRouteComponent(() => import('./tasks/TaskPage.tsx'), 'TaskPage'),
+});
+const tools = createRoute({ ...ofRun, path: '/tools', component: lazyRouteComponent(() => import('./tools/ToolsPage.tsx'), 'ToolsPage') });
+const failures = createRoute({
+  ...ofRun,
+  path: '/failures',
+  component: lazyRouteComponent(() => import('./failures/FailuresPage.tsx'), 'FailuresPage'),
+});
+const config = createRoute({
+  ...ofRun,
+  path: '/config',
+  component: lazyRouteComponent(() => import('./config/ConfigPage.tsx'), 'ConfigPage'),
+});
+
 const rollout = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/rollout/$id',
+  /** `q`: the query that it was opened from, for `n` and `p`; `diff`: the rollout beside it. */
+  validateSearch: (search): { q?: string; tab?: string; diff?: string } => ({
+    q: searchText(search['q']),
+    tab: searchText(search['tab']),
+    diff: searchText(search['diff']),
+  }),
   component: lazyRouteComponent(() => import('./rollout/RolloutPage.tsx'), 'RolloutPage'),
 });
+const compare = createRoute({
+  ...root,
+  path: '/compare',
+  validateSearch: (search): { runs?: string; rollouts?: string; x?: 'time' | 'count' } => ({
+    runs: searchList(search['runs']),
+    rollouts: searchList(search['rollouts']),
+    x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./compare/ComparePage.tsx'), 'ComparePage'),
+});
+const exports_ = createRoute({
+  ...root,
+  path: '/exports',
+  component: lazyRouteComponent(() => import('./exports/ExportsPage.tsx'), 'ExportsPage'),
+});
+
 const environments = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/environments',
   validateSearch: (search): { q?: string } => ({ q: searchText(search['q']) }),
   component: lazyRouteComponent(() => import('./environments/CatalogPage.tsx'), 'CatalogPage'),
 });
 const environment = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/environments/$owner/$name',
-  validateSearch: (search): { variant?: string; split?: string; start?: number } => ({
+  validateSearch: (search): { tab?: string; variant?: string; split?: string; start?: number } => ({
+    tab: searchText(search['tab']),
     variant: searchText(search['variant']),
     split: searchText(search['split']),
     start: searchIndex(search['start']),
   }),
   component: lazyRouteComponent(() => import('./environments/EnvironmentPage.tsx'), 'EnvironmentPage'),
 });
-const apiKeys = createRoute({
-  getParentRoute: () => rootRoute,
-  path: '/keys',
-  component: lazyRouteComponent(() => import('./keys/KeysPage.tsx'), 'KeysPage'),
+const playground = createRoute({
+  ...root,
+  path: '/environments/$owner/$name/play',
+  validateSearch: (search): { variant?: string; split?: string; task?: number; sid?: string } => ({
+    variant: searchText(search['variant']),
+    split: searchText(search['split']),
+    task: searchIndex(search['task'], 0),
+    sid: searchText(search['sid']),
+  }),
+  component: lazyRouteComponent(() => import('./playground/PlaygroundPage.tsx'), 'PlaygroundPage'),
+});
+
+const apiKeys = createRoute({ ...root, path: '/keys', component: lazyRouteComponent(() => import('./keys/KeysPage.tsx'), 'KeysPage') });
+const settings = createRoute({
+  ...root,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./settings/SettingsPage.tsx'), 'SettingsPage'),
+});
+const checker = createRoute({
+  ...root,
+  path: '/check',
+  component: lazyRouteComponent(() => import('./checker/CheckerPage.tsx'), 'CheckerPage'),
 });
 
 const sessions = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/sessions',
   validateSearch: (search): SessionSearch => ({
     tab: search['tab'] === 'ended' || search['tab'] === 'slots' ? search['tab'] : undefined,
@@ -77,13 +177,17 @@ const sessions = createRoute({
   component: lazyRouteComponent(() => import('./sessions/SessionsPage.tsx'), 'SessionsPage'),
 });
 const session = createRoute({
-  getParentRoute: () => rootRoute,
+  ...root,
   path: '/sessions/$sid',
   component: lazyRouteComponent(() => import('./session/SessionPage.tsx'), 'SessionPage'),
 });
 
+const pagesOfRun = run.addChildren([overview, explorer, groups, group, tasks, task, tools, failures, config]);
+const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, exports_, sessions, session];
+const places = [environments, environment, playground, apiKeys, settings, checker];
+
 export const router = createRouter({
-  routeTree: rootRoute.addChildren([home, bareRuns, bareRun, runs, run, rollout, sessions, session, environments, environment, apiKeys]),
+  routeTree: rootRoute.addChildren([...pages, ...places]),
   defaultPreload: 'intent',
   scrollRestoration: false,
 });

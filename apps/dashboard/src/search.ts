@@ -4,7 +4,14 @@ export function searchText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-export function searchIndex(value: unknown): number | undefined {
+/** A whole number of at least `least`. */
+export function searchIndex(value: unknown, least = 1): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
   const number = Number(value);
-  return Number.isSafeInteger(number) && number > 0 ? number : undefined;
+  return Number.isSafeInteger(number) && number >= least ? number : undefined;
+}
+
+/** Names between commas, as one text. */
+export function searchList(value: unknown): string | undefined {
+  return Array.isArray(value) ? searchText(value.join(',')) : searchText(value);
 }

@@ -13,6 +13,8 @@ const icons = {
   runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
   sessions: 'M2.5 3.5h11v9h-11zM5 6.5 7 8 5 9.5M8.5 10h2.5',
   environments: 'M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6',
+  exports: 'M8 2v7.5M5 7l3 3 3-3M2.5 11v2.5h11V11',
+  settings: 'M2.5 4.5h7M12.5 4.5h1M2.5 11.5h1M6.5 11.5h7M9.5 3v3h3V3zM3.5 10v3h3v-3z',
   keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
   moon: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z',
@@ -67,8 +69,14 @@ function Rail({ org }: { org: string | undefined }) {
         <Link to="/environments" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="environments" /> Environments
         </Link>
+        <Link to="/exports" className={railLink} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="exports" /> Exports
+        </Link>
         <Link to="/keys" className={railLink} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="keys" /> API keys
+        </Link>
+        <Link to="/settings" className={railLink} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="settings" /> Settings
         </Link>
       </nav>
       <div className="-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4">

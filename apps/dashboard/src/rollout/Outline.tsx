@@ -22,7 +22,6 @@ function describe(item: TranscriptItem): [mark: string, label: string, className
 /** The minimap at the left: one line a row of the transcript, rewards at its right edge. */
 export function Outline({ items, selected, select }: { items: TranscriptItem[]; selected: number; select: (row: number) => void }) {
   const scroller = useRef<HTMLElement>(null);
-  // oxlint-disable-next-line react/incompatible-library -- no React Compiler here; nothing memoises what this returns
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,

@@ -16,7 +16,6 @@ interface TranscriptProps {
 /** The transcript as a list of measured heights: only what is in view is in the page, however long the rollout is. */
 export function Transcript({ items, selected, decisive, opened, toggle, select }: TranscriptProps) {
   const scroller = useRef<HTMLDivElement>(null);
-  // oxlint-disable-next-line react/incompatible-library -- no React Compiler here; nothing memoises what this returns
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,

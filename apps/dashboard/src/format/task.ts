@@ -1,5 +1,5 @@
 import type { RolloutRow } from '@palestra/protocol';
-import { UNKNOWN } from '../format/number.ts';
+import { UNKNOWN } from './number.ts';
 
 /** How a task is named in lists: its index, else the name that the trainer gave the rollout. */
 export function taskLabel(row: Pick<RolloutRow, 'task_index' | 'rolloutName' | 'split'>): string {

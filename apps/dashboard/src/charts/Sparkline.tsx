@@ -1,0 +1,41 @@
+const WIDTH = 100;
+const HEIGHT = 20;
+const PAD = 2;
+
+/** Runs of neighbouring known values, as one path each: a gap is no line. */
+function paths(values: readonly (number | null)[], low: number, high: number): string {
+  const stepX = (WIDTH - 2 * PAD) / Math.max(1, values.length - 1);
+  const y = (value: number) => (high === low ? HEIGHT / 2 : HEIGHT - PAD - ((value - low) / (high - low)) * (HEIGHT - 2 * PAD));
+  let pen = false;
+  let path = '';
+  values.forEach((value, i) => {
+    if (value === null) {
+      pen = false;
+      return;
+    }
+    path += `${pen ? 'L' : 'M'}${(PAD + i * stepX).toFixed(1)} ${y(value).toFixed(1)}`;
+    pen = true;
+  });
+  return path;
+}
+
+/** 100 × 20 px of a curve, its last value marked; says its range to who cannot see it. `label` names what it shows. */
+export function Sparkline({ values, label }: { values: readonly (number | null)[]; label: string }) {
+  const known = values.filter((value): value is number => value !== null);
+  if (known.length === 0) return <span className="block h-[20px] w-[100px]" />;
+  const low = Math.min(...known);
+  const high = Math.max(...known);
+  const path = paths(values, low, high);
+  const last = known.at(-1)!;
+  const text = `${label}: ${known.length} points from ${known[0]!.toPrecision(3)} to ${last.toPrecision(3)}, between ${low.toPrecision(3)} and ${high.toPrecision(3)}`;
+  return (
+    <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={text} className="text-good">
+      <title>{text}</title>
+      {known.length === 1 ? (
+        <circle cx={WIDTH / 2} cy={HEIGHT / 2} r="2" fill="currentColor" />
+      ) : (
+        <path d={path} fill="none" stroke="currentColor" strokeWidth="1.25" strokeLinejoin="round" />
+      )}
+    </svg>
+  );
+}

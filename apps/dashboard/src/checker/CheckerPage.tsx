@@ -1,0 +1,3 @@
+export function CheckerPage() {
+  return null;
+}

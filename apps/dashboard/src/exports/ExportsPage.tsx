@@ -1,0 +1,3 @@
+export function ExportsPage() {
+  return null;
+}

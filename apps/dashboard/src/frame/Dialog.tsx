@@ -1,0 +1,45 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+
+/** A modal dialog: the platform's own, so focus, Escape and the background are its business. `onClose` comes for every way out. */
+export function Dialog({
+  title,
+  open,
+  onClose,
+  width = 480,
+  children,
+}: {
+  title: string;
+  open: boolean;
+  onClose: () => void;
+  width?: number;
+  children: ReactNode;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current!;
+    if (open && !element.open) element.showModal();
+    if (!open && element.open) element.close();
+  }, [open]);
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+      className="m-auto max-h-[86vh] max-w-[94vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-4 text-ink-1 shadow-xl backdrop:bg-ink-3/40"
+      style={{ width }}
+    >
+      {open && (
+        <>
+          <h2 className="mb-3 flex items-center text-[15px] leading-[20px] strong">
+            <span className="min-w-0 flex-1 truncate">{title}</span>
+            <button type="button" className="button" onClick={() => dialog.current?.close()}>
+              Close
+            </button>
+          </h2>
+          {children}
+        </>
+      )}
+    </dialog>
+  );
+}

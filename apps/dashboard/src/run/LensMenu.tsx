@@ -1,0 +1,46 @@
+import { DENOMINATORS, type Denominator, LENS_NAMES, type Lens } from '../data/run-reads.ts';
+import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
+import { useRun } from './context.ts';
+
+export const lensNames: Record<Lens, string> = {
+  canonical: 'Canonical',
+  skyrl: 'SkyRL',
+  verl: 'verl',
+  trl: 'TRL',
+  'prime-rl': 'prime-rl',
+  slime: 'slime, miles',
+  tinker: 'tinker',
+  rllm: 'rLLM',
+};
+const denominators: Record<Denominator, [label: string, hint: string]> = {
+  scored: ['Scored', 'reward known'],
+  all: ['All received', 'null as 0'],
+  effective: ['Effective', 'without errors'],
+};
+
+/** Whose definitions the figures follow, and which rollouts a canonical figure counts. */
+export function LensMenu() {
+  const { scope, setScope } = useRun();
+  const lens = scope.lens ?? 'canonical';
+  const den = scope.den ?? 'scored';
+  return (
+    <Menu
+      label="Definitions of the metrics"
+      button={<>{lens === 'canonical' ? `Canonical, ${denominators[den][0].toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
+    >
+      <MenuChoice
+        title="Metrics as defined by"
+        value={lens}
+        options={LENS_NAMES.map((value) => ({ value, label: lensNames[value] }))}
+        onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
+      />
+      <MenuLine />
+      <MenuChoice
+        title="Canonical figures count"
+        value={den}
+        options={DENOMINATORS.map((value) => ({ value, label: denominators[value][0], hint: denominators[value][1] }))}
+        onChange={(value) => setScope({ den: value === 'scored' ? undefined : value })}
+      />
+    </Menu>
+  );
+}

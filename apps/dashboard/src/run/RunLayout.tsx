@@ -1,0 +1,113 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { RunView } from '@palestra/protocol';
+import { useCallback, useMemo } from 'react';
+import { runQuery } from '../data/queries.ts';
+import type { RunScope } from '../data/run-reads.ts';
+import { formatCount } from '../format/number.ts';
+import { Age } from '../frame/Age.tsx';
+import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { RunProvider } from './context.ts';
+import { LensMenu } from './LensMenu.tsx';
+import { readScope } from './scope.ts';
+
+const tabs = [
+  ['/$org/runs/$run', 'Overview'],
+  ['/$org/runs/$run/rollouts', 'Rollouts'],
+  ['/$org/runs/$run/groups', 'Groups'],
+  ['/$org/runs/$run/tasks', 'Tasks'],
+  ['/$org/runs/$run/tools', 'Tools'],
+  ['/$org/runs/$run/failures', 'Failures'],
+  ['/$org/runs/$run/config', 'Config'],
+] as const;
+const tab =
+  'flex h-full items-center border-b-2 border-transparent px-[10px] text-ink-2 hover:text-ink-1 aria-[current=page]:border-accent aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
+
+function Tabs({ org, run, scope }: { org: string; run: string; scope: RunScope }) {
+  return (
+    <nav
+      aria-label="Pages of the run"
+      className="flex h-[34px] min-w-0 flex-none items-stretch overflow-x-auto border-b border-line px-[6px]"
+    >
+      {tabs.map(([to, name]) => (
+        <Link
+          key={to}
+          to={to}
+          params={{ org, run }}
+          search={{ ...scope }}
+          className={tab}
+          activeOptions={{ exact: to === '/$org/runs/$run', includeSearch: false }}
+          activeProps={{ 'aria-current': 'page' }}
+        >
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function Status({ run }: { run: RunView }) {
+  return (
+    <span className="flex items-center gap-[10px] whitespace-nowrap text-ink-3 max-[1000px]:hidden">
+      <span className={run.live ? 'live-dot' : 'rest-dot'} />
+      <span>
+        {run.live ? 'live' : 'quiet'}
+        {run.last_step !== null && <> · step {formatCount(run.last_step)}</>} · {formatCount(run.num_rollouts)} rollouts ·{' '}
+        <Age iso={run.updated_at} />
+      </span>
+    </span>
+  );
+}
+
+/** The room around every page of a run: its name and state, whose definitions its figures follow, and the way between its pages. */
+export function RunLayout() {
+  const { org, run: name } = useParams({ from: '/$org/runs/$run' });
+  const search = useSearch({ from: '/$org/runs/$run' });
+  const navigate = useNavigate();
+  const run = useQuery(runQuery(name));
+  const { steps, env, phase, lens, den } = readScope(search);
+  const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
+  const setScope = useCallback(
+    (change: Partial<RunScope>) => void navigate({ to: '.', search: (old: object) => ({ ...old, ...change }) as never, replace: true }),
+    [navigate],
+  );
+  const context = useMemo(() => run.data && { org, run: run.data, scope, setScope }, [org, run.data, scope, setScope]);
+  return (
+    <>
+      <TopBar
+        title={run.data?.name ?? name}
+        crumbs={
+          <>
+            <Link to="/$org/runs" params={{ org }} search={{}} className="hover:text-ink-1">
+              {org}
+            </Link>
+            <Slash />
+            <Crumb>{run.data?.name ?? name}</Crumb>
+          </>
+        }
+      >
+        {run.data && <Status run={run.data} />}
+        {context && (
+          <RunProvider value={context}>
+            <LensMenu />
+          </RunProvider>
+        )}
+      </TopBar>
+      <div className="flex h-full flex-col">
+        <Tabs org={org} run={name} scope={scope} />
+        <div className="min-h-0 flex-1 overflow-auto">
+          {run.error ? (
+            <ErrorState error={run.error} retry={() => void run.refetch()} />
+          ) : context ? (
+            <RunProvider value={context}>
+              <Outlet />
+            </RunProvider>
+          ) : (
+            <SkeletonRows />
+          )}
+        </div>
+      </div>
+    </>
+  );
+}

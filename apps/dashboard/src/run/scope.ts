@@ -1,0 +1,28 @@
+import { DENOMINATORS, LENS_NAMES, type RunScope } from '../data/run-reads.ts';
+import { searchText } from '../search.ts';
+
+const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined => values.find((one) => one === value);
+const stepRange = /^(?:\d{1,9}\.\.\d{0,9}|\.\.\d{1,9}|\d{1,9})$/;
+
+/** The scope that an address carries; what it does not understand reads as absent, so that a mistyped link still opens. */
+export function readScope(search: Record<string, unknown>): RunScope {
+  const steps = searchText(search['steps']);
+  return {
+    steps: steps !== undefined && stepRange.test(steps) ? steps : undefined,
+    env: searchText(search['env']),
+    phase: oneOf(['train', 'eval'] as const, search['phase']),
+    lens: oneOf(LENS_NAMES, search['lens']),
+    den: oneOf(DENOMINATORS, search['den']),
+  };
+}
+
+/** The scope as clauses of the query language: what a page with a query shows within it. Empty for the whole run. */
+export function scopeClauses({ steps, env, phase }: RunScope): string {
+  return [
+    steps !== undefined && `step:${steps}`,
+    env !== undefined && `env:${/^[\w./-]+$/.test(env) ? env : JSON.stringify(env)}`,
+    phase !== undefined && `phase:${phase}`,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}

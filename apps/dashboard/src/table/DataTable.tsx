@@ -1,0 +1,203 @@
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useImperativeHandle, useRef, type Ref } from 'react';
+import { useKeys } from '../frame/keyboard.ts';
+
+export interface Column<Row> {
+  id: string;
+  head: ReactNode;
+  /** A grid track: `88px`, `minmax(120px,2fr)`. */
+  track: string;
+  align?: 'right';
+  /** Explains the head on hover. */
+  explain?: string;
+  sortable?: boolean;
+  cell: (row: Row, index: number) => ReactNode;
+  title?: (row: Row) => string | undefined;
+}
+
+export interface Sort {
+  id: string;
+  order: 'asc' | 'desc';
+}
+
+export interface DataTableHandle {
+  /** Focuses the row and brings it into view. */
+  focus: (index: number) => void;
+}
+
+interface Props<Row> {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  rowKey: (row: Row) => string;
+  /** All rows there are, when that is known and more than are loaded. */
+  total?: number;
+  sort?: Sort;
+  onSort?: (sort: Sort) => void;
+  /** The reader chose a row with Enter or a click; `newTab` with Ctrl, ⌘ or the middle button. */
+  onOpen?: (row: Row, newTab: boolean) => void;
+  /** The row that has the focus, or null: what a peek panel shows. */
+  onFocusRow?: (row: Row | null) => void;
+  /** The row marked as current. */
+  current?: string | null;
+  /** Loads the next page; null: there is none, or it is under way. */
+  more?: (() => void) | null;
+  rowHeight?: number;
+  minWidth?: number;
+  handle?: Ref<DataTableHandle>;
+  empty?: ReactNode;
+}
+
+const OVERSCAN = 8;
+const PREFETCH_ROWS = 30;
+
+/**
+ * A table of any length: only the rows in view exist. `j`/`k` and the arrows move the focus, Enter opens; the head stays. It fills its
+ * parent and scrolls inside.
+ */
+export function DataTable<Row>(props: Props<Row>) {
+  const {
+    label,
+    columns,
+    rows,
+    rowKey,
+    total,
+    sort,
+    onSort,
+    onOpen,
+    onFocusRow,
+    current,
+    more,
+    rowHeight = 28,
+    minWidth = 0,
+    handle,
+    empty,
+  } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const wanted = useRef<number | null>(null);
+  const focused = useRef<number>(-1);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowHeight,
+    overscan: OVERSCAN,
+    getItemKey: (index) => rowKey(rows[index]!),
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (more && last >= rows.length - PREFETCH_ROWS) more();
+  }, [more, last, rows.length]);
+
+  const rowElement = (index: number) => scroller.current?.querySelector<HTMLElement>(`[data-index="${index}"]`);
+  const focus = useCallback(
+    (index: number) => {
+      if (index < 0 || index >= rows.length) return;
+      const element = rowElement(index);
+      wanted.current = element ? null : index;
+      virtual.scrollToIndex(index, { align: 'auto' });
+      element?.focus({ preventScroll: true });
+    },
+    [rows.length, virtual],
+  );
+  useEffect(() => {
+    if (wanted.current === null) return;
+    const element = rowElement(wanted.current);
+    if (!element) return;
+    wanted.current = null;
+    element.focus({ preventScroll: true });
+  });
+  useImperativeHandle(handle, () => ({ focus }), [focus]);
+  const move = (by: number) => focus(Math.max(0, Math.min(rows.length - 1, focused.current + by)));
+  useKeys({ j: () => move(1), k: () => move(-1), gg: () => focus(0), G: () => focus(rows.length - 1) });
+
+  const onKeyDown = (event: KeyboardEvent, row: Row) => {
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
+    const by = steps[event.key];
+    if (by !== undefined) {
+      event.preventDefault();
+      move(by);
+    } else if (event.key === 'Enter' && event.target === event.currentTarget) {
+      event.preventDefault();
+      onOpen?.(row, event.ctrlKey || event.metaKey);
+    }
+  };
+  const template = columns.map(({ track }) => track).join(' ');
+  return (
+    <div ref={scroller} className="h-full min-h-0 overflow-auto">
+      <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1} style={{ minWidth }}>
+        <div
+          role="row"
+          aria-rowindex={1}
+          className="sticky top-0 z-10 grid border-b border-line bg-paper-0 px-2"
+          style={{ gridTemplateColumns: template }}
+        >
+          {columns.map((column) => (
+            <Head key={column.id} column={column} sort={sort} onSort={onSort} />
+          ))}
+        </div>
+        <div role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
+          {items.map((item) => {
+            const row = rows[item.index]!;
+            const key = rowKey(row);
+            return (
+              <div
+                key={key}
+                role="row"
+                data-row
+                data-index={item.index}
+                aria-rowindex={item.index + 2}
+                aria-current={current === key ? 'true' : undefined}
+                tabIndex={item.index === Math.max(0, focused.current) ? 0 : -1}
+                className={`row absolute inset-x-0 px-2 aria-[current=true]:bg-accent-wash ${onOpen ? 'hover cursor-pointer' : ''}`}
+                style={{ gridTemplateColumns: template, height: rowHeight, transform: `translateY(${item.start}px)` }}
+                onFocus={() => {
+                  focused.current = item.index;
+                  onFocusRow?.(row);
+                }}
+                onKeyDown={(event) => onKeyDown(event, row)}
+                onClick={(event) =>
+                  !(event.target as HTMLElement).closest('a,button,input,label') && onOpen?.(row, event.ctrlKey || event.metaKey)
+                }
+                onAuxClick={(event) => event.button === 1 && onOpen?.(row, true)}
+              >
+                {columns.map((column) => (
+                  <span key={column.id} role="cell" className={`cell ${column.align === 'right' ? 'num' : ''}`} title={column.title?.(row)}>
+                    {column.cell(row, item.index)}
+                  </span>
+                ))}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {rows.length === 0 && empty}
+    </div>
+  );
+}
+
+function Head<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort | undefined; onSort: ((sort: Sort) => void) | undefined }) {
+  const sorted = sort?.id === column.id ? sort.order : undefined;
+  const aria = sorted && (sorted === 'asc' ? 'ascending' : 'descending');
+  return (
+    <span
+      role="columnheader"
+      aria-sort={aria}
+      title={column.explain}
+      className={`head-cell ${column.align === 'right' ? 'justify-end' : ''}`}
+    >
+      {column.sortable && onSort ? (
+        <button
+          type="button"
+          className="hover:text-ink-1"
+          onClick={() => onSort({ id: column.id, order: sorted === 'desc' ? 'asc' : 'desc' })}
+        >
+          {column.head}
+          <span aria-hidden="true">{sorted === 'asc' ? ' ↑' : sorted === 'desc' ? ' ↓' : ''}</span>
+        </button>
+      ) : (
+        column.head
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,3 @@
+export function ToolsPage() {
+  return null;
+}
