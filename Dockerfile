@@ -12,5 +12,5 @@ RUN mkdir /data && chown node /data
 USER node
 VOLUME /data
 EXPOSE 8080
-HEALTHCHECK CMD node -e "fetch('http://127.0.0.1:8080/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"
+HEALTHCHECK --interval=5s --start-period=60s CMD node -e "fetch('http://127.0.0.1:8080/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"
 CMD ["node", "apps/api/dist/main.js"]

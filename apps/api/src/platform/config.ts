@@ -38,6 +38,9 @@ const configSchema = z.object({
   S3_SECRET_ACCESS_KEY: z.string().optional(),
 });
 
+/** Every variable that `readConfig` reads. Others are ignored, so that a misspelt one does nothing: tests/deployment.spec.ts compares. */
+export const CONFIG_VARIABLES: readonly string[] = Object.keys(configSchema.shape);
+
 export interface Config {
   host: string;
   port: number;

@@ -1,0 +1,138 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { CONFIG_VARIABLES, readConfig } from '../apps/api/src/platform/config.ts';
+
+/** Dockerfile and docker-compose.yml against the product, where no container engine is at hand. Needs a build. */
+const root = path.resolve(import.meta.dirname, '..');
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+
+interface Service {
+  image?: string;
+  build?: string;
+  command?: string[];
+  environment: Record<string, string>;
+  healthcheck?: { test: string[] };
+  depends_on?: Record<string, { condition: string }>;
+  ports?: string[];
+  volumes?: string[];
+}
+const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, Service>;
+  volumes: Record<string, unknown>;
+};
+const services = Object.entries(compose.services);
+/** Those that run our image. */
+const ours = services.filter(([, { image }]) => image === 'palestra');
+
+/** Instructions, with lines that end in a backslash put together. */
+const dockerfile = read('Dockerfile')
+  .replaceAll('\\\n', ' ')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+  .map((line) => ({ instruction: line.split(' ', 1)[0]!, rest: line.slice(line.indexOf(' ') + 1).trim() }));
+const instructions = (name: string): string[] => dockerfile.filter(({ instruction }) => instruction === name).map(({ rest }) => rest);
+
+const imageEnv = Object.fromEntries(
+  instructions('ENV').flatMap((rest) => rest.split(/\s+/).map((pair) => pair.split('=', 2) as [string, string])),
+);
+/** As compose would fill in `${NAME:?message}` and `${NAME:-default}`. */
+const filledIn = (text: string): string =>
+  text.replaceAll(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_whole, _name, value?: string) => value ?? 'secret-of-a-test');
+const environmentOf = ({ environment }: Service): Record<string, string> => ({
+  ...imageEnv,
+  ...Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filledIn(value)])),
+});
+
+describe('docker-compose.yml', () => {
+  test('runs the service and its worker from one image', () => {
+    expect(ours.map(([name]) => name)).toEqual(['palestra', 'worker']);
+    for (const [name, { build }] of ours) expect(build, `${name} would be looked for in a registry`).toBe('.');
+  });
+
+  test.each(ours)('%s: every variable is one that the configuration reads, with a value that it takes', (_name, service) => {
+    const unknown = Object.keys({ ...imageEnv, ...service.environment }).filter((name) => !CONFIG_VARIABLES.includes(name));
+    // Of Node.js itself.
+    expect(unknown).toEqual(['NODE_ENV']);
+    expect(() => readConfig(environmentOf(service), (file) => file)).not.toThrow();
+  });
+
+  test('background work is for the worker, on the database and the objects of the service', () => {
+    const [api, worker] = ours.map(([, service]) => readConfig(environmentOf(service), (file) => file));
+    expect(api!.jobs).toBe(false);
+    expect(worker).toMatchObject({ databaseUrl: api!.databaseUrl, s3: api!.s3 });
+    expect([api!.databaseUrl, api!.s3]).not.toContain(null);
+    for (const address of [api!.databaseUrl!, api!.s3!.endpoint!])
+      expect(Object.keys(compose.services)).toContain(new URL(address).hostname);
+  });
+
+  test.each(ours)('%s: its command is a file of the build', (_name, { command = JSON.parse(instructions('CMD')[0]!) as string[] }) => {
+    expect(command[0]).toBe('node');
+    expect(command[1]).toMatch(/^apps\/\w+\/dist\/\w+\.js$/);
+    expect(existsSync(path.join(root, command[1]!)), `${command[1]} is missing: npm run build`).toBe(true);
+  });
+
+  test('health checks ask the ports at which the services listen', () => {
+    const portIn = (text: string): number => Number(/:(\d+)\/health/.exec(text)?.[1]);
+    const [[, api], [, worker]] = ours as [[string, Service], [string, Service]];
+    const apiConfig = readConfig(environmentOf(api), (file) => file);
+    expect(portIn(instructions('HEALTHCHECK')[0]!)).toBe(apiConfig.port);
+    expect(apiConfig.host).toBe('0.0.0.0');
+    expect(api.ports!.every((port) => port.startsWith('127.0.0.1:') && port.endsWith(`:${apiConfig.port}`))).toBe(true);
+    expect(portIn(worker.healthcheck!.test.join(' '))).toBe(readConfig(environmentOf(worker), (file) => file).workerPort);
+    const { healthcheck, environment } = compose.services.s3!;
+    expect(healthcheck!.test.at(-1)).toBe(`http://127.0.0.1${environment.VGW_PORT}${environment.VGW_HEALTH}`);
+    expect(new URL(apiConfig.s3!.endpoint!).port).toBe(environment.VGW_PORT!.slice(1));
+  });
+
+  test('who waits for a healthy service waits for one that has a health check', () => {
+    const waits = services.flatMap(([, { depends_on = {} }]) => Object.entries(depends_on));
+    expect(waits.length).toBeGreaterThan(2);
+    for (const [name, { condition }] of waits) {
+      expect(condition).toBe('service_healthy');
+      const { healthcheck, image } = compose.services[name]!;
+      expect(healthcheck !== undefined || (image === 'palestra' && instructions('HEALTHCHECK').length === 1), name).toBe(true);
+    }
+  });
+
+  test('volumes are declared', () => {
+    const used = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0]!));
+    expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
+  });
+
+  test('no secret has a value in the file', () => {
+    const secrets = services.flatMap(([, { environment }]) =>
+      Object.entries(environment).filter(([name]) => /KEY|PASSWORD|SECRET/.test(name)),
+    );
+    expect(secrets.length).toBeGreaterThan(4);
+    for (const [name, value] of secrets) expect(value, name).toMatch(/^\$\{\w+:\?[^}]+\}$/);
+  });
+});
+
+describe('Dockerfile', () => {
+  test('copies what is there, and what .dockerignore lets through', () => {
+    const ignored = read('.dockerignore').split('\n').filter(Boolean);
+    const sources = instructions('COPY')
+      .filter((rest) => !rest.startsWith('--from='))
+      .flatMap((rest) => rest.split(/\s+/).slice(0, -1));
+    expect(sources.length).toBeGreaterThan(0);
+    for (const source of sources) {
+      expect(existsSync(path.join(root, source)), source).toBe(true);
+      expect(ignored).not.toContain(source);
+    }
+    // Build output of the host would make the incremental build believe that it is done; dependencies are of another platform.
+    expect(ignored).toEqual(expect.arrayContaining(['**/dist', '**/node_modules']));
+  });
+
+  test('copies from a stage that exists, and runs scripts that exist', () => {
+    const stages = instructions('FROM').flatMap((rest) => / AS (\w+)$/.exec(rest)?.[1] ?? []);
+    const from = instructions('COPY').flatMap((rest) => /^--from=(\w+)/.exec(rest)?.[1] ?? []);
+    expect(from.length).toBeGreaterThan(0);
+    for (const stage of from) expect(stages).toContain(stage);
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const run = instructions('RUN').flatMap((rest) => [...rest.matchAll(/npm run (\S+)/g)].map(([, script]) => script!));
+    expect(run.length).toBeGreaterThan(0);
+    for (const script of run) expect(scripts).toHaveProperty(script);
+  });
+});
