@@ -2,7 +2,13 @@ import { type Denominator, type RolloutFacts, scoreOf, type StopReason } from '.
 import { groupBy } from './group-by.ts';
 
 /** Decision 14.5: not the policy's doing. parse_error, no_tool_call and truncation are the policy's own and stay. */
-const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>(['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']);
+export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>([
+  'env_error',
+  'infra_error',
+  'timeout',
+  'aborted',
+  'cancelled',
+]);
 
 export function isFailed(row: Pick<RolloutFacts, 'failure' | 'stop'>): boolean {
   return row.failure !== null || NOT_THE_POLICY.has(row.stop);

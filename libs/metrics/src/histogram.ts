@@ -54,3 +54,25 @@ export function mergeHistograms(a: RewardHistogram, b: RewardHistogram): RewardH
   }
   return merged;
 }
+
+/**
+ * `q` in [0, 1]: the percentile (linear interpolation between closest ranks) of what was counted, each value taken to lie in its bin as if the
+ * bin's values were evenly spread; at most one bin's width from the true one. null for no values. `least` and `most`: their ends, where known.
+ */
+export function percentileOfHistogram(of: RewardHistogram, q: number, least = of.low, most = of.high): number | null {
+  const total = of.counts.reduce((a, b) => a + b, 0);
+  if (total === 0) return null;
+  const rank = q * (total - 1);
+  const low = Math.floor(rank);
+  const clamped = (at: number) => Math.min(most, Math.max(least, valueOfRank(of, Math.min(at, total - 1))));
+  return clamped(low) + (clamped(low + 1) - clamped(low)) * (rank - low);
+}
+
+export const binWidth = ({ low, high }: RewardHistogram): number => (high - low) / HISTOGRAM_BINS;
+
+function valueOfRank(of: RewardHistogram, rank: number): number {
+  let passed = 0;
+  const bin = of.counts.findIndex((count) => (passed += count) > rank);
+  const count = of.counts[bin]!;
+  return of.low + binWidth(of) * (bin + (rank - (passed - count) + 0.5) / count);
+}

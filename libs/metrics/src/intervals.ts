@@ -1,6 +1,6 @@
 import jstat from 'jstat';
 import { passAtK } from './pass.ts';
-import { numpyChoice } from './random.ts';
+import { binomial, numpyChoice, uniform } from './random.ts';
 import { mean, percentile, std } from './summary.ts';
 
 export interface Interval {
@@ -17,11 +17,21 @@ export function studentInterval(groupMeans: readonly number[]): Interval | null 
   return { low: centre - half, high: centre + half };
 }
 
+/** Draws of the group bootstrap, and the seed that makes it say the same every time. */
+const DRAWS = 1000;
+const SEED = 42;
+/** Up to so many groups every draw names its groups, as NumPy would; of more it says how many of each class it holds. */
+const MAX_NAMED_GROUPS = 1000;
+
 /** 95 % percentile interval of the mean of group values, groups drawn with replacement; null for fewer than two groups. */
-export function bootstrapInterval(groupValues: readonly number[], draws = 1000, seed = 42): Interval | null {
+export function bootstrapInterval(groupValues: readonly number[], draws = DRAWS, seed = SEED): Interval | null {
   const size = groupValues.length;
   if (size < 2) return null;
-  const indices = numpyChoice(seed, size, draws * size);
+  return namedGroupsInterval(groupValues, numpyChoice(seed, size, draws * size), draws);
+}
+
+function namedGroupsInterval(groupValues: readonly number[], indices: Uint32Array, draws: number): Interval {
+  const size = groupValues.length;
   // Sorted, so that the order in which groups arrived does not change the interval.
   const values = groupValues.toSorted((a, b) => a - b);
   const means = Array.from({ length: draws }, (_, draw) => {
@@ -29,11 +39,71 @@ export function bootstrapInterval(groupValues: readonly number[], draws = 1000, 
     for (let i = draw * size; i < (draw + 1) * size; i += 1) total += values[indices[i]!]!;
     return total / size;
   });
-  return { low: percentile(means, 0.025)!, high: percentile(means, 0.975)! };
+  return middle(means);
 }
+
+const middle = (means: readonly number[]): Interval => ({ low: percentile(means, 0.025)!, high: percentile(means, 0.975)! });
 
 /** The same for pass@k, over the groups that have k samples. */
 export function passInterval(groups: readonly { n: number; c: number }[], k: number, draws?: number, seed?: number): Interval | null {
   const values = groups.map(({ n, c }) => passAtK(n, c, k)).filter((value) => value !== null);
   return bootstrapInterval(values, draws, seed);
+}
+
+/** Groups that agree in samples and successes. */
+export interface GroupClass {
+  n: number;
+  c: number;
+  groups: number;
+}
+
+/**
+ * `passInterval` for several k. Of at most a thousand groups it is that very interval. Of more, a draw of G groups with replacement is a
+ * draw of how many of each class there are, which is multinomial: the same bootstrap in time that does not grow with G.
+ */
+export function passIntervals(classes: readonly GroupClass[], ks: readonly number[]): Map<number, Interval | null> {
+  // The most groups first: few binomials are left for the many small classes. Ties by content, for the same draws every time.
+  const sorted = classes.toSorted((a, b) => b.groups - a.groups || a.n - b.n || a.c - b.c);
+  // Classes with k samples are the same ones for most k: how many there are says which.
+  const drawn = new Map<number, Uint32Array>();
+  const intervals = ks.map((k) => {
+    const eligible = sorted.filter(({ n }) => n >= k);
+    const size = eligible.reduce((total, { groups }) => total + groups, 0);
+    if (size < 2) return [k, null] as const;
+    const named = size <= MAX_NAMED_GROUPS;
+    const draw = drawn.get(eligible.length) ?? (named ? numpyChoice(SEED, size, DRAWS * size) : multinomialDraws(eligible, size));
+    drawn.set(eligible.length, draw);
+    const values = eligible.map(({ n, c }) => passAtK(n, c, k)!);
+    if (!named) return [k, classesInterval(values, draw, size)] as const;
+    const each = eligible.flatMap(({ groups }, at) => Array.from({ length: groups }, () => values[at]!));
+    return [k, namedGroupsInterval(each, draw, DRAWS)] as const;
+  });
+  return new Map(intervals);
+}
+
+/** Row by row how many groups of each class a draw of `size` groups holds. */
+function multinomialDraws(classes: readonly GroupClass[], size: number): Uint32Array {
+  const random = uniform(SEED);
+  const counts = new Uint32Array(DRAWS * classes.length);
+  for (let draw = 0; draw < DRAWS; draw += 1) {
+    let left = size;
+    let share = size;
+    for (let at = 0; at < classes.length && left > 0; at += 1) {
+      const { groups } = classes[at]!;
+      const count = binomial(left, groups / share, random);
+      counts[draw * classes.length + at] = count;
+      left -= count;
+      share -= groups;
+    }
+  }
+  return counts;
+}
+
+function classesInterval(values: readonly number[], counts: Uint32Array, size: number): Interval {
+  const means = Array.from({ length: DRAWS }, (_, draw) => {
+    let total = 0;
+    for (let at = 0; at < values.length; at += 1) total += values[at]! * counts[draw * values.length + at]!;
+    return total / size;
+  });
+  return middle(means);
 }

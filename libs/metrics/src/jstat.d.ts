@@ -1,5 +1,9 @@
-/** The one function of jstat that we call; the package brings no types. */
+/** The functions of jstat that we call; the package brings no types. */
 declare module 'jstat' {
-  const jStat: { studentt: { inv(probability: number, degreesOfFreedom: number): number } };
+  const jStat: {
+    studentt: { inv(probability: number, degreesOfFreedom: number): number };
+    /** ln Γ(x). */
+    gammaln(x: number): number;
+  };
   export default { jStat };
 }

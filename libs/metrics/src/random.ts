@@ -1,3 +1,4 @@
+import jstat from 'jstat';
 import { mersenne } from 'pure-rand/generator/mersenne';
 
 /**
@@ -16,4 +17,56 @@ export function numpyChoice(seed: number, n: number, size: number): Uint32Array 
     indices[i] = drawn;
   }
   return indices;
+}
+
+/** Numbers in [0, 1) of 53 bits, as NumPy's `random_sample` makes them. */
+export function uniform(seed: number): () => number {
+  const generator = mersenne(seed);
+  const word = () => generator.next() >>> 0;
+  return () => ((word() >>> 5) * 67_108_864 + (word() >>> 6)) / 9_007_199_254_740_992;
+}
+
+/** How many of `n` tries succeed, each with probability `p`: drawn exactly, in time that does not grow with n. */
+export function binomial(n: number, p: number, random: () => number): number {
+  if (n === 0 || p <= 0) return 0;
+  if (p >= 1) return n;
+  if (p > 0.5) return n - binomial(n, 1 - p, random);
+  return n * p < 10 ? byInversion(n, p, random) : byRejection(n, p, random);
+}
+
+function byInversion(n: number, p: number, random: () => number): number {
+  const odds = p / (1 - p);
+  let chance = (1 - p) ** n;
+  let left = random();
+  let k = 0;
+  while (left > chance && k < n) {
+    left -= chance;
+    k += 1;
+    chance *= (odds * (n - k + 1)) / k;
+  }
+  return k;
+}
+
+/** BTRS, transformed rejection with squeeze (Hörmann 1993, "The generation of binomial random variates"); needs n·p >= 10, p <= 0.5. */
+function byRejection(n: number, p: number, random: () => number): number {
+  const { gammaln } = jstat.jStat;
+  const spread = Math.sqrt(n * p * (1 - p));
+  const b = 1.15 + 2.53 * spread;
+  const a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const centre = n * p + 0.5;
+  const squeeze = 0.92 - 4.2 / b;
+  const alpha = (2.83 + 5.1 / b) * spread;
+  const logOdds = Math.log(p / (1 - p));
+  const mode = Math.floor((n + 1) * p);
+  for (;;) {
+    const u = random() - 0.5;
+    const v = random();
+    const aside = 0.5 - Math.abs(u);
+    const k = Math.floor(((2 * a) / aside + b) * u + centre);
+    if (aside >= 0.07 && v <= squeeze) return k;
+    if (k < 0 || k > n) continue;
+    const height = Math.log((v * alpha) / (a / (aside * aside) + b));
+    const density = gammaln(mode + 1) + gammaln(n - mode + 1) - gammaln(k + 1) - gammaln(n - k + 1) + (k - mode) * logOdds;
+    if (height <= density) return k;
+  }
 }

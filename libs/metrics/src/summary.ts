@@ -46,6 +46,23 @@ export function percentile(values: readonly number[], q: number): number | null 
   return sorted[low]! + (sorted[high]! - sorted[low]!) * (rank - low);
 }
 
+/** The same of values that are given with how many there are of each. Bit for bit `percentile` of them all. */
+export function percentileOfCounts(counted: readonly (readonly [value: number, count: number])[], q: number): number | null {
+  const sorted = counted.filter(([, count]) => count > 0).toSorted(([a], [b]) => a - b);
+  const total = sorted.reduce((sum, [, count]) => sum + count, 0);
+  if (total === 0) return null;
+  const rank = q * (total - 1);
+  const low = Math.floor(rank);
+  const [below, above] = [valueAt(sorted, low), valueAt(sorted, Math.min(low + 1, total - 1))];
+  return below + (above - below) * (rank - low);
+}
+
+function valueAt(sorted: readonly (readonly [value: number, count: number])[], rank: number): number {
+  let passed = 0;
+  for (const [value, count] of sorted) if ((passed += count) > rank) return value;
+  return sorted.at(-1)![0];
+}
+
 /** Not `Math.min(...values)`, which fails on 100 000 of them. */
 export function min(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((least, value) => (value < least ? value : least));

@@ -4,6 +4,8 @@ import { AnnotationService } from '../rollouts/annotations/annotation.service.ts
 import { RolloutBodyService } from '../rollouts/rollout-body.service.ts';
 import { RolloutReadsController } from '../rollouts/rollout-reads.controller.ts';
 import { RolloutReadsService } from '../rollouts/rollout-reads.service.ts';
+import { RewardPercentiles } from './curves/reward-percentiles.service.ts';
+import { RunAdvisoriesService } from './curves/run-advisories.service.ts';
 import { RunCurvesController } from './curves/run-curves.controller.ts';
 import { RunFailuresService } from './insights/run-failures.service.ts';
 import { RunGroupsController } from './insights/run-groups.controller.ts';
@@ -17,6 +19,7 @@ import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
 import { SearchService } from './search/search.service.ts';
+import { StreamController } from './stream/stream.controller.ts';
 import { StepFiguresService } from './curves/step-figures.service.ts';
 
 /** What the dashboard reads of runs and rollouts. */
@@ -27,6 +30,7 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     RunGroupsController,
     RunInsightsController,
     SearchController,
+    StreamController,
     RolloutReadsController,
     AnnotationController,
   ],
@@ -34,6 +38,8 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     StepFiguresService,
     RunSeriesService,
     RunHeatmapService,
+    RewardPercentiles,
+    RunAdvisoriesService,
     RunSummaryService,
     RunGroupsService,
     RunTasksService,

@@ -12,13 +12,12 @@ import { StoreModule } from '../rollouts/store.module.ts';
 import { RunScopes } from './run-scope.ts';
 import { RunController } from './run.controller.ts';
 import { RunService } from './run.service.ts';
-import { StreamController } from './stream/stream.controller.ts';
 import { TaskDifficultyController } from './task-difficulty.controller.ts';
 
 /** Rollouts and the runs that group them: one module, because ingest, reads and live news share their tables. */
 @Module({
   imports: [EnvironmentsModule, StoreModule],
-  controllers: [RolloutController, OtlpController, RunController, StreamController, TaskDifficultyController],
+  controllers: [RolloutController, OtlpController, RunController, TaskDifficultyController],
   providers: [IngestService, OtlpService, MessageObjects, RolloutService, RolloutListService, RunService, RunScopes, RolloutScopes],
   exports: [StoreModule, IngestService, RunService, RunScopes, RolloutService, RolloutScopes, RolloutListService],
 })

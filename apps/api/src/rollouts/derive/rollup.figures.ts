@@ -3,6 +3,7 @@ import {
   type Denominator,
   type Figure,
   histogram,
+  isFailed,
   isFigure,
   type Lens,
   listMetrics,
@@ -10,6 +11,7 @@ import {
   type MetricAnswer,
   type MetricDefinition,
   type RolloutFacts,
+  scoreOf,
   type SuccessRule,
 } from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from '../codes.ts';
@@ -22,6 +24,8 @@ export type StoredFigure = [value: number | null, denominator: number, of: numbe
 export interface StepFigures {
   canonical: Record<string, StoredFigure>;
   histogram: { low: number; high: number; counts: number[] };
+  /** How many rollouts, and effective ones, have each reward; null when these are too many different ones to count each. */
+  rewards?: [reward: number, scored: number, effective: number][] | null;
   stops: Record<string, number>;
   success: { threshold: number; strict: boolean } | null;
   groups: number;
@@ -33,7 +37,7 @@ export interface StepFigures {
   verified?: number;
   /** Of other lenses and denominators (`skyrl/scored`, `canonical/all`), by key: made when somebody first asks. */
   lenses?: Record<string, Record<string, StoredFigure>>;
-  /** Of turns and tokens, likewise. */
+  /** Of turns, tokens and effective rewards, likewise. */
   histograms?: Record<string, StepFigures['histogram']>;
 }
 
@@ -99,6 +103,7 @@ function rollUp(
       ),
     ),
     histogram: histogram(rewards),
+    rewards: rewardCounts(rows),
     stops,
     success: rules.size === 1 ? [...rules.values()][0]! : null,
     ...groupCounts(tuples),
@@ -118,6 +123,22 @@ function rollUp(
     provenance: weakest(tuples.map((tuple) => tuple[19])),
     figures,
   };
+}
+
+/** Different rewards that a step may have for each to be counted. */
+const MAX_COUNTED_REWARDS = 50;
+
+function rewardCounts(rows: readonly RolloutFacts[]): NonNullable<StepFigures['rewards']> | null {
+  const counts = new Map<number, [number, number, number]>();
+  for (const row of rows) {
+    const reward = scoreOf(row);
+    if (reward === null) continue;
+    const count = counts.get(reward) ?? [reward, 0, 0];
+    if (counts.set(reward, count).size > MAX_COUNTED_REWARDS) return null;
+    count[1] += 1;
+    if (!isFailed(row)) count[2] += 1;
+  }
+  return [...counts.values()].toSorted(([a], [b]) => a - b);
 }
 
 /** Decimal texts of positive integers: the longer one is the larger one. */

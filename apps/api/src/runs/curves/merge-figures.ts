@@ -1,5 +1,6 @@
-import { type Interval, type Lens, metric, passAtKOfGroup, powersOfTwo, studentInterval } from '@palestra/metrics';
+import { type Interval, type Lens, metric, passAtKOfGroup, passIntervals, powersOfTwo, studentInterval } from '@palestra/metrics';
 import type { GroupClass } from './run-summary.sql.ts';
+import { type Percentiles, PERCENTILES } from './reward-percentiles.service.ts';
 import { type FigureSet, figuresOf } from './step-figures.service.ts';
 import type { StepRow } from './step-figures.sql.ts';
 
@@ -16,8 +17,8 @@ export interface Kpi {
   note: string | null;
 }
 
-/** Of these the figure of two steps does not follow from the figures of each. */
-const NOT_MERGED = /^(reward_std|reward_p\d+|pass@.*|avg@n_ci_.*)$/;
+/** Of these the figure of two steps does not follow from that figure of each. */
+const NOT_MERGED = /^(reward_p\d+|pass@.*|avg@n_ci_.*)$/;
 
 /**
  * Figures of several steps as one: weighted by their denominators, which is exact for means and rates of rollouts, groups or results.
@@ -39,7 +40,8 @@ function mergeKey(rows: readonly StepRow[], set: FigureSet, key: string): Kpi {
   const total = (at: 1 | 2) => figures.reduce((sum, figure) => sum + figure[at], 0);
   const weight = counted.reduce((sum, [, denominator]) => sum + denominator, 0);
   const values = counted.map(([value]) => value!);
-  const value = weight === 0 ? null : reduceOf(key, values, counted, weight);
+  const pooled = set.lens === 'canonical' && key === 'reward_std' && rows.length > 1;
+  const value = pooled ? pooledStd(rows, set) : weight === 0 ? null : reduceOf(key, values, counted, weight);
   const several = set.lens !== 'canonical' && counted.length > 1 ? `mean over ${counted.length} steps, weighted` : null;
   const notes = [several, counted.length === 1 ? (counted[0]![3] ?? null) : null, figures.length === 0 ? 'not in the upload' : null];
   const note = notes.filter((one) => one !== null).join('; ') || null;
@@ -69,11 +71,28 @@ function reduceOf(
   return counted.reduce((sum, [value, denominator]) => sum + value! * denominator, 0) / weight;
 }
 
-/** pass@k for every power of two, from classes of groups: exact for any set of them. */
+/** The deviation (ddof 1) of all rewards together, from each step's number, mean and deviation. */
+function pooledStd(rows: readonly StepRow[], set: FigureSet): number | null {
+  const parts = rows.flatMap((row) => {
+    const figures = figuresOf(row, set);
+    const [mean, count] = figures?.['reward_mean'] ?? [null, 0];
+    return mean === null ? [] : { mean, count, std: figures?.['reward_std']?.[0] ?? 0 };
+  });
+  const count = parts.reduce((total, part) => total + part.count, 0);
+  if (count < 2) return null;
+  const mean = parts.reduce((total, part) => total + part.mean * part.count, 0) / count;
+  const squares = parts.reduce((total, part) => total + part.std ** 2 * (part.count - 1) + part.count * (part.mean - mean) ** 2, 0);
+  return Math.sqrt(squares / (count - 1));
+}
+
+/** pass@k for every power of two, with its interval, from classes of groups: exact for any set of them. */
 export function passKpis(classes: readonly GroupClass[], lens: Lens = 'canonical'): Kpi[] {
   const largest = classes.reduce((most, { scored }) => Math.max(most, scored), 0);
   const all = classes.reduce((total, { groups }) => total + groups, 0);
-  return powersOfTwo(largest).map((k) => {
+  const ks = powersOfTwo(largest);
+  const counted = classes.map(({ scored, successes, groups }) => ({ n: scored, c: successes, groups }));
+  const intervals = passIntervals(counted, ks);
+  return ks.map((k) => {
     const eligible = classes.filter(({ scored }) => scored >= k);
     const groups = eligible.reduce((total, one) => total + one.groups, 0);
     const sum = eligible.reduce((total, one) => total + one.groups * passAtKOfGroup(one.scored, one.successes, k)!, 0);
@@ -84,12 +103,32 @@ export function passKpis(classes: readonly GroupClass[], lens: Lens = 'canonical
       value: groups === 0 ? null : sum / groups,
       denominator: groups,
       of: all,
-      low: null,
-      high: null,
+      low: intervals.get(k)?.low ?? null,
+      high: intervals.get(k)?.high ?? null,
       steps: 0,
-      note: null,
+      note: intervals.get(k) ? 'interval: group bootstrap, 1000 draws' : null,
     };
   });
+}
+
+/** Percentiles of the rewards of several steps together. */
+export function percentileKpis(rows: readonly StepRow[], set: FigureSet, { values, note }: Percentiles): Kpi[] {
+  const [denominator, of] = [1, 2].map((at) =>
+    rows.reduce((total, row) => total + ((figuresOf(row, set)?.['reward_mean']?.[at] as number | undefined) ?? 0), 0),
+  ) as [number, number];
+  const nulls = set.den === 'all' ? rows.reduce((total, row) => total + row.rollouts - row.scored, 0) : 0;
+  const notes = [note, nulls > 0 ? `null as 0 (${nulls} of ${of})` : null].filter((one) => one !== null);
+  return PERCENTILES.map((p, at) => ({
+    key: `reward_p${p}`,
+    label: metric('canonical', `reward_p${p}`)?.label ?? '',
+    value: values[at] ?? null,
+    denominator,
+    of,
+    low: null,
+    high: null,
+    steps: rows.length,
+    note: notes.join('; ') || null,
+  }));
 }
 
 /** Student-t on group means, from their number, sum and sum of squares. */

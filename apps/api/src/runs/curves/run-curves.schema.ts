@@ -99,7 +99,10 @@ const kpi = z.object({
   value: z.number().nullable(),
   denominator: z.number(),
   of: z.number(),
-  low: z.number().nullable().describe('95 % interval (Student-t on group means), where there is one.'),
+  low: z
+    .number()
+    .nullable()
+    .describe('95 % interval, where there is one: Student-t on group means; of pass@k the group bootstrap of 1000 draws, seeded.'),
   high: z.number().nullable(),
   steps: z.number().describe('Steps that went in.'),
   note: z.string().nullable(),

@@ -1,19 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database.ts';
-import { codeOf, PHASES, STOPS } from '../../rollouts/codes.ts';
+import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import { mainPhase } from './main-phase.ts';
-import { intervalOfMeans, type Kpi, mergeFigures, passKpis } from './merge-figures.ts';
-import { type Advisory, advisoriesOf } from './run-advisories.ts';
+import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
+import { RewardPercentiles } from './reward-percentiles.service.ts';
+import { RunAdvisoriesService } from './run-advisories.service.ts';
 import type { SummaryQuery } from './run-curves.schema.ts';
 import type { RunScope } from '../run-scope.ts';
-import { selectGroupClasses, selectRecent } from './run-summary.sql.ts';
+import { selectGroupClasses } from './run-summary.sql.ts';
 import { type FigureSet, StepFiguresService } from './step-figures.service.ts';
-import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
-
-/** Steps whose duration tells how long a step takes. */
-const TIMED_STEPS = 30;
-const BROKEN_OFF = [codeOf(STOPS, 'aborted')!, codeOf(STOPS, 'cancelled')!];
+import type { StepRow } from './step-figures.sql.ts';
 
 /** Figures of a range of steps, merged from rollups and groups. */
 @Injectable()
@@ -21,6 +18,8 @@ export class RunSummaryService {
   constructor(
     private readonly database: Database,
     private readonly figures: StepFiguresService,
+    private readonly percentiles: RewardPercentiles,
+    private readonly advisories: RunAdvisoriesService,
   ) {}
 
   async summary(run: RunScope, { lens, den, ...scope }: SummaryQuery) {
@@ -31,7 +30,7 @@ export class RunSummaryService {
     const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
     const made = await this.figures.withFigures(run.seq, rows, set);
     const envIds = scope.env === undefined ? null : [...read.names.keys()];
-    const kpis = await this.#kpis(run.seq, made.rows, set, envIds);
+    const { kpis, incomplete } = await this.#kpis(run.seq, made.rows, set, envIds);
     const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
     return {
       lens,
@@ -51,39 +50,36 @@ export class RunSummaryService {
       kpis,
       provenance: provenanceMix(rows),
       lag_ms: run.as_of === null ? null : Math.max(0, Date.now() - run.as_of.getTime()),
-      advisories: await this.#advisories(run, rows),
-      incomplete: made.incomplete,
+      advisories: await this.advisories.of(run, rows),
+      incomplete: made.incomplete || incomplete,
     };
   }
 
-  async #kpis(runSeq: number, rows: readonly StepRow[], set: FigureSet, envIds: readonly number[] | null): Promise<Kpi[]> {
+  async #kpis(
+    runSeq: number,
+    rows: readonly StepRow[],
+    set: FigureSet,
+    envIds: readonly number[] | null,
+  ): Promise<{ kpis: Kpi[]; incomplete: boolean }> {
     const kpis = mergeFigures(rows, set);
-    if (set.lens !== 'canonical' || set.den !== 'scored' || rows.length === 0) return kpis;
+    if (set.lens !== 'canonical' || rows.length === 0) return { kpis, incomplete: false };
+    const percentiles = rows.length === 1 ? null : await this.percentiles.of(rows, { runSeq, envIds, den: set.den });
+    const all = percentiles ? after('reward_max', kpis, percentileKpis(rows, set, percentiles)) : kpis;
+    const incomplete = percentiles?.incomplete ?? false;
+    if (set.den !== 'scored') return { kpis: all, incomplete };
     const phase = rows[0]!.phase;
     const classes = await selectGroupClasses(this.database.pool, { runSeq, from: rows[0]!.step, to: rows.at(-1)!.step, phase, envIds });
     const interval = intervalOfMeans(classes);
-    const average = kpis.find(({ key }) => key === 'avg@n');
+    const average = all.find(({ key }) => key === 'avg@n');
     if (average && interval) Object.assign(average, interval);
     const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: rows.length }));
-    return [...kpis.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes];
+    return { kpis: [...all.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes], incomplete };
   }
+}
 
-  async #advisories(run: RunScope, rows: readonly StepRow[]): Promise<Advisory[]> {
-    const { pool } = this.database;
-    const steps = [...new Set(rows.map(({ step }) => step))].filter((step) => step >= 0).slice(-TIMED_STEPS);
-    const [recent, times] = await Promise.all([selectRecent(pool, run.seq, BROKEN_OFF), selectStepTimes(pool, run.seq, steps)]);
-    const merged = new Map(mergeFigures(rows, { lens: 'canonical', den: 'scored', keys: [] }).map((kpi) => [kpi.key, kpi.value]));
-    const confidence = run.inference?.confidence;
-    return advisoriesOf({
-      rows,
-      value: (key) => merged.get(key) ?? null,
-      confidence: typeof confidence === 'number' && Number(run.inference?.rollouts ?? 0) > 0 ? confidence : null,
-      recent,
-      stepTimes: steps.flatMap((step) => times.get(step) ?? []).toSorted((a, b) => a - b),
-      lastAt: run.as_of?.getTime() ?? null,
-      now: Date.now(),
-    });
-  }
+function after(key: string, kpis: readonly Kpi[], more: readonly Kpi[]): Kpi[] {
+  const at = kpis.findIndex((kpi) => kpi.key === key) + 1;
+  return [...kpis.slice(0, at), ...more, ...kpis.slice(at)];
 }
 
 const stepOf = (row: StepRow | undefined): number | null => (row === undefined || row.step < 0 ? null : row.step);

@@ -1,3 +1,4 @@
+import type { Denominator } from '@palestra/metrics';
 import type pg from 'pg';
 
 /** Groups that agree in what figures over groups need. */
@@ -25,6 +26,31 @@ export async function selectGroupClasses(
     values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds],
   });
   return rows;
+}
+
+/**
+ * Percentiles of rewards, linear between closest ranks, one for each of `at` in [0, 1]; null without any reward.
+ * Plan: Index Scan using rollouts_run_step_idx over the steps: for as many rollouts as one may read.
+ */
+export const REWARD_PERCENTILES = `
+SELECT percentile_cont($6::float8[]) WITHIN GROUP (ORDER BY CASE WHEN $7 = 'all' THEN COALESCE(reward, 0) ELSE reward END) AS found FROM rollouts
+WHERE run_seq = $1 AND COALESCE(step, -1) >= $2 AND COALESCE(step, -1) <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5))
+  AND ($7 = 'all' OR reward IS NOT NULL) AND ($7 <> 'effective' OR (failure IS NULL AND COALESCE(stop, -1) <> ALL($8::smallint[])))`;
+
+/** `brokenOff`: stops that leave a rollout out of `effective`. */
+export async function selectPercentiles(
+  pool: pg.Pool,
+  filter: { runSeq: number; from: number; to: number; phase: number; envIds: readonly number[] | null },
+  den: Denominator,
+  brokenOff: readonly number[],
+  at: readonly number[],
+): Promise<(number | null)[]> {
+  const { rows } = await pool.query<{ found: (number | null)[] | null }>({
+    name: 'run-reward-percentiles',
+    text: REWARD_PERCENTILES,
+    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds, at, den, brokenOff],
+  });
+  return rows[0]?.found ?? at.map(() => null);
 }
 
 /** The newest rollouts of a run, and how many of them were cut short or are still being written. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type Denominator, histogram, type Lens, type SuccessRule } from '@palestra/metrics';
+import { type Denominator, histogram, type Lens, select, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database.ts';
-import { lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
+import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
 import { type RollupTuple, selectPinnedThresholds, selectStepRows, selectThresholds } from '../../rollouts/derive/rollup.sql.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import { keepFigures, type MadeFigures, selectEnvironments, selectSteps, type StepRow } from './step-figures.sql.ts';
@@ -29,8 +29,14 @@ export interface FigureSet {
 }
 
 const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>) => `${lens}/${den}`;
-const COLUMNS = { turns: 11, tokens: 15 } as const;
-export type Measured = keyof typeof COLUMNS;
+/** What histograms are made of, only when somebody asks. */
+const MEASURED = {
+  turns: (tuples: readonly RollupTuple[]) => tuples.flatMap((tuple) => tuple[11] ?? []),
+  tokens: (tuples: readonly RollupTuple[]) => tuples.flatMap((tuple) => tuple[15] ?? []),
+  /** Rewards of effective rollouts. */
+  effective: (tuples: readonly RollupTuple[]) => select(tuples.map(factsOf), 'effective').counted.map(({ reward }) => reward),
+} as const;
+export type Measured = keyof typeof MEASURED;
 
 /** Rollups of steps with what is made of them only when somebody asks: other lenses and denominators, histograms of turns and tokens. */
 @Injectable()
@@ -75,7 +81,7 @@ export class StepFiguresService {
       rows,
       (row) => row.figures.histograms?.[of] === undefined,
       (row, tuples) => {
-        const made = histogram(tuples.flatMap((tuple) => tuple[COLUMNS[of]] ?? []));
+        const made = histogram(MEASURED[of](tuples));
         row.figures.histograms = { ...row.figures.histograms, [of]: made };
         return { set: of, lens: null, histogram: made };
       },

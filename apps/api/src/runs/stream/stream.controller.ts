@@ -1,12 +1,15 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isUuid } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Database } from '../../platform/database.ts';
+import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from './run-activity.service.ts';
 import { RunService } from '../run.service.ts';
 import { RESUMABLE_STEPS, RESUMABLE_VERSIONS, RETOLD_VERSIONS, RunStream } from './run-stream.ts';
-import { type RunCounters, selectCounters, selectStepsSince } from './stream.sql.ts';
+import { type RunCounters, selectCounters, selectOpenRollout, selectStepsSince } from './stream.sql.ts';
 
 @Controller('v1/stream')
 @RequireScope('rollouts')
@@ -15,43 +18,69 @@ export class StreamController {
     private readonly database: Database,
     private readonly activity: RunActivity,
     private readonly runs: RunService,
+    private readonly advisories: RunAdvisoriesService,
   ) {}
 
   /**
    * Server-sent events (dashboard.md section 7), each kind at most once a second. Of all runs: `run {id, v, steps}`. With `?run=` (id or
-   * name) also `counters {rollouts, messages, live, lag_ms, v}` and `dirty {steps, groups, v}`, the version as `id`; `Last-Event-ID`
-   * is answered with a `dirty` of what was missed, or `reset`. Throws `run_not_found` before the stream begins.
+   * name) also `counters {rollouts, messages, live, lag_ms, v}`, `advisory {advisories, v}` (all that hold now, whenever they changed) and
+   * `dirty {steps, groups, v}`, the version as `id`; `Last-Event-ID` is answered with a `dirty` of what was missed, or `reset`. With
+   * `?rollout=` (id), beside `run` or alone, also `rollout {id, msgs, state}` of that one, whenever it changed. Throws `run_not_found` and
+   * `rollout_not_found` before the stream begins.
    */
   @Get()
   async stream(
     @CurrentCaller() caller: Caller,
     @Query('run') run: string | undefined,
+    @Query('rollout') rollout: string | undefined,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const id = run === undefined ? null : (await this.runs.get(caller, run)).id;
-    const { pool } = this.database;
-    const counters = id === null ? null : () => selectCounters(pool, id, caller.orgId);
+    const runSeq = id === null ? null : await this.runs.seqOf(caller, id);
+    const open = rollout === undefined ? null : await this.#open(caller, rollout);
+    const reads = { ...(runSeq !== null && id !== null && this.#ofRun(caller, id, runSeq)), ...(open && { rollout: open.read }) };
     reply.hijack();
-    const stream = new RunStream(reply.raw, counters);
-    const unsubscribe = this.activity.subscribe(caller.orgId, (news) => (id === null || id === news.id) && stream.tell(news));
+    const stream = new RunStream(reply.raw, reads);
+    const unsubscribe = this.activity.subscribe(caller.orgId, (news) => {
+      if (id === null || id === news.id) stream.tell(news);
+      if (open?.isIn(news.id)) stream.lookAtRollout();
+    });
     request.raw.once('close', () => {
       stream.end();
       unsubscribe();
     });
-    if (id !== null && counters !== null)
-      await this.#begin(stream, id, counters, request.headers['last-event-id']).catch(() => reply.raw.destroy());
+    await this.#begin(stream, id, reads.counters, request.headers['last-event-id']).catch(() => reply.raw.destroy());
+  }
+
+  #ofRun(caller: Caller, id: string, runSeq: number) {
+    return {
+      counters: () => selectCounters(this.database.pool, id, caller.orgId),
+      advisories: () => this.advisories.current(runSeq),
+    };
+  }
+
+  /** Throws `rollout_not_found`. */
+  async #open(caller: Caller, id: string) {
+    const read = () => selectOpenRollout(this.database.pool, id, caller.orgId);
+    let last = isUuid(id) ? await read() : null;
+    if (!last) throw new PalestraError('rollout_not_found');
+    return {
+      /** Of a rollout whose start event is not here any news may be about it. */
+      isIn: (runId: string) => last === null || last.run_id === null || last.run_id === runId,
+      read: async () => (last = await read()),
+    };
   }
 
   async #begin(
     stream: RunStream,
-    id: string,
-    counters: () => Promise<RunCounters | null>,
+    id: string | null,
+    counters: (() => Promise<RunCounters | null>) | undefined,
     lastEventId: string | string[] | undefined,
   ): Promise<void> {
-    const now = await counters();
-    if (now && typeof lastEventId === 'string') stream.resume(await this.#since(id, lastEventId, now.v), now.v);
-    stream.count();
+    const now = await counters?.();
+    if (id !== null && now && typeof lastEventId === 'string') stream.resume(await this.#since(id, lastEventId, now.v), now.v);
+    stream.begin();
   }
 
   /** Null when it is too long ago, or no version of this run. */

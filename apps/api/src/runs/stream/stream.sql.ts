@@ -1,3 +1,4 @@
+import { rolloutState, type RolloutState } from '@palestra/rollouts';
 import type pg from 'pg';
 
 export interface RunCounters {
@@ -33,4 +34,29 @@ export async function selectStepsSince(pool: pg.Pool, runId: string, version: st
     values: [runId, version, limit],
   });
   return rows.map(({ step }) => step);
+}
+
+/** The rollout that a reader has open, as it was received so far: its narrow row may be a moment behind. */
+export interface OpenRollout {
+  id: string;
+  /** Null while its start event is not here. */
+  run_id: string | null;
+  msgs: number;
+  state: RolloutState;
+  /** Of its newest event. */
+  age_ms: number;
+}
+
+/** Null when it was erased, or is none of the organisation's. Plan: rollout_heads_org_id_id_key, runs_seq_key. */
+export async function selectOpenRollout(pool: pg.Pool, id: string, orgId: string): Promise<OpenRollout | null> {
+  const { rows } = await pool.query<{ id: string; run_id: string | null; messages: number; finished: boolean; age_ms: number }>({
+    name: 'stream-rollout',
+    text: `SELECT h.id, r.id AS run_id, h.messages, h.finished, extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms
+      FROM rollout_heads h LEFT JOIN runs r ON r.seq = h.run_seq WHERE h.org_id = $2 AND h.id = $1 AND r.deleted_at IS NULL`,
+    values: [id, orgId],
+  });
+  const row = rows[0];
+  if (!row) return null;
+  const state = rolloutState({ messages: row.messages, finished: row.finished, lastEventAgeMs: row.age_ms });
+  return { id: row.id, run_id: row.run_id, msgs: row.messages, state, age_ms: row.age_ms };
 }
