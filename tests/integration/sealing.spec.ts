@@ -193,6 +193,20 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await garbage()).toEqual([]);
   });
 
+  it('leaves no object of the slower one when a quicker process has sealed, and cleaned up, before it wrote', async () => {
+    const ids = [await world.upload(3), await world.upload(400)];
+    await world.settled();
+    const slow = altered(world.blobs, {
+      async put(...args) {
+        await world.services().sealing.seal();
+        return world.blobs.put(...args);
+      },
+    });
+    expect(await world.services(slow).sealing.seal()).toMatchObject({ sealed: 0, failed: 0 });
+    for (const id of ids) expect(await objectsOf(id)).toHaveLength(1);
+    expect(await garbage()).toEqual([]);
+  });
+
   it('waits for an object store that is away, ever longer, and goes on when it is back', async () => {
     const ids = [await world.upload(3), await world.upload(400)];
     await world.settled();

@@ -5,6 +5,7 @@ import type { Config } from '../../apps/api/src/platform/config.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { Metrics } from '../../apps/api/src/platform/metrics.ts';
 import { openBlobStore } from '../../apps/api/src/platform/storage.ts';
+import { SealedEvents } from '../../apps/api/src/rollouts/ingest/sealed-events.service.ts';
 import { EraseService } from '../../apps/api/src/rollouts/storage/erase.service.ts';
 import { ObjectGarbage } from '../../apps/api/src/rollouts/storage/garbage.service.ts';
 import { PartitionService } from '../../apps/api/src/rollouts/storage/partition.service.ts';
@@ -48,10 +49,16 @@ export function services(server: TestServer, blobs: BlobStore) {
   const logger = createLogger('silent');
   const objects = new TranscriptObjects(blobs);
   const garbage = new ObjectGarbage(database, blobs, logger);
+  const sealedEvents = new SealedEvents(objects, logger);
   const eraser = new EraseService(database, garbage);
   return {
     garbage,
     eraser,
+    /** Of these event ids those that ingest finds in the transcript of a rollout. */
+    async findSealed(id: string, eventIds: readonly string[]): Promise<string[]> {
+      const { rows } = await database.pool.query('SELECT seq::text FROM rollout_heads WHERE id = $1', [id]);
+      return [...(await sealedEvents.ids(database.pool, [rows[0].seq], new Set(eventIds))).get(rows[0].seq)!];
+    },
     reader: new TranscriptReader(database, objects),
     sealing: new SealService(database, new TranscriptWriter(database, blobs, objects), garbage, new Metrics(), config, logger),
     retention: new RetentionService(database, eraser),

@@ -87,11 +87,12 @@ export class Rollouts {
 
   /**
    * Sends one batch of events as they are, at most 128 of them, and again through outages. Resolves with one result an event; rejects
-   * with a 422 `invalid_body` when nothing of it could be kept.
+   * with a 422 `invalid_body` when nothing of it could be kept. `history`: they were recorded before, and none of them counts as late.
    */
-  async send(events: readonly RolloutEvent[]): Promise<EventResult[]> {
+  async send(events: readonly RolloutEvent[], { history = false }: { history?: boolean } = {}): Promise<EventResult[]> {
     const headers = { prefer: 'return=representation' };
-    const receipt = await this.#connection.json({ method: 'POST', path: '/v1/rollouts', headers, body: { events }, retry: uploadRetry });
+    const body = { events, ...(history ? { history } : {}) };
+    const receipt = await this.#connection.json({ method: 'POST', path: '/v1/rollouts', headers, body, retry: uploadRetry });
     return (receipt as { results: EventResult[] }).results;
   }
 

@@ -51,6 +51,8 @@ export interface RejectedEvent {
 
 export interface ReadBatch {
   events: ReadEvent[];
+  /** It was recorded before, elsewhere: times of long ago are no delay (an import). */
+  history?: true;
   rejected: RejectedEvent[];
 }
 
@@ -69,7 +71,8 @@ const MESSAGE_KEYS = new Set(
 export function readBatch({ value, dirty }: TolerantJson): ReadBatch {
   const events = (value as { events?: unknown } | null)?.events;
   if (!Array.isArray(events)) throw new BatchShapeError('The body must be an object with a list "events".');
-  const batch: ReadBatch = { events: [], rejected: [] };
+  const isHistory = (value as { history?: unknown }).history === true;
+  const batch: ReadBatch = { events: [], rejected: [], ...(isHistory ? { history: true } : {}) };
   events.forEach((event: unknown, position) => {
     const cleaned = dirty ? clean(event) : { value: event, nonfinite: false };
     const read = readEvent(cleaned.value, cleaned.nonfinite);

@@ -1,6 +1,9 @@
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { JsonObject } from '@palestra/protocol';
+import { fingerprintsOf } from './event-fingerprints.ts';
+
+export { mayHold, wantedFingerprints } from './event-fingerprints.ts';
 
 /**
  * The messages of one rollout as one object: JSON lines, one message a line, ordered by index and event id, in gzip members of at
@@ -40,17 +43,22 @@ export interface TranscriptMessage {
   sent_at: number;
 }
 
-/** Where a chunk is and what is in it. `at` and `bytes`: its place in the object; `first` and `last`: indexes of its messages. */
+/**
+ * Where a chunk is and what is in it. `at` and `bytes`: its place in the object; `first` and `last`: indexes of its messages;
+ * `ids`: fingerprints of their event ids (event-fingerprints.ts), which chunks that were written before there were any do not have.
+ */
 export interface TranscriptChunk {
   first: number;
   last: number;
   count: number;
   at: number;
   bytes: number;
+  ids?: string;
 }
 
 /** `text` is the JSON of a message without line breaks. */
 export interface TranscriptLine {
+  event_id: string;
   index: number;
   text: string;
 }
@@ -58,7 +66,11 @@ export interface TranscriptLine {
 /** What was read is not what was written. */
 export class TranscriptError extends Error {}
 
-export const lineOf = (message: TranscriptMessage): TranscriptLine => ({ index: message.index, text: JSON.stringify(message) });
+export const lineOf = (message: TranscriptMessage): TranscriptLine => ({
+  event_id: message.event_id,
+  index: message.index,
+  text: JSON.stringify(message),
+});
 
 /** The order of messages in a transcript and in every page: by index, equal ones by event id. */
 export function compareMessages(
@@ -90,16 +102,17 @@ export class TranscriptEncoder {
   }
 
   #close(lines: readonly TranscriptLine[]): Promise<Buffer> {
-    const place = { first: lines[0]!.index, last: lines.at(-1)!.index, count: lines.length };
+    const place = { first: lines[0]!.index, last: lines.at(-1)!.index, eventIds: lines.map(({ event_id }) => event_id) };
     return this.add(lines.map(({ text }) => text).join('\n'), place);
   }
 
-  /** A chunk whose lines are one text already. */
-  async add(text: string, place: Pick<TranscriptChunk, 'first' | 'last' | 'count'>): Promise<Buffer> {
+  /** A chunk whose lines are one text already; `eventIds`: one a line. */
+  async add(text: string, { first, last, eventIds }: { first: number; last: number; eventIds: readonly string[] }): Promise<Buffer> {
     const compressed = await gzip(`${text}\n`, { level: LEVEL });
-    this.chunks.push({ ...place, at: this.bytes, bytes: compressed.length });
+    const count = eventIds.length;
+    this.chunks.push({ first, last, count, at: this.bytes, bytes: compressed.length, ids: fingerprintsOf(eventIds) });
     this.bytes += compressed.length;
-    this.messages += place.count;
+    this.messages += count;
     return compressed;
   }
 }

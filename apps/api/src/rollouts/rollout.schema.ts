@@ -22,6 +22,12 @@ export const receiptSchema = z.object({
 
 export const ingestBodySchema = z.object({
   events: z.array(z.looseObject({ eventType: z.enum(['rollout', 'message', 'rollout_update']), eventId: z.uuid() })),
+  history: z
+    .boolean()
+    .optional()
+    .describe(
+      'The events were recorded before and are imported now: none of them counts as `late` (stamped over a minute before it came).',
+    ),
 });
 
 export const messagePageQuerySchema = z.object({

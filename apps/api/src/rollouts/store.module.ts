@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { RunActivity } from '../runs/stream/run-activity.service.ts';
 import { DeriveLoop } from './derive/derive.loop.ts';
 import { DeriveService } from './derive/derive.service.ts';
+import { SealedEvents } from './ingest/sealed-events.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { ObjectGarbage } from './storage/garbage.service.ts';
 import { PartitionService } from './storage/partition.service.ts';
@@ -24,6 +25,7 @@ const shared = [
   EraseService,
   RetentionService,
   PartitionService,
+  SealedEvents,
 ];
 
 /** The rollout store without its routes: what an API process and a worker have in common (ADR 15). */

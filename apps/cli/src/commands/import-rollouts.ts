@@ -103,7 +103,7 @@ async function importFile(
   const sender =
     client &&
     new BatchSender(
-      (events) => client.rollouts.send(events),
+      (events) => client.rollouts.send(events, { history: true }),
       (outcome) => count(tally, outcome, complain, progress),
     );
   try {

@@ -9,12 +9,13 @@ import { RunActivity } from '../../runs/stream/run-activity.service.ts';
 import { ensureRun } from '../../runs/run.sql.ts';
 import { type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
 import { MessageObjects } from './message-objects.service.ts';
+import { SealedEvents } from './sealed-events.service.ts';
 
 /** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
 const CACHED_NAMES = 10_000;
 const RUN_TTL_MS = 5_000;
-/** An event is late when its client stamped it this long before it came. */
+/** An event is late when its client stamped it this long before it came. Imports and traces tell when it happened: none of theirs is. */
 const LATE_MS = 60_000;
 
 /** What one event came to; `conflict`: an event of that id is stored with other content, which stays. */
@@ -36,6 +37,12 @@ export interface IngestReceipt {
   results?: EventResult[];
 }
 
+interface StoreOptions {
+  perEvent?: boolean;
+  client?: Pick<pg.Pool, 'query'>;
+  runs?: ReadonlyMap<string, number>;
+}
+
 /** `POST /v1/rollouts`: read tolerantly, resolve run names, store in one statement, acknowledge after the commit. */
 @Injectable()
 export class IngestService {
@@ -47,22 +54,35 @@ export class IngestService {
     private readonly activity: RunActivity,
     private readonly metrics: Metrics,
     private readonly objects: MessageObjects,
+    private readonly sealed: SealedEvents,
   ) {}
 
-  async ingest(caller: Caller, body: Buffer, perEvent = false): Promise<IngestReceipt> {
-    if (this.#inFlightBytes > 0 && this.#inFlightBytes + body.length > MAX_IN_FLIGHT_BYTES) {
+  ingest(caller: Caller, body: Buffer, perEvent = false): Promise<IngestReceipt> {
+    return this.admit(body.length, () => this.store(caller.orgId, readBody(body), { perEvent }));
+  }
+
+  /** Does `work` on a body of so many bytes; throws `ingest_overloaded` when too many are in work already. */
+  async admit<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+    if (this.#inFlightBytes > 0 && this.#inFlightBytes + bytes > MAX_IN_FLIGHT_BYTES) {
       throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
     }
-    this.#inFlightBytes += body.length;
+    this.#inFlightBytes += bytes;
     try {
-      return await this.store(caller.orgId, readBody(body), perEvent);
+      return await work();
     } finally {
-      this.#inFlightBytes -= body.length;
+      this.#inFlightBytes -= bytes;
     }
   }
 
-  /** The path of every upload and import: `batch` as it was read. Throws `invalid_body` when nothing of it could be kept. */
-  async store(orgId: string, batch: ReadBatch, perEvent = false): Promise<IngestReceipt> {
+  /**
+   * The path of every upload and import: `batch` as it was read. Throws `invalid_body` when nothing of it could be kept. With a `client`
+   * inside of its transaction, and with `runs` from `runsOf`: nothing asks for a second connection then.
+   */
+  async store(
+    orgId: string,
+    batch: ReadBatch,
+    { perEvent = false, client = this.database.pool, runs }: StoreOptions = {},
+  ): Promise<IngestReceipt> {
     const events = uniqueEvents(batch.events);
     if (events.length === 0 && batch.rejected.length > 0) {
       this.#count(0, 0, batch.rejected.length);
@@ -70,11 +90,11 @@ export class IngestService {
       const detail = batch.rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
       throw new PalestraError('invalid_body', { detail });
     }
-    const starts = await this.#resolve(orgId, events);
+    const starts = await this.#resolve(orgId, events, runs);
     const detached = await this.objects.detach(orgId, events);
     const stored =
       events.length > 0
-        ? await storeBatch(this.database.pool, orgId, starts, detached.events)
+        ? await storeBatch(client, orgId, starts, detached.events, [], this.sealed.find)
         : { inserted: new Set<string>(), conflicts: [], runSeqs: [] };
     const messages = events.filter((event) => event.kind === 'message').length;
     const accepted = events.length - messages + stored.inserted.size;
@@ -84,7 +104,7 @@ export class IngestService {
       accepted,
       duplicates,
       conflicts: stored.conflicts.length,
-      late: events.filter((event) => event.sentAt < Date.now() - LATE_MS).length,
+      late: batch.history ? 0 : events.filter((event) => event.sentAt < Date.now() - LATE_MS).length,
       nonfinite: events.filter((event) => event.kind !== 'update' && event.nonfinite).length,
     });
     const rejected = batch.rejected.map(({ position, eventId, detail }) => ({ position, event_id: eventId, detail }));
@@ -109,13 +129,24 @@ export class IngestService {
     events: readonly ReadEvent[],
     failures: readonly RolloutFailure[],
   ): Promise<void> {
-    const { runSeqs } = await storeBatch(client, orgId, await this.#resolve(orgId, events), events, failures);
+    const { runSeqs } = await storeBatch(client, orgId, await this.#resolve(orgId, events), events, failures, this.sealed.find);
     this.activity.received(runSeqs);
   }
 
-  #resolve(orgId: string, events: readonly ReadEvent[]): Promise<ResolvedStart[]> {
+  /** Runs by their names; made where there are none. */
+  async runsOf(orgId: string, names: Iterable<string>): Promise<Map<string, number>> {
+    return new Map(await Promise.all(Array.from(new Set(names), async (name) => [name, await this.#runSeq(orgId, name)] as const)));
+  }
+
+  async #resolve(orgId: string, events: readonly ReadEvent[], known?: ReadonlyMap<string, number>): Promise<ResolvedStart[]> {
     const starts = events.filter((event) => event.kind === 'start');
-    return Promise.all(starts.map(async (event) => ({ event, runSeq: await this.#runSeq(orgId, event.runName) })));
+    const runs =
+      known ??
+      (await this.runsOf(
+        orgId,
+        starts.map(({ runName }) => runName),
+      ));
+    return starts.map((event) => ({ event, runSeq: runs.get(event.runName)! }));
   }
 
   #runSeq(orgId: string, name: string): Promise<number> {

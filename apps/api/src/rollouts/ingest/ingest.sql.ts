@@ -13,7 +13,9 @@ const OUTPUT_CHARS = `sum(CASE WHEN type IN ('assistant_message', 'tool_call', '
  *
  * Heads that exist are locked in id order, so that batches cannot deadlock; heads that do not are inserted with all that the batch
  * says of them, since none of their messages can be there yet. When another batch makes the same head in the same moment,
- * this statement leaves that rollout's events alone (it is not in `handled`) and the caller runs it again for them.
+ * this statement leaves that rollout's events alone (it is not in `handled`) and the caller runs it again for them. It does the same with
+ * messages of sealed rollouts, whose event ids are in no row: the caller looks for them in the transcript and says of which seal it was
+ * ($6). That the head is locked makes this safe: sealing locks it too.
  *
  * Plan (EXPLAIN, 100 messages): function scans of jsonb_to_recordset; Nested Loop with Index Scan using rollout_heads_org_id_id_key;
  * Insert on rollout_messages, conflict arbiter its primary key, into one partition per row; HashAggregate over its RETURNING; Update
@@ -30,6 +32,8 @@ WITH message AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, rollout_info jsonb, rollout_info_at jsonb)
 ), failure AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($5::jsonb) AS f(rollout_id uuid, failure_class text)
+), checked AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($6::jsonb) AS c(rollout_id uuid, sealed_at timestamptz)
 ), sent AS (
   SELECT rollout_id, count(*)::int AS messages, count(*) FILTER (WHERE type = 'tool_call')::int AS calls, max(index) AS max_index,
     bool_or(is_finished) AS finished, bit_or(flags) AS flags, sum(bytes) AS bytes, ${OUTPUT_CHARS} AS output_chars
@@ -37,7 +41,11 @@ WITH message AS MATERIALIZED (
 ), touched AS MATERIALIZED (
   SELECT rollout_id FROM sent UNION SELECT rollout_id FROM start UNION SELECT rollout_id FROM info UNION SELECT rollout_id FROM failure
 ), known AS MATERIALIZED (
-  SELECT h.id, h.seq, h.day FROM rollout_heads h WHERE h.org_id = $1 AND h.id = ANY(ARRAY(SELECT rollout_id FROM touched)) ORDER BY h.id FOR UPDATE
+  SELECT h.id, h.seq, h.day, h.run_seq, h.sealed_at FROM rollout_heads h
+  WHERE h.org_id = $1 AND h.id = ANY(ARRAY(SELECT rollout_id FROM touched)) ORDER BY h.id FOR UPDATE
+), open AS MATERIALIZED (
+  SELECT k.id, k.seq, k.day FROM known k WHERE k.sealed_at IS NULL OR NOT EXISTS (SELECT FROM sent WHERE sent.rollout_id = k.id)
+    OR EXISTS (SELECT FROM checked c WHERE c.rollout_id = k.id AND c.sealed_at = k.sealed_at)
 ), fresh AS (
   INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, finished, flags, bytes, output_chars, failure_class)
   SELECT $1, t.rollout_id, (now() AT TIME ZONE 'UTC')::date, s.run_seq, COALESCE(n.messages, 0), COALESCE(n.calls, 0), COALESCE(n.max_index, -1),
@@ -48,7 +56,7 @@ WITH message AS MATERIALIZED (
   ON CONFLICT (org_id, id) DO NOTHING
   RETURNING id, seq, day, run_seq
 ), place AS MATERIALIZED (
-  SELECT id, seq, day FROM known UNION ALL SELECT id, seq, day FROM fresh
+  SELECT id, seq, day FROM open UNION ALL SELECT id, seq, day FROM fresh
 ), inserted AS (
   INSERT INTO rollout_messages (day, rollout_seq, event_id, index, bytes, flags, is_finished, type, sent_at, reward, name, call_id, content,
     content_reference, summary, blob_key, metadata, extra)
@@ -79,7 +87,7 @@ WITH message AS MATERIALIZED (
     unsealed = h.unsealed OR COALESCE(d.messages, 0) > 0,
     revision = h.revision + 1,
     last_at = now()
-  FROM known k LEFT JOIN delta d ON d.rollout_seq = k.seq LEFT JOIN start s ON s.rollout_id = k.id LEFT JOIN info i ON i.rollout_id = k.id
+  FROM open k LEFT JOIN delta d ON d.rollout_seq = k.seq LEFT JOIN start s ON s.rollout_id = k.id LEFT JOIN info i ON i.rollout_id = k.id
     LEFT JOIN failure f ON f.rollout_id = k.id
   WHERE h.seq = k.seq AND (d.messages > 0 OR i.rollout_id IS NOT NULL OR f.failure_class IS DISTINCT FROM h.failure_class AND f.failure_class IS NOT NULL
     OR s.rollout_id IS NOT NULL)
@@ -99,7 +107,8 @@ WITH message AS MATERIALIZED (
       WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
 )
 SELECT ARRAY(SELECT id::text FROM place) AS handled, ARRAY(SELECT event_id::text FROM inserted) AS inserted,
-  ARRAY(SELECT DISTINCT run_seq FROM (SELECT run_seq FROM fresh UNION ALL SELECT run_seq FROM grown) r WHERE run_seq IS NOT NULL) AS run_seqs`;
+  ARRAY(SELECT jsonb_build_object('seq', k.seq::text, 'rollout_id', k.id) FROM known k WHERE NOT EXISTS (SELECT FROM open WHERE open.id = k.id)) AS sealed,
+  ARRAY(SELECT DISTINCT run_seq FROM (SELECT run_seq FROM fresh UNION ALL SELECT run_seq FROM grown UNION ALL SELECT run_seq FROM known) r WHERE run_seq IS NOT NULL) AS run_seqs`;
 
 /** Of messages that were not inserted those whose stored content differs from what was sent. Plan: primary key of rollout_messages. */
 const CONFLICTS = `
@@ -122,6 +131,7 @@ export interface IngestResult {
   inserted: Set<string>;
   /** Event ids of messages that were there with other content; the stored one stays. */
   conflicts: string[];
+  /** Of all rollouts of the batch, also of those that it changed nothing in. */
   runSeqs: number[];
 }
 
@@ -131,7 +141,27 @@ export interface RolloutFailure {
   failureClass: 'environment' | 'infrastructure';
 }
 
-/** Another batch that made the same rollout has long committed by then. */
+/** A sealed rollout of which messages came. */
+export interface SealedHead {
+  seq: string;
+  rollout_id: string;
+}
+
+/** What a transcript says of messages that were sent again: of which seal, and which of them differ from what it holds. */
+export interface SealedMessages {
+  sealed_at: string;
+  eventIds: Set<string>;
+  conflicts: string[];
+}
+
+/** Of sent messages those that are sealed, by rollout id. A rollout that was sealed anew meanwhile may be left out. */
+export type FindSealed = (
+  client: Pick<pg.Pool, 'query'>,
+  heads: readonly SealedHead[],
+  messages: readonly MessageRow[],
+) => Promise<Map<string, SealedMessages>>;
+
+/** Another batch that made the same rollout has long committed by then, and nothing is sealed so often. */
 const MAX_ROUNDS = 5;
 
 export async function storeBatch(
@@ -139,7 +169,8 @@ export async function storeBatch(
   orgId: string,
   starts: ResolvedStart[],
   events: readonly ReadEvent[],
-  failures: readonly RolloutFailure[] = [],
+  failures: readonly RolloutFailure[],
+  findSealed: FindSealed,
 ): Promise<IngestResult> {
   const messages = events.filter((event) => event.kind === 'message').map(messageRow);
   let batch = {
@@ -147,30 +178,46 @@ export async function storeBatch(
     starts: startRows(starts),
     infos: infoRows(events),
     failures: failures.map(({ rolloutId, failureClass }) => ({ rollout_id: rolloutId, failure_class: failureClass })),
+    checked: [] as { rollout_id: string; sealed_at: string }[],
   };
   const result: IngestResult = { inserted: new Set(), conflicts: [], runSeqs: [] };
+  const sealedRows = new Set<MessageRow>();
   for (let round = 0; ; round += 1) {
-    const { rows } = await pool.query<{ handled: string[]; inserted: string[]; run_seqs: number[] }>({
+    const { rows } = await pool.query<{ handled: string[]; inserted: string[]; sealed: SealedHead[]; run_seqs: number[] }>({
       name: 'rollouts-ingest',
       text: INGEST,
-      values: [orgId, ...[batch.messages, batch.starts, batch.infos, batch.failures].map((part) => JSON.stringify(part))],
+      values: [orgId, ...[batch.messages, batch.starts, batch.infos, batch.failures, batch.checked].map((part) => JSON.stringify(part))],
     });
-    const { handled, inserted, run_seqs } = rows[0]!;
+    const { handled, inserted, sealed, run_seqs } = rows[0]!;
     for (const id of inserted) result.inserted.add(id);
     result.runSeqs = [...new Set([...result.runSeqs, ...run_seqs])];
     const done = new Set(handled);
     const left = <T extends { rollout_id: string }>(part: T[]) => part.filter((row) => !done.has(row.rollout_id));
-    batch = { messages: left(batch.messages), starts: left(batch.starts), infos: left(batch.infos), failures: left(batch.failures) };
+    batch = {
+      messages: left(batch.messages),
+      starts: left(batch.starts),
+      infos: left(batch.infos),
+      failures: left(batch.failures),
+      checked: [],
+    };
     if (Object.values(batch).every((part) => part.length === 0)) break;
-    if (round === MAX_ROUNDS) throw new Error('rollouts of a batch were made by others again and again');
+    if (round === MAX_ROUNDS) throw new Error('rollouts of a batch were made, or sealed, by others again and again');
+    if (sealed.length === 0) continue;
+    const found = await findSealed(pool, sealed, batch.messages);
+    for (const row of batch.messages) if (found.get(row.rollout_id)?.eventIds.has(row.event_id)) sealedRows.add(row);
+    result.conflicts.push(...[...found.values()].flatMap(({ conflicts }) => conflicts));
+    batch.messages = batch.messages.filter((row) => !sealedRows.has(row));
+    batch.checked = [...found].map(([rollout_id, { sealed_at }]) => ({ rollout_id, sealed_at }));
   }
-  const repeated = messages.filter((message) => !result.inserted.has(message.event_id));
+  const repeated = messages.filter((message) => !result.inserted.has(message.event_id) && !sealedRows.has(message));
   if (repeated.length > 0) {
     const { rows } = await pool.query<{ event_id: string }>(CONFLICTS, [orgId, JSON.stringify(repeated)]);
-    result.conflicts = rows.map((row) => row.event_id);
+    result.conflicts.push(...rows.map((row) => row.event_id));
   }
   return result;
 }
+
+export type MessageRow = ReturnType<typeof messageRow>;
 
 function messageRow(event: StoredMessage) {
   return {

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
 import {
@@ -13,7 +14,8 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../../platform/database.ts';
 import { IngestService } from './ingest.service.ts';
 import { decodeTraceRequest } from './otlp-protobuf.ts';
-import { storedMessages } from './otlp.sql.ts';
+import { storedMessages, withOrganisationTurn } from './otlp.sql.ts';
+import { SealedEvents } from './sealed-events.service.ts';
 
 /** Requests of an organisation that wait for one another; a further one is sent again by its exporter. */
 const MAX_WAITING = 64;
@@ -25,37 +27,58 @@ export interface TraceReceipt {
   partialSuccess?: { rejectedSpans: string; errorMessage: string };
 }
 
-/** Spans as rollouts, by the ingest of every upload. */
+/**
+ * Spans as rollouts, by the ingest of every upload. Two pieces of one trace must not take the same places in it: requests of one
+ * organisation are stored one after the other, in this process by a queue, among replicas by a lock.
+ */
 @Injectable()
 export class OtlpService {
-  /** The last request of each organisation: two pieces of one trace must not take the same places in it. */
+  /** The last request of each organisation: of the waiting ones only one holds a connection. */
   readonly #turns = new Map<string, { last: Promise<unknown>; waiting: number }>();
 
   constructor(
     private readonly database: Database,
     private readonly ingest: IngestService,
+    private readonly sealed: SealedEvents,
   ) {}
 
-  async store(caller: Caller, body: Uint8Array, isProtobuf: boolean): Promise<TraceReceipt> {
-    const traces = read(body, isProtobuf);
-    const refused =
-      traces.rollouts.length === 0
-        ? { spans: 0, problems: [] }
-        : await this.#inTurn(caller.orgId, () => this.#keep(caller.orgId, traces.rollouts));
-    return receiptOf(traces, refused);
+  store(caller: Caller, body: Uint8Array, isProtobuf: boolean): Promise<TraceReceipt> {
+    return this.ingest.admit(body.length, async () => {
+      const traces = read(body, isProtobuf);
+      const refused =
+        traces.rollouts.length === 0
+          ? { spans: 0, problems: [] }
+          : await this.#inTurn(caller.orgId, () => this.#keep(caller.orgId, traces.rollouts));
+      return receiptOf(traces, refused);
+    });
   }
 
   async #keep(orgId: string, rollouts: readonly TracedRollout[]): Promise<Refused> {
+    // A name that is refused makes no run: what can be kept is known before.
+    const { events } = readRollouts(rollouts, new Map());
+    const names = events.flatMap((event) => (event.kind === 'start' ? event.runName : []));
+    const runs = await this.ingest.runsOf(orgId, names);
+    return withOrganisationTurn(this.database.pool, orgId, async (client) => {
+      const { events: fresh, ...refused } = readRollouts(rollouts, await this.#stored(client, orgId, rollouts));
+      if (fresh.length > 0) await this.ingest.store(orgId, { events: fresh, rejected: [], history: true }, { client, runs });
+      return refused;
+    });
+  }
+
+  /** What is stored of these rollouts, in rows and in transcripts. */
+  async #stored(client: pg.PoolClient, orgId: string, rollouts: readonly TracedRollout[]): Promise<Map<string, StoredMessages>> {
     const eventIds = rollouts.flatMap(({ messages }) => messages.map(({ eventId }) => eventId));
-    const stored = await storedMessages(
-      this.database.pool,
-      orgId,
-      rollouts.map(({ rolloutId }) => rolloutId),
-      eventIds,
+    const rolloutIds = rollouts.map(({ rolloutId }) => rolloutId);
+    const stored = await storedMessages(client, orgId, rolloutIds, eventIds);
+    const seqs = [...stored.values()].flatMap(({ seq, sealed }) => (sealed ? seq : []));
+    if (seqs.length === 0) return stored;
+    const sealed = await this.sealed.ids(client, seqs, new Set(eventIds));
+    return new Map(
+      [...stored].map(([id, { seq, maxIndex, eventIds: live }]) => [
+        id,
+        { maxIndex, eventIds: new Set([...live, ...(sealed.get(seq) ?? [])]) },
+      ]),
     );
-    const { events, ...refused } = readRollouts(rollouts, stored);
-    if (events.length > 0) await this.ingest.store(orgId, { events, rejected: [] });
-    return refused;
   }
 
   async #inTurn<T>(orgId: string, work: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import type { BlobStore } from '@palestra/blobs';
 import type { Logger } from 'pino';
 import { Database } from '../../platform/database.ts';
 import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
-import { doomObjects, forgetObjects, selectDoomed } from './garbage.sql.ts';
+import { declareObjects, forgetObjects, type GarbageKey, selectDoomed } from './garbage.sql.ts';
 import { inTurn } from './in-turn.ts';
 
 /** An object that nothing points at for so long belongs to a process that is gone. */
@@ -21,9 +21,14 @@ export class ObjectGarbage {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** Gives objects up that were declared, and deletes them; an object store that is away leaves them to the next sweep. */
-  async discard(keys: readonly string[]): Promise<void> {
-    if (keys.length > 0) await this.deleteDoomed(await doomObjects(this.database.pool, keys));
+  /**
+   * Deletes objects that the caller wrote and nothing points at; an object store that is away leaves them to the next sweep. They are
+   * written down once more: a seal that was quicker, or an erasure, may have deleted and forgotten them before they were there.
+   */
+  async discard(objects: readonly GarbageKey[]): Promise<void> {
+    if (objects.length === 0) return;
+    await declareObjects(this.database.pool, objects, true);
+    await this.deleteDoomed(objects.map(({ blob_key }) => blob_key));
   }
 
   /** Deletes objects that are doomed already. Answers how many it could. */

@@ -16,15 +16,6 @@ export async function declareObjects(client: Queryable, keys: readonly GarbageKe
   );
 }
 
-/** From here on no seal can use these objects. Answers those that are to be deleted, which a seal that was quicker took out. */
-export async function doomObjects(pool: Queryable, keys: readonly string[]): Promise<string[]> {
-  const { rows } = await pool.query<{ blob_key: string }>(
-    'UPDATE rollout_garbage SET doomed = true WHERE blob_key = ANY($1::text[]) RETURNING blob_key',
-    [keys],
-  );
-  return rows.map(({ blob_key }) => blob_key);
-}
-
 /** Dooms what a crash left (`olderThanMs`) and answers doomed objects. Plan: a scan of a table that is empty but for failures. */
 export async function selectDoomed(pool: Queryable, olderThanMs: number, limit: number): Promise<string[]> {
   await pool.query(`UPDATE rollout_garbage SET doomed = true WHERE NOT doomed AND since < now() - $1 * interval '1 ms'`, [olderThanMs]);

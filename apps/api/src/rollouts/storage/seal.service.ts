@@ -8,7 +8,7 @@ import { Database } from '../../platform/database.ts';
 import { Metrics } from '../../platform/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { ObjectGarbage } from './garbage.service.ts';
-import { declareObjects } from './garbage.sql.ts';
+import { declareObjects, type GarbageKey } from './garbage.sql.ts';
 import { inTurn } from './in-turn.ts';
 import { commitSeals, markSealed, type Sealable, type SealedObject, selectSealable, selectTexts } from './seal.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
@@ -97,10 +97,8 @@ export class SealService {
 
   async #sealGroup(group: Sealable[], pass: SealPass, signal: AbortSignal): Promise<void> {
     const keys = new Map(group.map((rollout) => [rollout.seq, this.writer.keyFor(rollout)]));
-    await declareObjects(
-      this.database.pool,
-      group.map(({ seq }) => ({ blob_key: keys.get(seq)!, rollout_seq: seq })),
-    );
+    const declared = group.map(({ seq }) => ({ blob_key: keys.get(seq)!, rollout_seq: seq }));
+    await declareObjects(this.database.pool, declared);
     const texts = isSmall(group[0]!) ? await this.#texts(group) : null;
     const objects: SealedObject[] = [];
     const empty: Sealable[] = [];
@@ -119,7 +117,7 @@ export class SealService {
         else this.#failed([rollout], error, pass);
       }
     });
-    await this.#commit(objects, empty, pass, [...keys.values()]);
+    await this.#commit(objects, empty, pass, declared);
     if (away !== null) throw away;
   }
 
@@ -134,7 +132,7 @@ export class SealService {
     }
   }
 
-  async #commit(objects: SealedObject[], empty: readonly Sealable[], pass: SealPass, declared: readonly string[]): Promise<void> {
+  async #commit(objects: SealedObject[], empty: readonly Sealable[], pass: SealPass, declared: readonly GarbageKey[]): Promise<void> {
     if (empty.length > 0) await markSealed(this.database.pool, empty);
     // A transcript without messages is none: the rows went elsewhere since the rollout was found.
     const full = objects.filter(({ messages }) => messages > 0);
@@ -151,7 +149,7 @@ export class SealService {
     pass.skipped += full.length - sealed.length;
     this.#sealed.inc({ outcome: 'sealed' }, sealed.length);
     this.#sealed.inc({ outcome: 'skipped' }, full.length - sealed.length);
-    await this.garbage.discard(declared.filter((key) => !pointedAt.has(key)));
+    await this.garbage.discard(declared.filter(({ blob_key }) => !pointedAt.has(blob_key)));
     await this.garbage.deleteDoomed(replaced);
   }
 

@@ -50,15 +50,16 @@ const LINE = `row_to_json((SELECT line FROM (SELECT m.event_id, m.index, m.type,
 /** All lines of some small rollouts, one text each. Plan: per rollout an Index Scan of its partition's primary key. */
 const TEXTS = `
 SELECT h.seq::text, t.* FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) CROSS JOIN LATERAL (
-  SELECT string_agg(${LINE}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last, count(*)::int AS count
-  FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) t WHERE t.count > 0`;
+  SELECT string_agg(${LINE}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last,
+    array_agg(m.event_id::text ORDER BY m.index, m.event_id) AS "eventIds"
+  FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) t WHERE t.text IS NOT NULL`;
 
 export interface RolloutText {
   seq: string;
   text: string;
   first: number;
   last: number;
-  count: number;
+  eventIds: string[];
 }
 
 export async function selectTexts(pool: pg.Pool, rollouts: readonly Pick<Sealable, 'seq' | 'day'>[]): Promise<Map<string, RolloutText>> {
@@ -93,8 +94,8 @@ export async function selectLines(
   pool: pg.Pool,
   { seq, day }: Pick<Sealable, 'seq' | 'day'>,
   eventIds: readonly string[],
-): Promise<(TranscriptLine & { event_id: string })[]> {
-  const { rows } = await pool.query<TranscriptLine & { event_id: string }>({
+): Promise<TranscriptLine[]> {
+  const { rows } = await pool.query<TranscriptLine>({
     name: 'seal-lines',
     text: `SELECT m.event_id, m.index, ${LINE} AS text FROM rollout_messages m
       WHERE m.day = $1 AND m.rollout_seq = $2 AND m.event_id = ANY($3::uuid[]) ORDER BY m.index, m.event_id`,

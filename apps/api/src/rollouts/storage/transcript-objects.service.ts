@@ -1,7 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { buffer } from 'node:stream/consumers';
 import type { BlobStore } from '@palestra/blobs';
-import { decodeLines, rangeOf, splitRanges, type TranscriptMessage, type TranscriptRange } from '@palestra/rollouts/transcript';
+import {
+  decodeLines,
+  mayHold,
+  rangeOf,
+  splitRanges,
+  type TranscriptMessage,
+  type TranscriptRange,
+  wantedFingerprints,
+} from '@palestra/rollouts/transcript';
 import { BLOB_STORE } from '../../platform/tokens.ts';
 import type { TranscriptPointer } from './transcript.sql.ts';
 
@@ -30,12 +38,20 @@ export class TranscriptObjects {
   /** Of these event ids the ones that are sealed. */
   async sealedOf(pointer: TranscriptPointer, eventIds: ReadonlySet<string>): Promise<Set<string>> {
     const sealed = new Set<string>();
-    if (eventIds.size === 0) return sealed;
-    for await (const line of this.lines(pointer)) {
-      const { event_id } = messageOf(line);
-      if (eventIds.has(event_id)) sealed.add(event_id);
-    }
+    for await (const { event_id } of this.find(pointer, eventIds)) sealed.add(event_id);
     return sealed;
+  }
+
+  /** The messages of these event ids; only chunks that may hold one are read. */
+  async *find(pointer: TranscriptPointer, eventIds: ReadonlySet<string>): AsyncGenerator<TranscriptMessage> {
+    const wanted = wantedFingerprints(eventIds);
+    for (const chunk of pointer.chunks) {
+      if (!mayHold(chunk.ids, wanted)) continue;
+      for (const line of await this.#lines(pointer, rangeOf([chunk])!)) {
+        const message = messageOf(line);
+        if (eventIds.has(message.event_id)) yield message;
+      }
+    }
   }
 
   async #lines(pointer: TranscriptPointer, range: TranscriptRange): Promise<string[]> {

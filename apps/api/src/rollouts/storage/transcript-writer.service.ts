@@ -28,8 +28,6 @@ import { selectPointers } from './transcript.sql.ts';
 
 const DEADLINE_MS = 60_000;
 
-type KeyedLine = TranscriptLine & { event_id: string };
-
 /** Writes transcripts to the object store; what points at them is not its business. */
 @Injectable()
 export class TranscriptWriter {
@@ -67,7 +65,7 @@ export class TranscriptWriter {
     return this.#put(rollout, key, encoder, encoder.encode(merged), counts, signal);
   }
 
-  async *#live(rollout: Sealable, keys: readonly MessageKey[]): AsyncGenerator<KeyedLine> {
+  async *#live(rollout: Sealable, keys: readonly MessageKey[]): AsyncGenerator<TranscriptLine> {
     for (const some of portions(keys)) yield* await selectLines(this.database.pool, rollout, some);
   }
 
@@ -103,7 +101,7 @@ function* portions(keys: readonly MessageKey[]): Generator<string[]> {
   if (open.length > 0) yield open;
 }
 
-async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<KeyedLine> {
+async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<TranscriptLine> {
   for await (const text of lines) {
     const { index, event_id } = messageOf(text);
     yield { index, event_id, text };
@@ -111,12 +109,12 @@ async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<KeyedL
 }
 
 /** Two sequences in the order of transcripts as one. */
-async function* mergeLines(first: AsyncIterable<KeyedLine>, second: AsyncIterable<KeyedLine>): AsyncGenerator<KeyedLine> {
+async function* mergeLines(first: AsyncIterable<TranscriptLine>, second: AsyncIterable<TranscriptLine>): AsyncGenerator<TranscriptLine> {
   const [a, b] = [first[Symbol.asyncIterator](), second[Symbol.asyncIterator]()];
   let [left, right] = [await a.next(), await b.next()];
   while (!left.done || !right.done) {
     if (right.done || (!left.done && compareMessages(left.value, right.value) <= 0)) {
-      yield (left as IteratorYieldResult<KeyedLine>).value;
+      yield (left as IteratorYieldResult<TranscriptLine>).value;
       left = await a.next();
     } else {
       yield right.value;
@@ -125,7 +123,7 @@ async function* mergeLines(first: AsyncIterable<KeyedLine>, second: AsyncIterabl
   }
 }
 
-async function* counted(lines: AsyncIterable<KeyedLine>, counts: MessageCounts): AsyncGenerator<KeyedLine> {
+async function* counted(lines: AsyncIterable<TranscriptLine>, counts: MessageCounts): AsyncGenerator<TranscriptLine> {
   for await (const line of lines) {
     const message = messageOf(line.text);
     counts.calls += message.type === 'tool_call' ? 1 : 0;

@@ -7,13 +7,15 @@ import type { StoredMessageRow, TranscriptPlace } from './transcript-reader.serv
 export interface TranscriptPointer {
   blob_key: string;
   chunks: TranscriptChunk[];
+  /** As its head has it: tells one seal of a rollout from the next. */
+  sealed_at: string;
 }
 
 /** By `seq`; rollouts that were never sealed are left out. Plan: rollout_transcripts_pkey. */
-export async function selectPointers(pool: pg.Pool, seqs: readonly string[]): Promise<Map<string, TranscriptPointer>> {
+export async function selectPointers(pool: Pick<pg.Pool, 'query'>, seqs: readonly string[]): Promise<Map<string, TranscriptPointer>> {
   const { rows } = await pool.query<TranscriptPointer & { seq: string }>({
     name: 'transcript-pointers',
-    text: 'SELECT rollout_seq::text AS seq, blob_key, chunks FROM rollout_transcripts WHERE rollout_seq = ANY($1::bigint[])',
+    text: 'SELECT rollout_seq::text AS seq, blob_key, chunks, sealed_at::text FROM rollout_transcripts WHERE rollout_seq = ANY($1::bigint[])',
     values: [seqs],
   });
   return new Map(rows.map(({ seq, ...pointer }) => [seq, pointer]));

@@ -1,0 +1,98 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { BlobError } from '@palestra/blobs';
+import { PalestraError } from '@palestra/protocol';
+import { TranscriptError, type TranscriptMessage } from '@palestra/rollouts/transcript';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { LOGGER } from '../../platform/tokens.ts';
+import { inTurn } from '../storage/in-turn.ts';
+import { TranscriptObjects } from '../storage/transcript-objects.service.ts';
+import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
+import type { FindSealed, MessageRow, SealedMessages } from './ingest.sql.ts';
+
+type Queryable = Pick<pg.Pool, 'query'>;
+
+/** Transcripts of one batch that are read at the same time. */
+const CONCURRENCY = 4;
+
+/**
+ * Finds messages that are sent again after their rollout was sealed: their ids are in no row any more. The pointer of a transcript has
+ * fingerprints of them, so that an event that is new costs no read of the object store, and one that is repeated the chunk it is in.
+ */
+@Injectable()
+export class SealedEvents {
+  constructor(
+    private readonly objects: TranscriptObjects,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  /** Throws `ingest_overloaded` while an object that has to be read cannot be: the client keeps its batch and sends it again. */
+  readonly find: FindSealed = async (client, heads, messages) => {
+    const pointers = await selectPointers(
+      client,
+      heads.map(({ seq }) => seq),
+    );
+    const found = new Map<string, SealedMessages>();
+    await inTurn(heads, CONCURRENCY, async ({ seq, rollout_id }) => {
+      const pointer = pointers.get(seq);
+      if (!pointer) return;
+      const rows = new Map(messages.flatMap((row) => (row.rollout_id === rollout_id ? [[row.event_id, row] as const] : [])));
+      const sealed: SealedMessages = { sealed_at: pointer.sealed_at, eventIds: new Set(), conflicts: [] };
+      const isThatOne = await this.#read(client, seq, pointer, new Set(rows.keys()), (message) => {
+        sealed.eventIds.add(message.event_id);
+        if (differs(message, rows.get(message.event_id)!)) sealed.conflicts.push(message.event_id);
+      });
+      if (isThatOne) found.set(rollout_id, sealed);
+    });
+    return found;
+  };
+
+  /** Of these event ids those that are sealed, by `seq` of the rollouts. */
+  async ids(client: Queryable, seqs: readonly string[], eventIds: ReadonlySet<string>): Promise<Map<string, Set<string>>> {
+    const found = new Map(seqs.map((seq) => [seq, new Set<string>()]));
+    let left = [...seqs];
+    while (left.length > 0) {
+      const pointers = await selectPointers(client, left);
+      const again: string[] = [];
+      await inTurn([...pointers], CONCURRENCY, async ([seq, pointer]) => {
+        if (!(await this.#read(client, seq, pointer, eventIds, ({ event_id }) => found.get(seq)!.add(event_id)))) again.push(seq);
+      });
+      left = again;
+    }
+    return found;
+  }
+
+  /** False: the rollout has been sealed anew since, and that object is gone. */
+  async #read(
+    client: Queryable,
+    seq: string,
+    pointer: TranscriptPointer,
+    eventIds: ReadonlySet<string>,
+    take: (message: TranscriptMessage) => unknown,
+  ): Promise<boolean> {
+    try {
+      for await (const message of this.objects.find(pointer, eventIds)) take(message);
+      return true;
+    } catch (error) {
+      const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
+      if (isLost) {
+        if ((await selectPointers(client, [seq])).get(seq)?.blob_key !== pointer.blob_key) return false;
+        // What cannot be read cannot be compared with, and must not keep a client's batch back: its messages become rows again.
+        this.logger.error({ err: error, key: pointer.blob_key }, 'a transcript is lost or damaged');
+        return true;
+      }
+      if (isAway(error)) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
+      throw error;
+    }
+  }
+}
+
+const isAway = (error: unknown): boolean => error instanceof BlobError || ['AbortError', 'TimeoutError'].includes((error as Error).name);
+
+/** As the statement for rows compares them (ingest.sql.ts). */
+const differs = (sealed: TranscriptMessage, sent: MessageRow): boolean =>
+  sealed.index !== sent.index ||
+  sealed.type !== sent.type ||
+  sealed.content !== sent.content ||
+  sealed.reward !== sent.reward ||
+  sealed.call_id !== sent.call_id;

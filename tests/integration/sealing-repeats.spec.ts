@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BlobStore, BlobError } from '@palestra/blobs';
+import { startStore, stores, type StoreWorld } from './sealing.world.ts';
+
+/** What comes again, or comes late, for rollouts whose messages are transcripts by now. */
+describe.each(stores)('events of rollouts sealed into %s', (kind) => {
+  let world: StoreWorld;
+  beforeAll(async () => {
+    world = await startStore(kind);
+  });
+  afterAll(() => world.server.close());
+
+  const send = async (events: unknown[]) => {
+    const answer = await world.server.request('POST', '/v1/rollouts', { body: { events }, headers: { prefer: 'return=representation' } });
+    expect(answer.status).toBe(200);
+    const { accepted, duplicates, conflicts, results } = answer.body;
+    return { accepted, duplicates, conflicts, told: results.map(({ status }: { status: string }) => status) };
+  };
+  const seal = async () => {
+    await world.settled();
+    return world.services().sealing.seal();
+  };
+  /** Its start event and so many messages, sealed. */
+  const sealed = async (count: number, more: object = {}) => {
+    const id = randomUUID();
+    const messages = Array.from({ length: count }, (_, index) => world.message(id, index, more));
+    await world.post([world.start(id), ...messages]);
+    await seal();
+    expect(await world.rowsOf(id)).toBe(0);
+    return { id, messages };
+  };
+  const counted = async (id: string) => {
+    const { messages, calls, bytes, output_chars, unsealed } = await world.head(id);
+    return { messages, calls, bytes, output_chars, unsealed };
+  };
+  const undated = (rollout: any) => ({ ...rollout, age_ms: 0, verified: null });
+  const objectNames = async (id: string) => {
+    const { org_id } = await world.head(id);
+    return (await world.blobs.list({ prefix: `orgs/${org_id}/rollouts/${id.slice(0, 2)}/${id}/` })).blobs.map(({ key }) => key);
+  };
+
+  it('are duplicates when they are repeated, conflicts when they differ, and change nothing', async () => {
+    const { id, messages } = await sealed(450, { reward: 0.1 + 0.2, name: 'ü' });
+    const before = [await counted(id), undated(await world.get(id)), await objectNames(id)];
+    expect(await send([messages[0], messages[449], messages[7]])).toEqual({
+      accepted: 0,
+      duplicates: 3,
+      conflicts: 0,
+      told: ['duplicate', 'duplicate', 'duplicate'],
+    });
+    for (const change of [{ content: 'other' }, { reward: 1 }, { index: 900 }, { type: 'user_message' }, { callId: 'other' }]) {
+      expect(await send([{ ...messages[210]!, ...change }])).toMatchObject({ accepted: 0, conflicts: 1, told: ['conflict'] });
+    }
+    expect([await counted(id), undated(await world.get(id)), await objectNames(id)]).toEqual(before);
+    expect(await world.rowsOf(id)).toBe(0);
+    expect(await seal()).toMatchObject({ sealed: 0, skipped: 0, failed: 0 });
+    expect(await objectNames(id)).toEqual(before[2]);
+  });
+
+  it('are told apart in one batch of new, repeated and changed ones, also of other rollouts', async () => {
+    const { id, messages } = await sealed(5);
+    const [open, fresh] = [await world.upload(1), randomUUID()];
+    const late = world.message(id, 5);
+    const batch = [
+      messages[1],
+      late,
+      { ...messages[2]!, content: 'changed' },
+      world.message(open, 1),
+      world.start(fresh),
+      world.message(fresh, 0),
+      { eventType: 'rollout_update', eventId: id, timestamp: Date.now(), rollout_info: { late: true } },
+    ];
+    expect((await send(batch)).told).toEqual(['duplicate', 'accepted', 'conflict', 'accepted', 'accepted', 'accepted', 'accepted']);
+    expect(await counted(id)).toMatchObject({ messages: 6, unsealed: true });
+    expect(await world.rowsOf(id)).toBe(1);
+    // By now it is in a row and in a transcript: both are known.
+    expect((await send(batch.slice(0, 3))).told).toEqual(['duplicate', 'duplicate', 'conflict']);
+    expect(await seal()).toMatchObject({ failed: 0, messages: 6 + 2 + 1 });
+    expect(await counted(id)).toMatchObject({ messages: 6, unsealed: false });
+    expect((await send(batch.slice(0, 3))).told).toEqual(['duplicate', 'duplicate', 'conflict']);
+    expect((await world.get(id)).messages.map(({ index, content }: any) => [index, content])).toEqual(
+      [...messages, late].map(({ index, content }) => [index, content]),
+    );
+  });
+
+  it('are counted in their run', async () => {
+    const { messages } = await sealed(3, {});
+    const counts = async () => {
+      const { rows } = await world.server.database.pool.query(
+        `SELECT c.duplicates::int, c.conflicts::int FROM ingest_counters c JOIN runs ON runs.seq = c.run_seq WHERE runs.name = 'sealed'`,
+      );
+      return rows[0] ?? { duplicates: 0, conflicts: 0 };
+    };
+    await expect.poll(async () => (await counts()).duplicates, { timeout: 5_000 }).toBeGreaterThanOrEqual(0);
+    // What came before is written down within a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const before = await counts();
+    await send([messages[0], { ...messages[1]!, content: 'x' }]);
+    await expect.poll(counts, { timeout: 5_000 }).toEqual({ duplicates: before.duplicates + 2, conflicts: before.conflicts + 1 });
+  });
+
+  it('cost a read of the chunk that they are in, and new ones none', async () => {
+    const { id, messages } = await sealed(2_000);
+    const { org_id } = await world.head(id);
+    const key = (await objectNames(id))[0]!;
+    const object = world.blobs as BlobStore & { get: BlobStore['get'] };
+    const original = object.get;
+    const lengths: number[] = [];
+    const { size } = (await world.blobs.list({ prefix: `orgs/${org_id}/rollouts/${id.slice(0, 2)}/${id}/` })).blobs.find(
+      (blob) => blob.key === key,
+    )!;
+    const counting = new Proxy(world.blobs, {
+      get(target, name) {
+        const value = (target as any)[name];
+        if (name !== 'get') return typeof value === 'function' ? value.bind(target) : value;
+        return (at: string, range: { start: number; end: number }, signal: AbortSignal) => {
+          lengths.push(range.end - range.start + 1);
+          return original.call(target, at, range, signal);
+        };
+      },
+    });
+    const find = (events: { eventId: string }[]) =>
+      world.services(counting).findSealed(
+        id,
+        events.map(({ eventId }) => eventId),
+      );
+    expect(await find([world.message(id, 2_000), world.message(id, 2_001)])).toEqual([]);
+    expect(lengths).toEqual([]);
+    expect(await find([messages[1_500]!])).toEqual([messages[1_500]!.eventId]);
+    expect(lengths).toHaveLength(1);
+    expect(lengths[0]).toBeLessThan(size / 5);
+  });
+
+  it('wait while the object store is away, and are accepted as rows when their transcript is lost', async () => {
+    const { id, messages } = await sealed(3);
+    const failing = (kindOfError: 'unavailable' | 'not_found') =>
+      new Proxy(world.blobs, {
+        get(target, name) {
+          if (name === 'get') return () => Promise.reject(new BlobError(kindOfError, 'gone'));
+          const value = (target as any)[name];
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    const ids = messages.map(({ eventId }) => eventId);
+    await expect(world.services(failing('unavailable')).findSealed(id, ids)).rejects.toMatchObject({ code: 'ingest_overloaded' });
+    expect(await world.services(failing('unavailable')).findSealed(id, [randomUUID()])).toEqual([]);
+    expect(await world.services(failing('not_found')).findSealed(id, ids)).toEqual([]);
+  });
+
+  it('are found in transcripts that were written before there were fingerprints', async () => {
+    const { id, messages } = await sealed(250);
+    const { rowCount } = await world.server.database.pool.query(
+      `UPDATE rollout_transcripts SET chunks = (SELECT jsonb_agg(chunk - 'ids') FROM jsonb_array_elements(chunks) chunk)
+       WHERE rollout_seq = (SELECT seq FROM rollout_heads WHERE id = $1)`,
+      [id],
+    );
+    expect(rowCount).toBe(1);
+    expect((await send([messages[249], world.message(id, 250)])).told).toEqual(['duplicate', 'accepted']);
+  });
+
+  it('are stored once when the same batch is sent again and again while it is sealed', async () => {
+    const id = randomUUID();
+    const messages = Array.from({ length: 40 }, (_, index) => world.message(id, index));
+    await world.post([world.start(id), ...messages]);
+    let going = true;
+    const sealing = (async () => {
+      let passes = 0;
+      while (going) passes += (await seal()).sealed;
+      return passes;
+    })();
+    for (let round = 0; round < 30; round += 1) {
+      const late = world.message(id, 40 + round);
+      const told = await Promise.all([send([...messages, late]), send([late, ...messages.slice(5, 20)])]);
+      expect(told.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1);
+      expect(told.reduce((sum, { conflicts }) => sum + conflicts, 0)).toBe(0);
+      messages.push(late);
+    }
+    going = false;
+    expect(await sealing).toBeGreaterThan(1);
+    await seal();
+    expect(await counted(id)).toMatchObject({ messages: 70, unsealed: false });
+    expect((await world.get(id)).messages.map(({ eventId }: any) => eventId)).toEqual(messages.map(({ eventId }) => eventId));
+  });
+});
