@@ -51,7 +51,8 @@ async function readRun(run: string, signal: AbortSignal): Promise<RunView> {
   throw new ApiError(404, 'run_not_found', `No rollout was uploaded under the run name “${run}” yet, or the run belongs to others.`);
 }
 
-export const runQuery = (run: string) => queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => readRun(run, signal) });
+export const runQuery = (run: string) =>
+  queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => readRun(run, signal), meta: { live: 'replace' } });
 
 /** The rollouts of the run with this id, newest first, in pages of ROLLOUT_PAGE. */
 export const rolloutsQuery = (run: string) =>

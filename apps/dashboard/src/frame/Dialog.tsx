@@ -31,12 +31,12 @@ export function Dialog({
     >
       {open && (
         <>
-          <h2 className="mb-3 flex items-center text-[15px] leading-[20px] strong">
-            <span className="min-w-0 flex-1 truncate">{title}</span>
+          <div className="mb-3 flex items-center gap-2">
+            <h2 className="min-w-0 flex-1 truncate text-[15px] leading-[20px] strong">{title}</h2>
             <button type="button" className="button" onClick={() => dialog.current?.close()}>
               Close
             </button>
-          </h2>
+          </div>
           {children}
         </>
       )}

@@ -1,12 +1,13 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../data/http.ts';
 import { meQuery } from '../data/queries.ts';
-import { followStream, whileVisible } from '../data/stream.ts';
+import { feed } from '../data/live/useFeed.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
 import { HelpDialog } from './HelpDialog.tsx';
 import { TopBarSlot } from './page.tsx';
+import { PaletteButton } from './PaletteButton.tsx';
 import { ErrorState, SkeletonRows } from './states.tsx';
 
 const icons = {
@@ -53,6 +54,7 @@ function Rail({ org }: { org: string | undefined }) {
   return (
     <div className="flex flex-col border-r border-line bg-paper-1 px-2">
       <Brand />
+      <PaletteButton />
       <nav aria-label="Main" className="flex flex-col gap-px">
         {org ? (
           <Link to="/$org/runs" params={{ org }} search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
@@ -104,10 +106,9 @@ function Rail({ org }: { org: string | undefined }) {
 /** The room around every page: rail, top bar, and the way in for a browser that is not signed in. */
 export function Frame() {
   const me = useQuery(meQuery);
-  const client = useQueryClient();
   const [slot, setSlot] = useState<HTMLElement | null>(null);
   const signedIn = me.data !== undefined;
-  useEffect(() => (signedIn ? whileVisible(() => followStream(client)) : undefined), [client, signedIn]);
+  useEffect(() => (signedIn ? feed.start() : undefined), [signedIn]);
 
   let content: ReactNode = <Outlet />;
   if (me.isPending) content = <SkeletonRows />;

@@ -1,78 +1,68 @@
-import { useCallback, useRef } from 'react';
+import { type KeyboardEvent, useCallback, useState } from 'react';
+import { Dialog } from './Dialog.tsx';
 import { useKeys } from './keyboard.ts';
+import { KEY_GROUPS, keyOf, remapKey, useKeymap } from './keymap.ts';
 
-const groups: [string, [string, string][]][] = [
-  ['Everywhere', [['?', 'this list']]],
-  [
-    'Lists',
-    [
-      ['j k', 'next, previous row'],
-      ['Enter', 'open the row'],
-    ],
-  ],
-  [
-    'Session',
-    [
-      ['j k', 'next, previous call'],
-      ['Enter', 'open or close the call'],
-      ['Esc', 'back to the sessions'],
-    ],
-  ],
-  [
-    'Rollout',
-    [
-      ['j k', 'next, previous turn'],
-      ['J K', 'next, previous reward'],
-      ['[ ]', 'previous, next rollout of the run'],
-      ['g g  G', 'start, end'],
-      ['e', 'open or close what is folded'],
-      ['y', 'copy a link to this message'],
-      ['Esc', 'back to the run'],
-    ],
-  ],
-];
+const symbols: Record<string, string> = { mod: navigator.platform.startsWith('Mac') ? '⌘' : 'Ctrl' };
+const parts = (key: string) => (key === 'gg' ? ['g', 'g'] : key.split('+').map((part) => symbols[part] ?? part));
 
+function Key({ command, what }: { command: string; what: string }) {
+  const [asking, setAsking] = useState(false);
+  const take = (event: KeyboardEvent) => {
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === 'Shift' || event.key === 'Control' || event.key === 'Meta' || event.key === 'Alt') return;
+    if (event.key !== 'Escape' && event.key !== 'Tab') remapKey(command, event.key === 'Backspace' ? null : event.key);
+    setAsking(false);
+  };
+  return (
+    <div className="grid h-[26px] grid-cols-[92px_1fr] items-center">
+      <button
+        type="button"
+        className="flex h-[24px] items-center gap-1 rounded-[3px] px-1 text-left hover:bg-paper-2"
+        aria-label={`Key for “${what}”: ${keyOf(command)}. Press to change it.`}
+        onClick={() => setAsking(true)}
+        onKeyDown={asking ? take : undefined}
+        onBlur={() => setAsking(false)}
+      >
+        {asking ? <span className="label">press a key</span> : parts(keyOf(command)).map((part, i) => <kbd key={i}>{part}</kbd>)}
+      </button>
+      <span className="truncate">{what}</span>
+    </div>
+  );
+}
+
+/** The keyboard map; a key can be changed by pressing its button and then another key, and is its own again with Backspace. */
 export function HelpDialog() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const open = useCallback(() => dialog.current?.showModal(), []);
-  useKeys({ '?': open });
+  const [open, setOpen] = useState(false);
+  useKeymap();
+  useKeys({ '?': useCallback(() => setOpen(true), []) });
   return (
     <>
       <button
         type="button"
-        onClick={open}
+        onClick={() => setOpen(true)}
         className="grid size-[28px] place-items-center rounded-[4px] hover:bg-paper-2"
         aria-label="Keyboard shortcuts"
+        aria-keyshortcuts="?"
       >
         <kbd>?</kbd>
       </button>
-      <dialog
-        ref={dialog}
-        aria-label="Keyboard shortcuts"
-        className="m-auto w-[420px] rounded-[4px] border border-line-strong bg-paper-0 p-4 text-ink-1 shadow-xl backdrop:bg-ink-3/40"
-        onClick={(event) => event.target === dialog.current && dialog.current.close()}
-      >
-        {groups.map(([title, rows]) => (
-          <section key={title} className="mb-3">
-            <h2 className="label mb-1">{title}</h2>
-            {rows.map(([keyNames, what]) => (
-              <div key={keyNames} className="grid h-[24px] grid-cols-[96px_1fr] items-center">
-                <span className="flex gap-1">
-                  {keyNames.split(/\s+/).map((name, i) => (
-                    <kbd key={i}>{name}</kbd>
-                  ))}
-                </span>
-                <span>{what}</span>
-              </div>
-            ))}
-          </section>
-        ))}
-        <form method="dialog">
-          <button type="submit" className="button">
-            Close
-          </button>
-        </form>
-      </dialog>
+      <Dialog title="Keyboard" open={open} onClose={() => setOpen(false)} width={720}>
+        <div className="columns-2 gap-6">
+          {KEY_GROUPS.map(({ title, keys }) => (
+            <section key={title} className="mb-3 break-inside-avoid-column">
+              <h3 className="label mb-1">{title}</h3>
+              {keys.map(({ key, what }) => (
+                <Key key={key} command={key} what={what} />
+              ))}
+            </section>
+          ))}
+        </div>
+        <p className="label mt-2">
+          Press a key’s button, then the key that you prefer; Backspace gives it back its own. Kept in this browser.
+        </p>
+      </Dialog>
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { DropdownMenu } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
+import { useKeys } from './keyboard.ts';
 
 const floating =
   'z-30 max-h-[70vh] min-w-[180px] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-1 text-ink-1 shadow-lg outline-none';
@@ -12,15 +13,20 @@ export function Menu({
   button,
   children,
   align = 'end',
+  shortcut,
 }: {
   label: string;
   button: ReactNode;
   children: ReactNode;
   align?: 'start' | 'end';
+  /** The key that opens it (frame/keymap.ts). */
+  shortcut?: string;
 }) {
+  const [open, setOpen] = useState(false);
+  useKeys(shortcut === undefined ? {} : { [shortcut]: () => setOpen(true) });
   return (
-    <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger className="button" aria-label={label}>
+    <DropdownMenu.Root modal={false} open={open} onOpenChange={setOpen}>
+      <DropdownMenu.Trigger className="button" aria-label={label} aria-keyshortcuts={shortcut}>
         {button}
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>

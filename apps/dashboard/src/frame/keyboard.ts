@@ -1,12 +1,23 @@
 import { useEffect, useRef } from 'react';
+import { commandOf } from './keymap.ts';
 
-const secondKeyMs = 300;
+const SECOND_KEY_MS = 300;
 const typing = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+/** An open menu has its own keys. */
+const busy = () => document.querySelector('dialog[open], [role="menu"]') !== null;
+
+/** `mod+k` for Ctrl-K and ⌘K, else `KeyboardEvent.key`; null when the key is not ours. */
+function nameOf(event: KeyboardEvent): string | null {
+  if (event.altKey) return null;
+  if (event.ctrlKey || event.metaKey) return `mod+${event.key.toLowerCase()}`;
+  return event.key;
+}
 
 /**
- * Single-key commands of a page, by `KeyboardEvent.key` (`gg` for two g within 300 ms). Off while typing, in dialogs, and
- * with Ctrl, Alt or Meta, so that the browser's own keys stay.
+ * Commands of a page, by their default key (frame/keymap.ts), which a reader may have changed: `KeyboardEvent.key`, `gg` for two g within
+ * 300 ms (a single `g` waits as long), `mod+f` for Ctrl-F or ⌘F. Off while typing, in menus and dialogs. Keys that no command has stay the
+ * browser's own.
  */
 export function useKeys(commands: Record<string, () => void>): void {
   const latest = useRef(commands);
@@ -14,21 +25,28 @@ export function useKeys(commands: Record<string, () => void>): void {
     latest.current = commands;
   });
   useEffect(() => {
-    let firstG = 0;
+    let firstG = -SECOND_KEY_MS;
+    let single: ReturnType<typeof setTimeout> | undefined;
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || typing(event.target)) return;
-      if (document.querySelector('dialog[open]')) return;
-      let name = event.key;
-      if (name === 'g') {
-        if (event.timeStamp - firstG < secondKeyMs) name = 'gg';
-        firstG = event.timeStamp;
+      const key = nameOf(event);
+      if (key === null || event.defaultPrevented || busy() || (typing(event.target) && !key.startsWith('mod+'))) return;
+      let name = commandOf(key);
+      if (name === 'g' && latest.current['gg']) {
+        clearTimeout(single);
+        if (event.timeStamp - firstG < SECOND_KEY_MS) name = 'gg';
+        else single = setTimeout(() => latest.current['g']?.(), SECOND_KEY_MS);
+        firstG = name === 'gg' ? -SECOND_KEY_MS : event.timeStamp;
+        if (name === 'g') return;
       }
-      const command = latest.current[name];
+      const command = name === null ? undefined : latest.current[name];
       if (!command) return;
       event.preventDefault();
       command();
     };
     addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
+    return () => {
+      removeEventListener('keydown', onKey);
+      clearTimeout(single);
+    };
   }, []);
 }

@@ -26,6 +26,7 @@ export function LensMenu() {
   return (
     <Menu
       label="Definitions of the metrics"
+      shortcut="L"
       button={<>{lens === 'canonical' ? `Canonical, ${denominators[den][0].toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
     >
       <MenuChoice

@@ -1,15 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { RunView } from '@palestra/protocol';
 import { useCallback, useMemo } from 'react';
+import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
 import type { RunScope } from '../data/run-reads.ts';
-import { formatCount } from '../format/number.ts';
-import { Age } from '../frame/Age.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
+import { LiveStatus } from './LiveStatus.tsx';
 import { readScope } from './scope.ts';
 
 const tabs = [
@@ -47,25 +46,13 @@ function Tabs({ org, run, scope }: { org: string; run: string; scope: RunScope }
   );
 }
 
-function Status({ run }: { run: RunView }) {
-  return (
-    <span className="flex items-center gap-[10px] whitespace-nowrap text-ink-3 max-[1000px]:hidden">
-      <span className={run.live ? 'live-dot' : 'rest-dot'} />
-      <span>
-        {run.live ? 'live' : 'quiet'}
-        {run.last_step !== null && <> · step {formatCount(run.last_step)}</>} · {formatCount(run.num_rollouts)} rollouts ·{' '}
-        <Age iso={run.updated_at} />
-      </span>
-    </span>
-  );
-}
-
 /** The room around every page of a run: its name and state, whose definitions its figures follow, and the way between its pages. */
 export function RunLayout() {
   const { org, run: name } = useParams({ from: '/$org/runs/$run' });
   const search = useSearch({ from: '/$org/runs/$run' });
   const navigate = useNavigate();
   const run = useQuery(runQuery(name));
+  useFocus({ ...(run.data && { run: run.data.id }) });
   const { steps, env, phase, lens, den } = readScope(search);
   const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
   const setScope = useCallback(
@@ -87,7 +74,7 @@ export function RunLayout() {
           </>
         }
       >
-        {run.data && <Status run={run.data} />}
+        {run.data && <LiveStatus run={run.data} />}
         {context && (
           <RunProvider value={context}>
             <LensMenu />

@@ -1,0 +1,168 @@
+import type { Query, QueryClient } from '@tanstack/react-query';
+import { listen } from './channel.ts';
+import type { ToTab } from './wire.ts';
+
+const REFRESH_MS = 1_000;
+const POLL_MS = 5_000;
+const FAILURES_BEFORE_POLLING = 3;
+
+/** Counts of a run as the stream last told them. */
+export interface LiveCounters {
+  rollouts: number;
+  messages: number;
+  /** Rollouts under way. */
+  live: number;
+  lag_ms: number | null;
+  /** When they were told, ms since the epoch. */
+  at: number;
+}
+export interface LiveRollout {
+  id: string;
+  msgs: number;
+  state: 'live' | 'complete' | 'stale' | 'empty';
+}
+export interface FeedState {
+  /** `polling`: the stream is down, everything is read again every five seconds. */
+  link: 'connecting' | 'live' | 'polling';
+  /** When the reader froze the page, ms since the epoch; nothing changes by itself until it is let go. */
+  frozenAt: number | null;
+  counters: ReadonlyMap<string, LiveCounters>;
+  rollout: LiveRollout | null;
+}
+/** What the page is about: its stream tells more of it. */
+export interface Focus {
+  run?: string;
+  rollout?: string;
+}
+
+/**
+ * The news of a tab: one stream, about what its page shows. It reads again what is visible and grows (`meta.live`), and nothing else; what a
+ * reader reads stays as it is. One of these per page, made by main.tsx.
+ */
+export class Feed {
+  #state: FeedState = { link: 'connecting', frozenAt: null, counters: new Map(), rollout: null };
+  readonly #listeners = new Set<() => void>();
+  readonly #foci: Focus[] = [];
+  #url: string | null = null;
+  #stop: (() => void) | null = null;
+  #polling: ReturnType<typeof setInterval> | undefined;
+  #pending: ReturnType<typeof setTimeout> | undefined;
+  /** Ids of runs whose figures changed since they were last read; null: all of them. */
+  #stale: Set<string> | null = new Set();
+  #on = false;
+
+  constructor(private readonly client: QueryClient) {
+    document.addEventListener('visibilitychange', () => this.#reconnect());
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+  readonly state = (): FeedState => this.#state;
+
+  /** Follows from now on, while the page is visible. Returns the function that stops it. */
+  start(): () => void {
+    this.#on = true;
+    this.#reconnect();
+    return () => {
+      this.#on = false;
+      this.#reconnect();
+    };
+  }
+
+  /** Says what the page is about until the returned function is called. */
+  focus(focus: Focus): () => void {
+    this.#foci.push(focus);
+    this.#reconnect();
+    return () => {
+      this.#foci.splice(this.#foci.indexOf(focus), 1);
+      this.#reconnect();
+    };
+  }
+
+  /** Holds everything as it is; the second time lets it go on and reads what came meanwhile. */
+  toggleFreeze(): void {
+    const frozenAt = this.#state.frozenAt === null ? Date.now() : null;
+    this.#set({ frozenAt });
+    if (frozenAt === null) this.#soon(null);
+  }
+
+  #reconnect(): void {
+    const { run, rollout } = this.#foci.at(-1) ?? {};
+    const search = new URLSearchParams({ ...(run && { run }), ...(rollout && { rollout }) }).toString();
+    const wanted = this.#on && document.visibilityState === 'visible' ? `/v1/stream${search && `?${search}`}` : null;
+    if (wanted === this.#url) return;
+    this.#stop?.();
+    this.#url = wanted;
+    this.#poll(false);
+    this.#set({ rollout: null });
+    this.#stop = wanted === null ? null : listen(wanted, (message) => this.#hear(message));
+  }
+
+  #hear(message: ToTab): void {
+    if (message.kind === 'open') {
+      this.#poll(false);
+      this.#set({ link: 'live' });
+      // What came before it was open.
+      this.#soon(null);
+    } else if (message.kind === 'down') {
+      if (message.failures >= FAILURES_BEFORE_POLLING || message.closed) this.#poll(true);
+    } else this.#take(message.event, JSON.parse(message.data) as never);
+  }
+
+  #take(event: string, data: { id: string } & Omit<LiveCounters, 'at'> & LiveRollout): void {
+    const { run } = this.#foci.at(-1) ?? {};
+    if (event === 'reset') this.#soon(null);
+    else if (event === 'run') this.#soon(data.id);
+    else if ((event === 'dirty' || event === 'advisory') && run) this.#soon(run);
+    else if (event === 'counters' && run) this.#set({ counters: new Map(this.#state.counters).set(run, { ...data, at: Date.now() }) });
+    else if (event === 'rollout') this.#set({ rollout: data });
+  }
+
+  #poll(on: boolean): void {
+    clearInterval(this.#polling);
+    this.#polling = undefined;
+    if (!on) return;
+    this.#set({ link: 'polling' });
+    this.#polling = setInterval(() => this.#soon(null), POLL_MS);
+  }
+
+  /** Reads again what changed, at most once a second. */
+  #soon(run: string | null): void {
+    if (run === null) this.#stale = null;
+    else this.#stale?.add(run);
+    if (this.#state.frozenAt !== null) return;
+    this.#pending ??= setTimeout(() => this.#refresh(), REFRESH_MS);
+  }
+
+  #refresh(): void {
+    this.#pending = undefined;
+    const stale = this.#stale;
+    this.#stale = new Set();
+    const names = stale && this.#namesOf(stale);
+    void this.client.invalidateQueries({
+      predicate: (query) =>
+        query.meta?.live === 'replace' && (names === null || query.queryKey[0] !== 'run' || names.has(String(query.queryKey[1]))),
+      refetchType: 'active',
+    });
+  }
+
+  /** The ids, and the names by which pages have read these runs. */
+  #namesOf(ids: ReadonlySet<string>): Set<string> {
+    const names = new Set(ids);
+    const reads = this.client
+      .getQueryCache()
+      .findAll({ predicate: ({ queryKey }: Query) => queryKey[0] === 'run' && queryKey.length === 2 });
+    for (const { state, queryKey } of reads) {
+      const id = (state.data as { id?: string } | undefined)?.id;
+      if (id !== undefined && ids.has(id)) names.add(String(queryKey[1]));
+    }
+    return names;
+  }
+
+  #set(change: Partial<FeedState>): void {
+    this.#state = { ...this.#state, ...change };
+    this.#listeners.forEach((listener) => listener());
+  }
+}

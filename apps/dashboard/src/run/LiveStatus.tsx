@@ -1,0 +1,64 @@
+import type { RunView } from '@palestra/protocol';
+import { useEffect, useRef, useState } from 'react';
+import { feed, useFeed } from '../data/live/useFeed.ts';
+import { formatCount, plural } from '../format/number.ts';
+import { formatDuration } from '../format/time.ts';
+import { Age } from '../frame/Age.tsx';
+import { useKeys } from '../frame/keyboard.ts';
+
+/** Who cannot see the page is told at most this often. */
+const ANNOUNCE_MS = 10_000;
+
+/** Whether the run is alive, how far behind the figures are, and the switch that holds the page still. */
+export function LiveStatus({ run }: { run: RunView }) {
+  const { counters, frozenAt, link } = useFeed();
+  const now = counters.get(run.id);
+  useKeys({ z: () => feed.toggleFreeze() });
+  const live = now ? now.live > 0 || run.live : run.live;
+  const lag = live && now?.lag_ms != null && now.lag_ms >= 0 ? now.lag_ms : null;
+  return (
+    <span className="flex items-center gap-[10px] whitespace-nowrap text-ink-3">
+      <span className={live ? 'live-dot' : 'rest-dot'} />
+      <span className="max-[1100px]:hidden">
+        {live ? 'live' : 'quiet'}
+        {run.last_step !== null && <> · step {formatCount(run.last_step)}</>} · {plural(now?.rollouts ?? run.num_rollouts, 'rollout')}
+        {live && now && now.live > 0 && <> · {formatCount(now.live)} under way</>} ·{' '}
+        {lag === null ? (
+          <Age iso={run.updated_at} />
+        ) : (
+          <span title="Time between the newest event that is in the figures, and now">lag {formatDuration(lag)}</span>
+        )}
+        {link === 'polling' && <> · read every 5 s</>}
+      </span>
+      <button
+        type="button"
+        className="button"
+        aria-pressed={frozenAt !== null}
+        aria-keyshortcuts="z"
+        title={frozenAt === null ? 'Hold the page as it is' : 'Let the page go on'}
+        onClick={() => feed.toggleFreeze()}
+      >
+        {frozenAt === null ? 'Freeze' : `Frozen at ${new Date(frozenAt).toLocaleTimeString('en-GB')}`}
+      </button>
+      <Announcer text={`${plural(now?.rollouts ?? run.num_rollouts, 'rollout')}${live ? ', live' : ''}`} />
+    </span>
+  );
+}
+
+function Announcer({ text }: { text: string }) {
+  const [said, setSaid] = useState(text);
+  const last = useRef(0);
+  useEffect(() => {
+    const wait = Math.max(0, last.current + ANNOUNCE_MS - Date.now());
+    const timer = setTimeout(() => {
+      last.current = Date.now();
+      setSaid(text);
+    }, wait);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <span className="sr-only" aria-live="polite">
+      {said}
+    </span>
+  );
+}
