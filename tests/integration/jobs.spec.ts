@@ -81,6 +81,17 @@ describe('the job queue', () => {
     expect(await metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total')).toContain('{job="work",outcome="failed"} 1');
   });
 
+  it('a regular job that fails goes on at its next time, and is never given up', async () => {
+    let tries = 0;
+    queueOf((queue) =>
+      queue.handle('work', { deadlineMs: 5_000, everyMs: 500 }, async () => {
+        tries += 1;
+        throw new Error('the object store is away');
+      }),
+    );
+    await expect.poll(() => tries, WITHIN).toBeGreaterThanOrEqual(4);
+  });
+
   it('runs a regular job once an interval, however many processes ask for it', async () => {
     const runs: number[] = [];
     let running = 0;
