@@ -39,13 +39,19 @@ export async function startStore(kind: string) {
     sealing: { finishedMs: 3_600_000, silentMs: 3_600_000 },
   });
   const { blobs } = await openBlobStore(server.config, { url: 'http://127.0.0.1:1' }, 'not used: nothing here signs a URL');
-  return { server, blobs, ...events(server), ...reads(server), services: (other: BlobStore = blobs) => services(server, other) };
+  return {
+    server,
+    blobs,
+    ...events(server),
+    ...reads(server),
+    services: (other: BlobStore = blobs, times?: Config['sealing']) => services(server, other, times),
+  };
 }
 export type StoreWorld = Awaited<ReturnType<typeof startStore>>;
 
-export function services(server: TestServer, blobs: BlobStore) {
+export function services(server: TestServer, blobs: BlobStore, sealing: Config['sealing'] = { finishedMs: 0, silentMs: 0 }) {
   const { database } = server;
-  const config = { ...server.config, sealing: { finishedMs: 0, silentMs: 0 } };
+  const config = { ...server.config, sealing };
   const logger = createLogger('silent');
   const objects = new TranscriptObjects(blobs);
   const garbage = new ObjectGarbage(database, blobs, logger);

@@ -3,6 +3,7 @@ import { RunActivity } from '../runs/stream/run-activity.service.ts';
 import { DeriveLoop } from './derive/derive.loop.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { SealedEvents } from './ingest/sealed-events.service.ts';
+import { SearchIndex } from './derive/search-index.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { ObjectGarbage } from './storage/garbage.service.ts';
 import { PartitionService } from './storage/partition.service.ts';
@@ -30,7 +31,7 @@ const shared = [
 
 /** The rollout store without its routes: what an API process and a worker have in common (ADR 15). */
 @Module({
-  providers: [...shared, TranscriptObjects, TranscriptWriter, ObjectGarbage, DeriveLoop, StoreJobs],
+  providers: [...shared, TranscriptObjects, TranscriptWriter, SearchIndex, ObjectGarbage, DeriveLoop, StoreJobs],
   exports: shared,
 })
 export class StoreModule {}

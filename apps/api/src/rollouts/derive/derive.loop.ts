@@ -4,12 +4,11 @@ import { type Config, CONFIG } from '../../platform/config.ts';
 import { Database } from '../../platform/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
-import { indexMessages } from './search-index.sql.ts';
+import { SearchIndex } from './search-index.service.ts';
 import { VerifyService } from './verify.service.ts';
 
 const IDLE_MS = 700;
 const AFTER_ERROR_MS = 2_000;
-const SEARCH_BATCH = 200;
 /** One replica derives at a time; any number that nobody else locks. */
 const LOCK = 7_210_563_905;
 
@@ -23,6 +22,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   constructor(
     private readonly database: Database,
     private readonly derive: DeriveService,
+    private readonly search: SearchIndex,
     private readonly verify: VerifyService,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
@@ -59,7 +59,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
       if (!rows[0]!.locked) return false;
       try {
         let more = await this.derive.round();
-        if (!this.#stopped && (await indexMessages(this.database.pool, SEARCH_BATCH)) === SEARCH_BATCH) more = true;
+        if (!this.#stopped && (await this.search.round())) more = true;
         // Verdicts wait for narrow rows anyway.
         if (!this.#stopped && !more) more = await this.verify.round();
         return more;

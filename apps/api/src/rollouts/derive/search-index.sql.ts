@@ -16,13 +16,16 @@ export const plainWords = (text: string) => `translate(${text}, $p$!"#$%&'()*+,-
 export const runWord = (runSeq: number | string) => `\u0001r${runSeq}`;
 export const typeWord = (type: string) => `\u0001t${type}`;
 
+/** A rollout that was sealed before it was searchable, since its start event came later: its words are in no row any more. */
+const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
+
 /**
  * Indexes messages of some rollouts whose messages grew. Plan: Index Scan using rollout_heads_unsearched_idx; per rollout an Index Scan of its
  * partition's primary key and of rollout_search_pkey.
  */
 const INDEX = `
 WITH head AS MATERIALIZED (
-  SELECT seq, day, run_seq, revision FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT $1
+  SELECT seq, day, run_seq, revision FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1
 ), word AS (
   INSERT INTO rollout_search (rollout_seq, index, words)
   SELECT h.seq, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || h.run_seq)) ||
@@ -41,4 +44,55 @@ SELECT count(*)::int AS rollouts FROM head`;
 export async function indexMessages(pool: pg.Pool, limit: number): Promise<number> {
   const { rows } = await pool.query<{ rollouts: number }>({ name: 'rollouts-search-index', text: INDEX, values: [limit] });
   return rows[0]!.rollouts;
+}
+
+export interface LateRollout {
+  seq: string;
+  run_seq: number;
+}
+
+/** Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once `indexMessages` is through. */
+export async function selectLate(pool: pg.Pool, limit: number): Promise<LateRollout[]> {
+  const { rows } = await pool.query<LateRollout>({
+    name: 'rollouts-search-late',
+    text: `SELECT h.seq::text, h.run_seq FROM rollout_heads h WHERE h.unsearched AND h.run_seq IS NOT NULL AND ${LATE} ORDER BY h.seq LIMIT $1`,
+    values: [limit],
+  });
+  return rows;
+}
+
+/** `text`: name, summary and content of a message. */
+export interface SearchedMessage {
+  event_id: string;
+  index: number;
+  type: string;
+  text: string;
+}
+
+/** The words that `indexMessages` makes of rows, of messages that are given. Plan: Insert with conflict arbiter rollout_search_pkey. */
+export async function insertWords(
+  client: Pick<pg.Pool, 'query'>,
+  { seq, run_seq }: LateRollout,
+  messages: readonly SearchedMessage[],
+): Promise<void> {
+  await client.query({
+    name: 'rollouts-search-words',
+    text: `INSERT INTO rollout_search (rollout_seq, index, words)
+      SELECT $1::bigint, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || $2::int)) ||
+        to_tsvector('simple', ${plainWords(`left(string_agg(m.text, E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})
+      FROM jsonb_to_recordset($3::jsonb) AS m(event_id uuid, index int, type text, text text) GROUP BY m.index ORDER BY m.index
+      ON CONFLICT (rollout_seq, index) DO UPDATE SET words = rollout_search.words || excluded.words`,
+    values: [seq, run_seq, JSON.stringify(messages)],
+  });
+}
+
+/** Whether it is still there; until the transaction ends nobody erases it. */
+export async function holdRollout(client: Pick<pg.Pool, 'query'>, seq: string): Promise<boolean> {
+  const { rowCount } = await client.query('SELECT FROM rollout_heads WHERE seq = $1 FOR SHARE', [seq]);
+  return rowCount === 1;
+}
+
+/** Of a rollout whose words are lost. */
+export async function markSearched(pool: pg.Pool, seq: string): Promise<void> {
+  await pool.query('UPDATE rollout_heads SET unsearched = false WHERE seq = $1', [seq]);
 }

@@ -3,7 +3,7 @@ import type { TranscriptChunk, TranscriptLine } from '@palestra/rollouts/transcr
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** A rollout that is quiet, derived and searchable, and has message rows that no transcript holds. */
+/** A rollout that is quiet, derived and searchable as far as it can be, and has message rows that no transcript holds. */
 export interface Sealable {
   seq: string;
   id: string;
@@ -17,14 +17,20 @@ export interface Sealable {
 }
 
 /**
+ * Rollouts of which no start event came are in no run, hence neither derived nor searchable: they are sealed when they are silent, and
+ * both is made up for from their transcript when it comes after all.
+ */
+const SETTLED = `(h.run_seq IS NULL OR NOT h.dirty AND NOT h.unsearched)`;
+
+/**
  * Plan: Index Scan using rollout_heads_unsealed_idx (partial) from `after`, so that a pass meets each rollout once; one probe of
- * rollout_transcripts_pkey a row. Rollouts without a start event stay dirty, hence unsealed, until it comes.
+ * rollout_transcripts_pkey a row.
  */
 const SEALABLE = `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.messages, h.bytes::float8 AS bytes, t.rollout_seq IS NOT NULL AS resealed
 FROM rollout_heads h LEFT JOIN rollout_transcripts t ON t.rollout_seq = h.seq
-WHERE h.unsealed AND NOT h.dirty AND NOT h.unsearched AND h.seq > $1
-  AND (h.last_at < now() - $2 * interval '1 ms' OR h.finished AND h.last_at < now() - $3 * interval '1 ms')
+WHERE h.unsealed AND ${SETTLED} AND h.seq > $1
+  AND (h.last_at < now() - $2 * interval '1 ms' OR h.finished AND h.run_seq IS NOT NULL AND h.last_at < now() - $3 * interval '1 ms')
 ORDER BY h.seq LIMIT $4`;
 
 export interface SealTimes {
@@ -135,7 +141,7 @@ WITH object AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(seq bigint, revision int, blob_key text, chunks jsonb, messages int, bytes bigint, counts jsonb)
 ), head AS MATERIALIZED (
   SELECT h.seq, h.day FROM rollout_heads h JOIN object o ON o.seq = h.seq AND o.revision = h.revision
-  WHERE h.unsealed AND NOT h.dirty AND NOT h.unsearched ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED
+  WHERE h.unsealed AND ${SETTLED} ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED
 ), kept AS (
   DELETE FROM rollout_garbage g USING object o JOIN head USING (seq) WHERE g.blob_key = o.blob_key AND NOT g.doomed RETURNING o.seq
 ), old AS (
