@@ -2,10 +2,11 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isDatabaseAway } from '../platform/database-errors.ts';
 import { Database } from '../platform/database.ts';
+import { openPool } from '../platform/pool.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
 import { DeriveService } from '../rollouts/derive/derive.service.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
@@ -49,13 +50,12 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
-    this.#pool = new pg.Pool({
+    this.#pool = openPool({
       connectionString: database.connectionString,
       max: CONNECTIONS,
       connectionTimeoutMillis: 10_000,
       statement_timeout: STATEMENT_MS,
     });
-    this.#pool.on('error', () => {});
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,11 +1,12 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { EventEmitter } from 'node:events';
 import { Logger as JobLogger, run, type Runner, type TaskList, type WorkerEvents } from 'graphile-worker';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database.ts';
 import { Metrics } from '../platform/metrics.ts';
+import { openPool } from '../platform/pool.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
 import { JOB_SCHEMA } from './job-schema.ts';
@@ -137,9 +138,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   /** The library gives up after some failures in a row, as when PostgreSQL restarts; then it is started again. */
   async #supervise(): Promise<void> {
-    this.#pool = new pg.Pool({ connectionString: this.database.connectionString, max: CONCURRENCY + 2, connectionTimeoutMillis: 5_000 });
-    this.#pool.on('error', () => {});
-    this.#pool.on('connect', (client) => client.on('error', () => {}));
+    this.#pool = openPool({ connectionString: this.database.connectionString, max: CONCURRENCY + 2, connectionTimeoutMillis: 5_000 });
     while (!this.#stopping.signal.aborted) {
       try {
         this.#runner = await this.#start(this.#pool);

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { openPool } from '../platform/pool.ts';
 import { runMigrations } from 'graphile-worker';
 
 /** graphile-worker's tables are in a schema of their own, and nobody else's business. */
@@ -6,9 +6,7 @@ export const JOB_SCHEMA = 'palestra_jobs';
 
 /** Brings the tables of the job library up to date; the caller holds the lock of migrations. */
 export async function migrateJobs(databaseUrl: string): Promise<void> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
-  pool.on('error', () => {});
-  pool.on('connect', (client) => client.on('error', () => {}));
+  const pool = openPool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
   try {
     await runMigrations({ pgPool: pool, schema: JOB_SCHEMA, logger: undefined });
   } finally {

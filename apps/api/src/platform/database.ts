@@ -1,6 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from './generated/prisma/client.ts';
+import { openPool } from './pool.ts';
 
 /** PostgreSQL, twice: Prisma for the control plane, the plain pool for the statements of `*.sql.ts` files. */
 export class Database {
@@ -11,9 +12,7 @@ export class Database {
     readonly connectionString: string,
     poolSize: number,
   ) {
-    this.pool = new pg.Pool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });
-    // A dropped idle connection must not end the process; the next query opens another one.
-    this.pool.on('error', () => {});
+    this.pool = openPool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });
     this.prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString, max: 4, connectionTimeoutMillis: 5_000 }) });
   }
 

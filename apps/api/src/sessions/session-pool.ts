@@ -1,4 +1,5 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { openPool } from '../platform/pool.ts';
 
 /** One for each kind of statement that runs alone at a time (ledger, sessions, leases), and some for reads. */
 const CONNECTIONS = 8;
@@ -12,7 +13,7 @@ const PLAN_ONCE = `SET plan_cache_mode = force_generic_plan; SET enable_seqscan 
 
 /** The session plane's own connections. Only for statements whose plan, as their comment says, is a nested loop over indexes. */
 export function openSessionPool(connectionString: string): pg.Pool {
-  const pool = new pg.Pool({
+  return openPool({
     connectionString,
     max: CONNECTIONS,
     connectionTimeoutMillis: 5_000,
@@ -20,7 +21,4 @@ export function openSessionPool(connectionString: string): pg.Pool {
     // Waited for before the connection is used.
     onConnect: (client) => client.query(PLAN_ONCE),
   });
-  // A dropped idle connection must not end the process; the next query opens another one.
-  pool.on('error', () => {});
-  return pool;
 }
