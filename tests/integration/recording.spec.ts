@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { settled } from '../support/derived-rows.ts';
 import { startPalestra } from '../support/palestra.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { callTool, closeSession, eventually, observed, openSession, overHttp, startObserved, type World } from './observed.world.ts';
@@ -28,7 +29,9 @@ async function whenRecorded(sid: string): Promise<void> {
   });
 }
 
+/** With all of its figures: reads wait for what was acknowledged, but not for as long as a busy machine takes. */
 async function runNamed(name: string) {
+  await settled(server.database.pool);
   const { body } = await server.request('GET', `/v1/runs?name=${encodeURIComponent(name)}`);
   const run = body.runs[0];
   const { rollouts } = (await server.request('GET', `/v1/runs/${run.id}/rollouts`)).body;

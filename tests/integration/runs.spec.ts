@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -34,6 +35,8 @@ beforeAll(async () => {
     });
     await server.request('POST', '/v1/rollouts', { body: { events } });
   }
+  // Reads wait for what was acknowledged, but not for as long as a busy machine takes.
+  await settled(server.database.pool);
 });
 afterAll(() => server.close());
 
