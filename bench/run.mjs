@@ -3,8 +3,10 @@
 import { cpus, totalmem } from 'node:os';
 import { benchDiscovery } from './discovery.mjs';
 import { benchExport } from './export.mjs';
+import { benchFlat } from './flat.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
+import { benchLightning } from './lightning.mjs';
 import { benchRolloutExport } from './rollout-export.mjs';
 import { benchSessions } from './sessions.mjs';
 import { benchStore } from './store.mjs';
@@ -18,8 +20,10 @@ const benches = {
   discovery: benchDiscovery,
   export: benchExport,
   ingest: benchIngest,
+  lightning: benchLightning,
   'rollout-export': benchRolloutExport,
   store: benchStore,
+  flat: benchFlat,
   idle: benchIdle,
   stored: benchStored,
 };

@@ -30,10 +30,10 @@ export async function freePort() {
   return port;
 }
 
-async function waitForHealth(url, child, output) {
+async function waitForHealth(url, health, child, output) {
   for (const deadline = Date.now() + 90_000; Date.now() < deadline;) {
     if (child.exitCode !== null) break;
-    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+    const answer = await fetch(url + health, { signal: AbortSignal.timeout(2000) }).catch(() => null);
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -41,13 +41,13 @@ async function waitForHealth(url, child, output) {
   throw new Error(`${url} did not start:\n${output()}`);
 }
 
-export async function startServer(command, args, env, port) {
+export async function startServer(command, args, env, port, health = '/health') {
   const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   child.stdout.on('data', (data) => (output += data));
   child.stderr.on('data', (data) => (output += data));
   const url = `http://127.0.0.1:${port}`;
-  await waitForHealth(url, child, () => output);
+  await waitForHealth(url, health, child, () => output);
   return {
     url,
     port,
