@@ -23,8 +23,8 @@ const CONNECTIONS = 4;
 /** A page of a hard query may take as long; lists of people give up much sooner. */
 const STATEMENT_MS = 5 * 60_000;
 const HEARTBEAT_MS = LOST_AFTER_MS / 10;
-/** Failures in a row, without a finished file between them, at growing distances: about twenty minutes. */
-const MAX_ATTEMPTS = 24;
+/** Failures in a row, without a finished file between them, at growing distances: about a day. */
+const MAX_ATTEMPTS = 1_440;
 const MAX_BACKOFF_MS = 60_000;
 /** Before the first file: rollouts that were acknowledged are waited for, but not those of a trainer that never pauses. */
 const SETTLE_MS = 60_000;
@@ -133,6 +133,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       where: query.where,
       postFilter: query.compiled.postFilter,
       redact: request.redact,
+      lens: request.lens,
     };
     const source = new ExportSource(this.#pool, this.messages, scope, signal);
     const position = startOf(row).position;
