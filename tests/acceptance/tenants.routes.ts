@@ -20,6 +20,7 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments/{owner}/{name}/required-secrets': 404,
   'GET /v1/environments/{owner}/{name}/tasks': 404,
   'GET /v1/environments/{owner}/{name}/variants': 404,
+  'GET /v1/environments/{owner}/{name}/versions': 404,
   'GET /v1/environments//{name}/required-secrets': 404,
   // The key is in the body, and nobody has it.
   'POST /v1/login': 401,
@@ -48,6 +49,7 @@ export const OWN = new Set([
   'GET /health',
   'GET /version',
   'GET /v1/environments',
+  'GET /v1/environment-usage',
   'POST /v1/logout',
 ]);
 /** Whatever the key may do. */
@@ -77,7 +79,7 @@ export function scopeOf(route: Route): Scope | null {
   const name = called(route);
   if (name in PUBLIC || UNSCOPED.has(name)) return null;
   if (isOfSessionPlane(route)) return 'sessions';
-  if (route.path.endsWith('/task-difficulty')) return 'rollouts';
+  if (route.path.endsWith('/task-difficulty') || name === 'GET /v1/environments/{owner}/{name}/runs') return 'rollouts';
   // Those of rollouts; of tasks there are /v1/exports/tasks and one look-up for both.
   if (route.path === '/v1/exports' || route.path.startsWith('/v1/exports/{id}/files/') || name === 'DELETE /v1/exports/{id}')
     return 'rollouts';
@@ -90,6 +92,7 @@ export function scopeOf(route: Route): Scope | null {
     case 'search':
     case 'annotations':
     case 'views':
+    case 'environment-usage':
     case 'diff':
     case 'traces':
       return 'rollouts';
@@ -159,6 +162,7 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
     sessions: { environment, split, index: 0 },
     fork: { at_call: 0 },
+    rollout: { run: 'taken over' },
   };
   return bodies[path.split('/').at(-1)!] ?? {};
 }

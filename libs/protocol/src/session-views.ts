@@ -182,6 +182,8 @@ export interface SlotHolder {
   last_seen_at: string;
   last_call: SessionLastCall | null;
   run: string | null;
+  /** Where in its splits its task is; null for a task by value. */
+  task: { split: string; index: number } | null;
 }
 
 /** The slots of one environment version. */

@@ -1,5 +1,6 @@
 import type { EnvironmentView, SessionPolicyView } from '@palestra/protocol';
-import { type EnvironmentRecord, sourceOf, storedDiscovery } from './environment.record.ts';
+import { type EnvironmentRecord, sourceOf, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import type { VersionList } from './environment.schema.ts';
 
 export interface EnvironmentStatus {
   status: EnvironmentView['status'];
@@ -45,4 +46,22 @@ function presentSource(record: EnvironmentRecord, detailed: boolean): Environmen
   const source = sourceOf(version);
   if (source.kind === 'bundled') return { kind: 'bundled' };
   return detailed ? { kind: 'remote', url: source.url } : { kind: 'remote' };
+}
+
+export function presentVersion(version: VersionRecord, detailed: boolean): VersionList['versions'][number] {
+  const { id, number, createdAt, discoveredAt } = version;
+  const source = sourceOf(version);
+  const variants = storedDiscovery(version)?.variants ?? [];
+  const chosen = variants.find((variant) => variant.is_default);
+  const counts = chosen?.splits.map((split) => split.num_tasks) ?? [null];
+  return {
+    id,
+    number,
+    created_at: createdAt.toISOString(),
+    source: source.kind === 'remote' && detailed ? { kind: 'remote', url: source.url } : { kind: source.kind },
+    discovered_at: discoveredAt?.toISOString() ?? null,
+    variants: variants.map((variant) => variant.name),
+    tools: chosen?.tools.tools.map((tool) => tool.name) ?? [],
+    num_tasks: counts.includes(null) ? null : counts.reduce((sum: number, count) => sum + (count ?? 0), 0),
+  };
 }

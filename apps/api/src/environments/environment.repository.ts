@@ -115,6 +115,11 @@ export class EnvironmentRepository {
     });
   }
 
+  /** All of them, newest first. */
+  async versions(environmentId: string): Promise<VersionRecord[]> {
+    return this.database.prisma.environmentVersion.findMany({ where: { environmentId }, orderBy: { number: 'desc' } });
+  }
+
   async versionIds(environmentId: string): Promise<string[]> {
     const versions = await this.database.prisma.environmentVersion.findMany({ where: { environmentId }, select: { id: true } });
     return versions.map((version) => version.id);

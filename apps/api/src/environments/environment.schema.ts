@@ -53,6 +53,22 @@ export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
 export const createVersionSchema = z.object({ source: remoteSource });
 export type CreateVersion = z.infer<typeof createVersionSchema>;
 
+export const versionListSchema = z.object({
+  versions: z.array(
+    z.object({
+      id: z.string(),
+      number: z.number(),
+      created_at: z.string(),
+      source: z.object({ kind: z.enum(['bundled', 'remote']), url: z.string().optional() }).describe('The address only for its owners.'),
+      discovered_at: z.string().nullable().describe('When its server was last asked what it offers; null: never.'),
+      variants: z.array(z.string()),
+      tools: z.array(z.string()).describe('Of the default variant.'),
+      num_tasks: z.number().nullable().describe('Of the default variant; null when its server does not say.'),
+    }),
+  ),
+});
+export type VersionList = z.output<typeof versionListSchema>;
+
 export const listEnvironmentsSchema = z.object({
   limit: z.coerce.number().int().min(1).max(100).default(20),
   offset: z.coerce.number().int().min(0).max(1_000_000).default(0),

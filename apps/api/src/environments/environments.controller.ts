@@ -14,6 +14,7 @@ import {
   taskPageSchema,
   type UpdateEnvironment,
   updateEnvironmentSchema,
+  versionListSchema,
 } from './environment.schema.ts';
 import { EnvironmentsService } from './environments.service.ts';
 
@@ -68,6 +69,13 @@ export class EnvironmentsController {
     @Body({ schema: updateEnvironmentSchema }) body: UpdateEnvironment,
   ) {
     return this.environments.update(caller, owner, name, body);
+  }
+
+  @Public()
+  @Api({ summary: 'Its immutable versions, newest first', response: versionListSchema, errors: ['environment_not_found'] })
+  @Get(':owner/:name/versions')
+  versions(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
+    return this.environments.versions(caller, owner, name);
   }
 
   @RequireScope('environments')

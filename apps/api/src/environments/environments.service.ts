@@ -13,10 +13,17 @@ import { BackendPool } from './backend.pool.ts';
 import { discover, DiscoveryService, withDeadline } from './discovery.service.ts';
 import { EnvironmentAccess, mayManage } from './environment.access.ts';
 import { RegistryDirectory } from './environment-directory.ts';
-import { presentEnvironment } from './environment.presenter.ts';
+import { presentEnvironment, presentVersion } from './environment.presenter.ts';
 import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
-import type { CreateEnvironment, CreateVersion, ListEnvironments, TaskPageQuery, UpdateEnvironment } from './environment.schema.ts';
+import type {
+  CreateEnvironment,
+  CreateVersion,
+  ListEnvironments,
+  TaskPageQuery,
+  UpdateEnvironment,
+  VersionList,
+} from './environment.schema.ts';
 
 /** How long a new server may take to show what it offers. */
 const VALIDATION_DEADLINE_MS = 20_000;
@@ -89,6 +96,12 @@ export class EnvironmentsService {
     const version = await this.repository.addVersion(environment.id, body.source, await this.#validated(body.source));
     this.directory.invalidate();
     return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
+  }
+
+  async versions(caller: Caller | undefined, owner: string, name: string): Promise<VersionList> {
+    const environment = await this.access.visible(caller, owner, name);
+    const versions = await this.repository.versions(environment.id);
+    return { versions: versions.map((version) => presentVersion(version, mayManage(environment, caller))) };
   }
 
   async delete(caller: Caller, owner: string, name: string): Promise<{ deleted: true; owner: string; name: string }> {

@@ -61,6 +61,13 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.#round;
   }
 
+  /** Writes what there is of a session that is to be recorded from now on. */
+  async note(sid: string): Promise<void> {
+    this.#dirty.add(sid);
+    this.#enqueue(() => this.#writeDirty());
+    await this.#round;
+  }
+
   /** One at a time; a round that failed is done again by the next one. */
   #enqueue(work: () => Promise<void>): void {
     if (this.#stopped) return;

@@ -149,3 +149,19 @@ export async function leftBehind(pool: Queryable, after: string, limit: number):
   const { rows } = await pool.query<{ sid: string }>({ name: 'recording_left', text: LEFT_BEHIND, values: [after, limit] });
   return rows.map(({ sid }) => sid);
 }
+
+/**
+ * Has a session recorded that was opened without a run. The version goes up under a name that no process writes by, so that whoever holds
+ * the session in memory takes this over before it writes the session again. Plan: Index Scan using sessions_pkey.
+ */
+const BEGIN = `
+  UPDATE sessions SET recording = $3, version = version + 1, written_by = 'recording'
+  WHERE sid = $1 AND org_id = $2 AND recording IS NULL RETURNING recording`;
+
+/** The recording of the session: `recording`, or the one that it had before; null when the organisation has no such session. JSON texts. */
+export async function beginRecording(pool: Queryable, orgId: string, sid: string, recording: string): Promise<string | null> {
+  const begun = await pool.query<{ recording: string }>(BEGIN, [sid, orgId, recording]);
+  if (begun.rows[0] !== undefined) return begun.rows[0].recording;
+  const had = await pool.query<{ recording: string }>('SELECT recording FROM sessions WHERE sid = $1 AND org_id = $2', [sid, orgId]);
+  return had.rows[0]?.recording ?? null;
+}

@@ -80,6 +80,6 @@ class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, 
   imports: [EnvironmentsModule],
   controllers: [SessionController, SlotController],
   providers: [SessionService, SessionEvents, SlotService, ObserverList, sessionPlane, SessionPlaneLifecycle],
-  exports: [SessionPlane, ObserverList],
+  exports: [SessionPlane, SessionService, ObserverList],
 })
 export class SessionsModule {}

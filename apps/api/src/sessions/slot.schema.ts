@@ -36,6 +36,7 @@ export const slotListSchema: z.ZodType<SlotList> = z.object({
           last_seen_at: z.string(),
           last_call: lastCallSchema.nullable(),
           run: z.string().nullable(),
+          task: z.object({ split: z.string(), index: z.number() }).nullable().describe('null for a task by value, too.'),
         }),
       ),
     }),

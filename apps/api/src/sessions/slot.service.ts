@@ -64,6 +64,13 @@ function presentGroup(group: SlotGroupRecord, sessions: SlotHolderRecord[], capa
   };
 }
 
+/** Where in its splits the task is; a task by value has no place. */
+function presentPlace(text: string | null): SlotHolder['task'] {
+  const task = text === null ? null : (parseJson(text) as { kind?: unknown; split?: unknown; index?: unknown });
+  if (task === null || task.kind !== 'index') return null;
+  return { split: String(task.split), index: Number(task.index) };
+}
+
 function presentSlot(row: SlotHolderRecord, caller: Caller): SlotHolder {
   const own = row.org_id === caller.orgId;
   return {
@@ -76,6 +83,7 @@ function presentSlot(row: SlotHolderRecord, caller: Caller): SlotHolder {
     created_at: row.created_at.toISOString(),
     last_seen_at: row.last_seen_at.toISOString(),
     last_call: presentLastCall(row),
+    task: own ? presentPlace(row.task) : null,
     run: own && row.recording !== null ? (parseJson(row.recording) as Recording).run : null,
   };
 }

@@ -73,13 +73,15 @@ export interface SlotHolderRecord extends Pick<
   sid: string;
   version_id: string;
   state: SessionStateName;
+  /** JSON text */
+  task: string | null;
   org_id: string;
   org_name: string | null;
 }
 
 /** Per version: at most `$4` own, and where it is managed at most `$4` of others, by sessions_live_idx; names by primary keys. */
 const HOLDERS = `
-  SELECT s.sid, s.version_id, s.state, s.org_id, o.name AS org_name, u.name AS user_name, s.key_id, k.name AS key_name, k.prefix AS key_prefix,
+  SELECT s.sid, s.version_id, s.state, s.task, s.org_id, o.name AS org_name, u.name AS user_name, s.key_id, k.name AS key_name, k.prefix AS key_prefix,
     s.owner_replica_id, s.created_at, s.last_seen_at, s.waiting_on IS NOT NULL AS waiting, s.recording,
     l.tool AS last_tool, l.state AS last_state, l.failure_class AS last_class, l.started_at AS last_started_at
   FROM unnest($2::text[], $3::bool[]) AS a(version_id, managed)
