@@ -23,10 +23,10 @@ import type { RunSettings } from './run-settings.ts';
 import { isSubagent, type RolloutSource, sourceOf } from './source.ts';
 import { type CanonicalStop, type StopContext, stopReason, turnOfCall } from './stop-reason.ts';
 import { taskKeyOf } from './task-key.ts';
-import { countTurns, isPolicy, type Turn, turnsOf } from './turns.ts';
+import { countAnswered, countTurns, isPolicy, type Turn, turnsOf } from './turns.ts';
 
 /** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
-export const NORMALISER_VERSION = 1;
+export const NORMALISER_VERSION = 2;
 
 /** The raw events of one rollout, cleaned (tolerant-json.ts), as far as they have arrived. */
 export interface RawRollout {
@@ -94,6 +94,8 @@ export interface NormalisedRollout {
   stop: CanonicalStop;
   stopRaw: string | null;
   turns: number | null;
+  /** Turns that tools or users answered; null where messages are missing, or the upload reports another number of turns than it holds. */
+  toolTurns: number | null;
   calls: number;
   results: number;
   /** Results that are errors. */
@@ -180,6 +182,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     stop: stop.stop,
     stopRaw: stopRaw?.value ?? null,
     turns: turns.value,
+    toolTurns: turns.answered,
     calls: facts.calls.length,
     results: facts.results.length,
     callErrors: facts.callErrors,
@@ -293,11 +296,20 @@ function timeKindOf(messages: readonly MessageSkeleton[]): 'upload' | 'live' {
   return messages.length > 0 && last - first >= 5 * messages.length ? 'live' : 'upload';
 }
 
-function turnsFilled(places: Places, facts: MessageFacts): { value: number | null; reported: number | null; provenance: FieldProvenance } {
-  const reported = turnsReportedOf(places);
-  if (reported.value !== null) return { value: reported.value, reported: reported.value, provenance: reported.provenance };
-  if (facts.lastIndex === -1) return { value: null, reported: null, provenance: UNKNOWN };
-  return { value: countTurns(facts.turns), reported: null, provenance: { value: 'parsed', rule: 'messages' } };
+interface FilledTurns {
+  value: number | null;
+  reported: number | null;
+  answered: number | null;
+  provenance: FieldProvenance;
+}
+
+function turnsFilled(places: Places, facts: MessageFacts): FilledTurns {
+  const { value, provenance } = turnsReportedOf(places);
+  const counted = facts.lastIndex === -1 ? null : countTurns(facts.turns);
+  const whole = counted !== null && facts.gaps === 0 && (value === null || value === counted);
+  const answered = whole ? countAnswered(facts.turns) : null;
+  if (value !== null) return { value, reported: value, answered, provenance };
+  return { value: counted, reported: null, answered, provenance: counted === null ? UNKNOWN : { value: 'parsed', rule: 'messages' } };
 }
 
 /** SkyRL's turn of the last uploaded result; null when its call is not here or the call ids are not SkyRL's. */

@@ -30,3 +30,7 @@ export function turnsOf(messages: readonly MessageSkeleton[]): Turn[] {
 }
 
 export const countTurns = (turns: readonly Turn[]): number => turns.filter(({ policy }) => policy.length > 0).length;
+
+/** Turns of the policy that a tool or a user answered. */
+export const countAnswered = (turns: readonly Turn[]): number =>
+  turns.filter(({ policy, answers }) => policy.length > 0 && answers.length > 0).length;

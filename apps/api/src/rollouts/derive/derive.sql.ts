@@ -78,6 +78,7 @@ export interface FactRow {
   stop: number | null;
   failure: number | null;
   turns: number | null;
+  tool_turns: number | null;
   messages: number;
   calls: number;
   call_errors: number;
@@ -105,7 +106,7 @@ export interface FactRow {
 }
 
 const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, policy_step, group_key, sample_idx, phase, reward, reward_positive, max_reward,
-  last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
+  last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
   normaliser, finished, split, received_at, last_at`;
 /** What step inference found stays until a normaliser knows better. */
 const INFERABLE = ['phase', 'step', 'group_key', 'sample_idx'];
@@ -122,12 +123,12 @@ const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
 const WRITE = `
 WITH fact AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
-    f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.messages, f.calls, f.call_errors, f.tokens_out,
+    f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
     to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools, f.infer
   FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
     group_key bigint, sample_idx int, phase smallint, reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
-    reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
+    reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
     source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean)
 ), old AS MATERIALIZED (

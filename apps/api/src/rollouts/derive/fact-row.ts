@@ -65,6 +65,7 @@ export function factRow(
     stop: codeOf(STOPS, rollout.stop),
     failure: codeOf(FAILURES, head.failure_class),
     turns: rollout.turns,
+    tool_turns: rollout.toolTurns,
     messages: rollout.messageCount,
     calls: rollout.calls,
     call_errors: rollout.callErrors,

@@ -15,7 +15,8 @@ import {
   type SuccessRule,
 } from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from '../codes.ts';
-import type { GroupRow, RollupTuple, StepKey, StepRollup } from './rollup.sql.ts';
+import { byWindow, windowWidth } from './arrival-windows.ts';
+import type { GroupRow, RollupTuple, StepKey, StepRollup, StepSums, StepWindows } from './rollup.sql.ts';
 
 /** A figure as it is stored: value, denominator, of how many, note. `null`: the upload cannot give it. */
 export type StoredFigure = [value: number | null, denominator: number, of: number, note?: string] | null;
@@ -77,7 +78,12 @@ export function rollUpStep(
     else byEnvironment.set(tuple[1], [tuple]);
   }
   const rules = new Map([...byEnvironment.keys()].map((envId) => [String(envId), successOf(envId)]));
-  const one = (envId: number, own: readonly RollupTuple[]) => rollUp({ ...step, env_id: envId }, own, rules);
+  // Where the step is not known the moment of arrival stands for it, in the same windows for every environment.
+  const width = step.step < 0 ? windowWidth(sorted.map((tuple) => tuple[22])) : null;
+  const one = (envId: number, own: readonly RollupTuple[]) => {
+    const key = { ...step, env_id: envId };
+    return { ...rollUp(key, own, rules), windows: width === null ? null : windowRollups(key, own, rules, width) };
+  };
   const parts = [...byEnvironment].map(([envId, own]) => one(envId, own));
   const whole = parts.length === 1 ? { ...parts[0]!, env_id: 0 } : one(0, sorted);
   return {
@@ -86,11 +92,24 @@ export function rollUpStep(
   };
 }
 
+function windowRollups(
+  key: StepKey & { env_id: number },
+  tuples: readonly RollupTuple[],
+  rules: ReadonlyMap<string | null, SuccessRule>,
+  width: number,
+): StepWindows {
+  const windows = byWindow(tuples, width).map(({ tuples: own, ...window }) => {
+    const { run_seq: _run, phase: _phase, step: _step, env_id: _env, ...sums } = rollUp(key, own, rules);
+    return { ...window, ...sums };
+  });
+  return { width_ms: width, windows };
+}
+
 function rollUp(
   key: StepKey & { env_id: number },
   tuples: readonly RollupTuple[],
   rules: ReadonlyMap<string | null, SuccessRule>,
-): StepRollup {
+): StepSums {
   const rows = tuples.map(factsOf);
   const context = { success: rules };
   const stops: Record<string, number> = {};
@@ -182,6 +201,11 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
     callErrors,
     tokensOut,
     tokensTool,
+    ,
+    ,
+    ,
+    ,
+    toolTurns,
   ] = tuple;
   return {
     id,
@@ -192,9 +216,8 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
     rewardSteps,
     stop: wordOf(STOPS, stop),
     turns,
-    // The narrow row does not tell them apart.
-    assistantTurns: null,
-    toolTurns: null,
+    assistantTurns: turns,
+    toolTurns,
     calls,
     callErrors,
     tokensOut,

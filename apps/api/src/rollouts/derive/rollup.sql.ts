@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { ArrivalWindow } from './arrival-windows.ts';
 
 /** One (run, phase, step); step -1 = not known. */
 export interface StepKey {
@@ -30,9 +31,13 @@ export type RollupTuple = [
   flags: number,
   provenance: number,
   finished: boolean,
+  toolTurns: number | null,
+  /** Milliseconds since the epoch. */
+  receivedAt: number,
 ];
 const ROW = `r.seq::text, r.env_id, r.task_id, r.group_key::text, r.reward, r.reward_positive, r.last_reward, r.reward_steps, r.group_size, r.stop, r.failure,
-  r.turns, r.messages, r.calls, r.call_errors, r.tokens_out, r.tokens_tool, r.gaps, r.flags, r.provenance, r.finished`;
+  r.turns, r.messages, r.calls, r.call_errors, r.tokens_out, r.tokens_tool, r.gaps, r.flags, r.provenance, r.finished, r.tool_turns,
+  extract(epoch FROM r.received_at)::float8 * 1000`;
 
 /**
  * Takes marks of steps: whoever changes a rollout after this puts a new one. Of one run it waits for whoever is at it right now, so that
@@ -62,6 +67,30 @@ export async function selectStepRows(client: Pick<pg.Pool, 'query'>, steps: read
         WHERE r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase) AS rollouts
       FROM unnest($1::int[], $2::smallint[], $3::int[]) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY position`,
     values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)],
+  });
+  return rows.map(({ rollouts }) => rollouts ?? []);
+}
+
+/** Rollouts whose step is not known, of one phase, by windows of arrival. Plan: per window an Index Scan using rollouts_run_step_idx over its part of the run. */
+export async function selectWindowRows(
+  client: Pick<pg.Pool, 'query'>,
+  of: { runSeq: number; phase: number },
+  windows: readonly ArrivalWindow[],
+): Promise<RollupTuple[][]> {
+  const { rows } = await client.query<{ rollouts: RollupTuple[] | null }>({
+    name: 'rollups-window-rows',
+    text: `SELECT (SELECT json_agg(json_build_array(${ROW}) ORDER BY r.seq) FROM rollouts r
+        WHERE r.run_seq = $1 AND COALESCE(r.step, -1) = -1 AND r.phase = $2 AND r.seq >= w.first_seq AND r.seq <= w.last_seq
+          AND r.received_at >= to_timestamp(w.start / 1000) AND r.received_at < to_timestamp(w.until / 1000)) AS rollouts
+      FROM unnest($3::bigint[], $4::bigint[], $5::float8[], $6::float8[]) WITH ORDINALITY AS w(first_seq, last_seq, start, until, position) ORDER BY position`,
+    values: [
+      of.runSeq,
+      of.phase,
+      windows.map((w) => w.first_seq),
+      windows.map((w) => w.last_seq),
+      windows.map((w) => w.from),
+      windows.map((w) => w.to),
+    ],
   });
   return rows.map(({ rollouts }) => rollouts ?? []);
 }
@@ -130,7 +159,18 @@ export async function restoreThresholds(
   return restored;
 }
 
-export interface StepRollup extends StepKey {
+/** Where a step is not known: its rollups by window of arrival. */
+export interface StepWindows {
+  width_ms: number;
+  windows: (ArrivalWindow & Omit<StepSums, keyof StepKey | 'env_id'>)[];
+}
+
+export interface StepRollup extends StepSums {
+  /** Of a step that is not known. */
+  windows: StepWindows | null;
+}
+
+export interface StepSums extends StepKey {
   /** 0 = all together. */
   env_id: number;
   rollouts: number;
@@ -183,16 +223,16 @@ export async function bumpRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly
  */
 const WRITE = `
 WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
-  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb)),
+  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb, windows jsonb)),
 grp AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($5::jsonb) AS s(group_key bigint, env_id int, task_id int, n int,
   n_expected int, scored int, errors int, successes int, sum float8, sum_squares float8, min float8, max float8)),
 gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
 written AS (
-  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures)
-  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $6, figures FROM rollup
+  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
+  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $6, figures, windows FROM rollup
   ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
     finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
-    version = excluded.version, figures = excluded.figures),
+    version = excluded.version, figures = excluded.figures, windows = excluded.windows),
 ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND NOT g.group_key = ANY(ARRAY(SELECT group_key FROM grp)))
 INSERT INTO rollout_groups (run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max)
 SELECT $1, group_key, $2, $3, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max FROM grp

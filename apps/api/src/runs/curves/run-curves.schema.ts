@@ -1,5 +1,6 @@
 import { LENSES } from '@palestra/metrics';
 import { z } from 'zod';
+import { AXES } from './axis.ts';
 import { PHASES } from '../../rollouts/codes.ts';
 
 const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);
@@ -33,16 +34,28 @@ export const seriesQuerySchema = z.object({
     .default(['reward_mean'])
     .describe('Metrics, repeated: our ids or the names that trainers print; `pass@{k}` stands for every k.'),
   x: z
-    .enum(['step', 'time', 'count'])
+    .enum(AXES)
     .default('step')
-    .describe('time: milliseconds since the epoch, when the first rollout of the step came. count: rollouts up to and with the step.'),
+    .describe(
+      'window: by moment of arrival, of rollouts whose step is not known; also what `step` is answered with where no step is known. time: milliseconds since the epoch, when the first rollout of the step came. count: rollouts up to and with the step.',
+    ),
   by: z.enum(['env']).optional().describe('One series an environment.'),
   max: z.coerce.number().int().min(4).max(10_000).default(2_000).describe('Points a series at most; extremes are kept.'),
 });
 export type SeriesQuery = z.infer<typeof seriesQuerySchema>;
 
+/** What points or columns really are, whatever was asked for. */
+const axis = {
+  axis: z
+    .enum(AXES)
+    .describe('What `x` is: `window` where no step is known, its values are then the beginnings, in milliseconds since the epoch.'),
+  axis_label: z.string().describe('In words: `arrival window of 5 min`.'),
+  window_ms: z.number().nullable().describe('Width of a window of arrival; null: points are steps.'),
+};
+
 export const seriesSchema = z.object({
-  x: z.enum(['step', 'time', 'count']),
+  x: z.enum(AXES).describe('As asked.'),
+  ...axis,
   series: z.array(
     z.object({
       m: z.string().describe('As asked.'),
@@ -53,7 +66,8 @@ export const seriesSchema = z.object({
       formula: z.string(),
       phase: z.enum(PHASES),
       env: z.string().nullable(),
-      step: z.array(z.number()),
+      ...axis,
+      step: z.array(z.number()).describe('Of windows of arrival their number from 0, which is no step: no query finds it.'),
       x: z.array(z.number().nullable()),
       value: z
         .array(z.number().nullable())
@@ -66,12 +80,13 @@ export const seriesSchema = z.object({
       unavailable: z.boolean().describe('The upload does not hold what this metric needs, at no step.'),
     }),
   ),
-  unknown_step: z.number().describe('Rollouts whose step is not known: in none of the series.'),
+  unknown_step: z.number().describe('Rollouts whose step is not known: in no series of steps.'),
   incomplete: z.boolean().describe('Some figures are still being made: ask again.'),
 });
 
 export const heatmapQuerySchema = z.object({
   ...scopeQuery,
+  x: z.enum(['step', 'window']).default('step').describe('window: as in series.'),
   y: z.enum(['reward', 'turns', 'tokens']).default('reward'),
   bins: z.coerce
     .number()
@@ -82,11 +97,12 @@ export const heatmapQuerySchema = z.object({
 });
 export type HeatmapQuery = z.infer<typeof heatmapQuerySchema>;
 export const heatmapSchema = z.object({
+  ...axis,
   y: z.enum(['reward', 'turns', 'tokens']),
   phase: z.enum(PHASES).nullable(),
   edges: z.array(z.number()).describe('bins + 1 edges; a bin holds the edge that is away from zero.'),
-  from: z.array(z.number()).describe('First step of each column.'),
-  to: z.array(z.number()),
+  from: z.array(z.number()).describe('First step of each column, or where its first window begins.'),
+  to: z.array(z.number()).describe('Last step of each column, or where its last window ends.'),
   counts: z.array(z.array(z.number())).describe('By column, then bin.'),
   incomplete: z.boolean(),
 });
@@ -119,6 +135,11 @@ export const summarySchema = z.object({
   lens: z.enum(LENSES),
   den: z.enum(['all', 'scored', 'effective']).nullable(),
   phase: z.enum(PHASES).nullable().describe('Unless asked for, the phase with the most rollouts.'),
+  ...axis,
+  windows: z
+    .object({ from: z.number(), to: z.number(), count: z.number() })
+    .nullable()
+    .describe('Where no step is known: the windows of arrival that charts have instead; milliseconds since the epoch.'),
   steps: z.object({ from: z.number().nullable(), to: z.number().nullable(), count: z.number() }),
   rollouts: z.number(),
   scored: z.number(),

@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { emptyHistogram, histogramEdges, mergeHistograms, type RewardHistogram } from '@palestra/metrics';
+import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { axisOf } from './axis.ts';
 import type { HeatmapQuery } from './run-curves.schema.ts';
 import { mainPhase } from './main-phase.ts';
 import { histogramOf, StepFiguresService } from './step-figures.service.ts';
@@ -9,9 +11,13 @@ import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 export class RunHeatmapService {
   constructor(private readonly figures: StepFiguresService) {}
 
-  async heatmap(runSeq: number, { y, bins, max, ...scope }: HeatmapQuery) {
+  async heatmap(runSeq: number, { x, y, bins, max, ...scope }: HeatmapQuery) {
     const read = await this.figures.steps({ runSeq, ...scope });
-    const { phase, rows: known } = mainPhase(read.rows, scope.phase);
+    const main = mainPhase(read.rows, scope.phase);
+    const { phase } = main;
+    const windows = x === 'window' || main.rows.length === 0 ? await this.figures.windows({ runSeq, ...scope }) : [];
+    const arrived = windows.filter((row) => row.phase === codeOf(PHASES, phase));
+    const known = arrived.length > 0 ? arrived : main.rows;
     const { rows, incomplete } = y === 'reward' ? { rows: known, incomplete: false } : await this.figures.withHistograms(runSeq, known, y);
     const parts = rows.map((row) => ({ step: row.step, histogram: histogramOf(row, y) }));
     const whole = parts.reduce(
@@ -25,12 +31,14 @@ export class RunHeatmapService {
     const width = Math.max(1, Math.ceil(steps.length / max));
     const columns = Array.from({ length: Math.ceil(steps.length / width) }, (_column, at) => steps.slice(at * width, (at + 1) * width));
     const fold = 50 / bins;
+    const spans = new Map(arrived.map(({ step, window }) => [step, window]));
     return {
+      ...axisOf(known, x),
       y,
       phase,
       edges: histogramEdges(frame).filter((_edge, at) => at % fold === 0),
-      from: columns.map((column) => column[0]![0]),
-      to: columns.map((column) => column.at(-1)![0]),
+      from: columns.map((column) => spans.get(column[0]![0])?.from ?? column[0]![0]),
+      to: columns.map((column) => spans.get(column.at(-1)![0])?.to ?? column.at(-1)![0]),
       counts: columns.map((column) => folded(column.map(([, histogram]) => histogram).reduce(mergeHistograms, frame).counts, fold)),
       incomplete,
     };

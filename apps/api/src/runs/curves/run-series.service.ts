@@ -4,10 +4,11 @@ import { PalestraError } from '@palestra/protocol';
 import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database.ts';
 import { PHASES, wordOf } from '../../rollouts/codes.ts';
+import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import type { SeriesQuery } from './run-curves.schema.ts';
 import { type FigureSet, figuresOf, StepFiguresService } from './step-figures.service.ts';
-import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
+import { isWindow, selectStepTimes, type StepRow } from './step-figures.sql.ts';
 
 /** Members of a family like `pass@{k}` in one answer. */
 const MAX_KEYS = 24;
@@ -22,37 +23,53 @@ export class RunSeriesService {
 
   async series(runSeq: number, query: SeriesQuery) {
     const wanted = query.m.map((m) => ({ m, definition: definitionOf(m, query.lens) }));
-    const { rows, names } = await this.figures.steps(
-      { runSeq, env: query.env, phase: query.phase, steps: query.steps },
-      query.by === 'env',
-    );
-    const known = rows.filter(({ step }) => step >= 0);
-    const xOf = await this.#xs(runSeq, known, query.x);
+    const scope = { runSeq, env: query.env, phase: query.phase, steps: query.steps };
+    const { rows, names } = await this.figures.steps(scope, query.by === 'env');
+    const parts = await this.#points(rows, query, () => this.figures.windows(scope, query.by === 'env'));
+    const xOf = await this.#xs(runSeq, parts.flat(), query.x);
     let incomplete = false;
     const series = [];
     for (const { m, definition } of wanted) {
       const den = definition.lens === 'canonical' ? query.den : null;
       const set: FigureSet = { lens: definition.lens, den: den ?? 'scored', keys: definition.key.includes('{') ? [] : [definition.key] };
-      const made = await this.figures.withFigures(runSeq, known, set);
-      incomplete ||= made.incomplete;
-      for (const [name, own] of byCurve(made.rows)) {
+      const made = [];
+      for (const part of parts) made.push(await this.figures.withFigures(runSeq, part, set));
+      incomplete ||= made.some((one) => one.incomplete);
+      for (const [name, own] of byCurve(made.flatMap((one) => one.rows))) {
         for (const key of keysOf(definition, own, set)) {
           const { env_id, phase } = own[0]!;
           const head = { m, key, lens: definition.lens, den, label: definition.label, formula: definition.formula };
           const place = { phase: wordOf(PHASES, phase) ?? ('unknown' as const), env: env_id === 0 ? null : (names.get(env_id) ?? null) };
-          series.push({ ...head, ...place, ...columns(own, key, set, definition, (row) => xOf(name, row), query.max) });
+          series.push({
+            ...head,
+            ...place,
+            ...axisOf(own, query.x),
+            ...columns(own, key, set, definition, (row) => xOf(name, row), query.max),
+          });
         }
       }
     }
     const unknown = rows.filter(({ step }) => step < 0).reduce((total, { rollouts }) => total + rollouts, 0);
-    return { x: query.x, series, unknown_step: unknown, incomplete };
+    const windows = parts[1].length > 0 && parts[0].length === 0;
+    return { x: query.x, ...axisOf(windows ? parts[1] : parts[0], query.x), series, unknown_step: unknown, incomplete };
+  }
+
+  /** What curves go through: steps, and windows of arrival. A phase of which no step is known has windows, whatever was asked for. */
+  async #points(rows: readonly StepRow[], { x }: SeriesQuery, windows: () => Promise<StepRow[]>): Promise<[StepRow[], StepRow[]]> {
+    const known = rows.filter(({ step }) => step >= 0);
+    const phases = new Set(rows.filter(({ step }) => step < 0).map(({ phase }) => phase));
+    if (x !== 'window') for (const { phase } of known) phases.delete(phase);
+    if (phases.size === 0) return [known, []];
+    const made = (await windows()).filter(({ phase }) => phases.has(phase));
+    return [x === 'window' && made.length > 0 ? [] : known, made];
   }
 
   async #xs(runSeq: number, rows: readonly StepRow[], x: SeriesQuery['x']): Promise<(curve: string, row: StepRow) => number | null> {
-    if (x === 'step') return (_curve, row) => row.step;
+    if (x === 'step' || x === 'window') return (_curve, row) => (isWindow(row) ? row.window.from : row.step);
     if (x === 'time') {
-      const times = await selectStepTimes(this.database.pool, runSeq, [...new Set(rows.map(({ step }) => step))]);
-      return (_curve, row) => times.get(row.step) ?? null;
+      const steps = new Set(rows.filter((row) => !isWindow(row)).map(({ step }) => step));
+      const times = await selectStepTimes(this.database.pool, runSeq, [...steps]);
+      return (_curve, row) => (isWindow(row) ? row.window.from : (times.get(row.step) ?? null));
     }
     const counts = new Map<StepRow, number>();
     for (const own of byCurve(rows).values()) {

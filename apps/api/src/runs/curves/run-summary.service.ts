@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';
 import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
@@ -10,7 +11,7 @@ import type { SummaryQuery } from './run-curves.schema.ts';
 import type { RunScope } from '../run-scope.ts';
 import { selectGroupClasses } from './run-summary.sql.ts';
 import { type FigureSet, StepFiguresService } from './step-figures.service.ts';
-import type { StepRow } from './step-figures.sql.ts';
+import type { StepRow, WindowRow } from './step-figures.sql.ts';
 
 /** Figures of a range of steps, merged from rollups and groups. */
 @Injectable()
@@ -27,6 +28,8 @@ export class RunSummaryService {
     const { phase, rows: known } = mainPhase(read.rows, scope.phase);
     // Where no step is known there still are figures, of everything together.
     const rows = known.length > 0 || scope.steps ? known : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));
+    const windows =
+      known.length > 0 ? [] : (await this.figures.windows({ runSeq: run.seq, ...scope })).filter((row) => row.phase === rows[0]?.phase);
     const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
     const made = await this.figures.withFigures(run.seq, rows, set);
     const envIds = scope.env === undefined ? null : [...read.names.keys()];
@@ -36,6 +39,8 @@ export class RunSummaryService {
       lens,
       den: lens === 'canonical' ? den : null,
       phase,
+      ...axisOf(windows, 'step'),
+      windows: windowsOf(windows),
       steps: { from: stepOf(rows[0]), to: stepOf(rows.at(-1)), count: new Set(known.map(({ step }) => step)).size },
       rollouts: sum((row) => row.rollouts),
       scored: sum((row) => row.scored),
@@ -80,6 +85,11 @@ export class RunSummaryService {
 function after(key: string, kpis: readonly Kpi[], more: readonly Kpi[]): Kpi[] {
   const at = kpis.findIndex((kpi) => kpi.key === key) + 1;
   return [...kpis.slice(0, at), ...more, ...kpis.slice(at)];
+}
+
+function windowsOf(rows: readonly WindowRow[]): { from: number; to: number; count: number } | null {
+  const [first, last] = [rows[0], rows.at(-1)];
+  return first && last ? { from: first.window.from, to: last.window.to, count: last.step + 1 } : null;
 }
 
 const stepOf = (row: StepRow | undefined): number | null => (row === undefined || row.step < 0 ? null : row.step);

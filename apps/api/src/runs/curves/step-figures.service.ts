@@ -3,9 +3,25 @@ import { type Denominator, histogram, type Lens, select, type SuccessRule } from
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database.ts';
 import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
-import { type RollupTuple, selectPinnedThresholds, selectStepRows, selectThresholds } from '../../rollouts/derive/rollup.sql.ts';
+import {
+  type RollupTuple,
+  selectPinnedThresholds,
+  selectStepRows,
+  selectThresholds,
+  selectWindowRows,
+} from '../../rollouts/derive/rollup.sql.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
-import { keepFigures, type MadeFigures, selectEnvironments, selectSteps, type StepRow } from './step-figures.sql.ts';
+import {
+  isWindow,
+  keepFigures,
+  keepWindowFigures,
+  type MadeFigures,
+  selectEnvironments,
+  selectSteps,
+  selectWindows,
+  type StepRow,
+  type WindowRow,
+} from './step-figures.sql.ts';
 
 /** One request makes so much at most, milliseconds; what is left is made by the next ones. */
 const MAKE_MS = 1_500;
@@ -45,21 +61,33 @@ export class StepFiguresService {
 
   /** Rows by step; with `byEnv` one an environment, else of all together or of `env`. Throws 422 for an environment that the run has not. */
   async steps(scope: Scope, byEnv = false): Promise<{ rows: StepRow[]; names: Map<number, string | null> }> {
-    const { pool } = this.database;
-    const environments = byEnv || scope.env !== undefined ? await selectEnvironments(pool, scope.runSeq) : [];
+    const { filter, names } = await this.#filter(scope, byEnv);
+    return { rows: await selectSteps(this.database.pool, { ...filter, steps: scope.steps }), names };
+  }
+
+  /** What came without a step, by window of arrival: rows like those of `steps`. None within a range of steps. */
+  async windows(scope: Scope, byEnv = false): Promise<WindowRow[]> {
+    if (scope.steps) return [];
+    const { filter } = await this.#filter(scope, byEnv);
+    return selectWindows(this.database.pool, filter);
+  }
+
+  async #filter(scope: Scope, byEnv: boolean) {
+    const environments = byEnv || scope.env !== undefined ? await selectEnvironments(this.database.pool, scope.runSeq) : [];
     const wanted = scope.env === undefined ? environments : environments.filter(({ environment }) => environment === scope.env);
     if (scope.env !== undefined && wanted.length === 0)
       throw unknownEnvironment(
         scope.env,
         environments.flatMap(({ environment }) => environment ?? []),
       );
-    const rows = await selectSteps(pool, {
-      runSeq: scope.runSeq,
-      envIds: byEnv || scope.env !== undefined ? wanted.map(({ id }) => id) : null,
-      phase: scope.phase === undefined ? undefined : codeOf(PHASES, scope.phase)!,
-      steps: scope.steps,
-    });
-    return { rows, names: new Map(wanted.map(({ id, environment }) => [id, environment])) };
+    return {
+      filter: {
+        runSeq: scope.runSeq,
+        envIds: byEnv || scope.env !== undefined ? wanted.map(({ id }) => id) : null,
+        phase: scope.phase === undefined ? undefined : codeOf(PHASES, scope.phase)!,
+      },
+      names: new Map(wanted.map(({ id, environment }) => [id, environment])),
+    };
   }
 
   /** Makes sure of these figures. Answers the rows that have them, and whether some are still left to make. */
@@ -110,18 +138,49 @@ export class StepFiguresService {
     while (at < left.length && (at === 0 || performance.now() < deadline)) {
       const batch = left.slice(at, at + BATCH);
       at += batch.length;
-      const tuples = await selectStepRows(
-        pool,
-        batch.map(({ phase, step }) => ({ run_seq: runSeq, phase, step })),
-      );
+      const tuples = await this.#tuplesOf(runSeq, batch);
       const made = batch.map((row, position) => {
         const own = row.env_id === 0 ? tuples[position]! : tuples[position]!.filter((tuple) => tuple[1] === row.env_id);
-        return { env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...make(row, own, successOf) };
+        return { row, env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...make(row, own, successOf) };
       });
-      await keepFigures(pool, runSeq, made);
+      const [windows, steps] = [made.filter(({ row }) => isWindow(row)), made.filter(({ row }) => !isWindow(row))];
+      if (steps.length > 0)
+        await keepFigures(
+          pool,
+          runSeq,
+          steps.map(({ row: _row, ...one }) => one),
+        );
+      if (windows.length > 0)
+        await keepWindowFigures(
+          pool,
+          runSeq,
+          windows.map(({ row, ...one }) => ({ ...one, at: (row as WindowRow).window.at })),
+        );
     }
     const missing = new Set(left.slice(at));
     return { rows: rows.filter((row) => !missing.has(row)), incomplete: missing.size > 0 };
+  }
+
+  /** Rollouts of each row's step or window, of all environments. */
+  async #tuplesOf(runSeq: number, rows: readonly StepRow[]): Promise<RollupTuple[][]> {
+    const { pool } = this.database;
+    const first = rows[0]!;
+    if (!isWindow(first))
+      return selectStepRows(
+        pool,
+        rows.map(({ phase, step }) => ({ run_seq: runSeq, phase, step })),
+      );
+    const found = new Map<StepRow, RollupTuple[]>();
+    for (const phase of new Set(rows.map((row) => row.phase))) {
+      const own = rows.filter(isWindow).filter((row) => row.phase === phase);
+      const tuples = await selectWindowRows(
+        pool,
+        { runSeq, phase },
+        own.map(({ window }) => window),
+      );
+      own.forEach((row, at) => found.set(row, tuples[at]!));
+    }
+    return rows.map((row) => found.get(row)!);
   }
 }
 

@@ -1,5 +1,7 @@
 import type pg from 'pg';
+import type { ArrivalWindow } from '../../rollouts/derive/arrival-windows.ts';
 import type { StepFigures, StoredFigure } from '../../rollouts/derive/rollup.figures.ts';
+import type { StepWindows } from '../../rollouts/derive/rollup.sql.ts';
 
 /** One rollup as curves read it. */
 export interface StepRow {
@@ -17,6 +19,16 @@ export interface StepRow {
   version: string;
   figures: StepFigures;
 }
+
+/** A window of arrival in the place of a step; `step` is its number from 0. */
+export interface WindowRow extends StepRow {
+  window: ArrivalWindow & {
+    /** Its place in the stored list. */
+    at: number;
+    width_ms: number;
+  };
+}
+export const isWindow = (row: StepRow): row is WindowRow => 'window' in row;
 
 export interface StepFilter {
   runSeq: number;
@@ -50,6 +62,31 @@ export async function selectSteps(pool: pg.Pool, filter: StepFilter): Promise<St
     ],
   });
   return rows.toReversed();
+}
+
+/**
+ * What came without a step, by window of arrival, in the order of windows; `step` counts the windows of all environments.
+ * Plan: step_rollups_pkey, one row an environment and phase.
+ */
+export async function selectWindows(pool: pg.Pool, filter: Pick<StepFilter, 'runSeq' | 'envIds' | 'phase'>): Promise<WindowRow[]> {
+  const { rows } = await pool.query<{ env_id: number; phase: number; version: string; windows: StepWindows | null }>({
+    name: 'run-windows',
+    text: `SELECT env_id, phase, version::text, windows FROM step_rollups
+      WHERE run_seq = $1 AND env_id = ANY($2::int[]) AND step = -1 AND ($3::smallint IS NULL OR phase = $3) ORDER BY phase, env_id`,
+    values: [filter.runSeq, filter.envIds ?? [0], filter.phase ?? null],
+  });
+  const found = rows.flatMap(({ env_id, phase, version, windows }) =>
+    (windows?.windows ?? []).map(({ from, to, first_seq, last_seq, figures, ...sums }, at) => ({
+      ...sums,
+      figures: figures as StepFigures,
+      env_id,
+      phase,
+      version,
+      window: { from, to, first_seq, last_seq, at, width_ms: windows!.width_ms },
+    })),
+  );
+  const numbers = new Map([...new Set(found.map(({ window }) => window.from))].toSorted((a, b) => a - b).map((from, at) => [from, at]));
+  return found.map((row) => ({ ...row, step: numbers.get(row.window.from)! })).toSorted((a, b) => a.step - b.step);
 }
 
 /** When the first rollout of each step came, milliseconds since the epoch. Plan: per step one probe of rollouts_run_step_idx. */
@@ -91,15 +128,33 @@ export interface MadeFigures {
   histogram: StepFigures['histogram'] | null;
 }
 
+/** `figures` with what was made (`m`) among them. */
+const merged = (figures: string) => `${figures} || CASE
+          WHEN m.lens IS NULL THEN jsonb_build_object('histograms', COALESCE(${figures}->'histograms', '{}') || jsonb_build_object(m.set, m.histogram))
+          ELSE jsonb_build_object('lenses', COALESCE(${figures}->'lenses', '{}') || jsonb_build_object(m.set, COALESCE(${figures}->'lenses'->m.set, '{}') || m.lens)) END`;
+const MADE = 'AS m(env_id int, phase smallint, step int, at int, version bigint, set text, lens jsonb, histogram jsonb)';
+
 /** Keeps figures with rollups that have not been made again meanwhile. Plan: step_rollups_pkey a row. */
 export async function keepFigures(pool: pg.Pool, runSeq: number, made: readonly MadeFigures[]): Promise<void> {
   await pool.query({
     name: 'run-keep-figures',
-    text: `UPDATE step_rollups r SET figures = r.figures || CASE
-          WHEN m.lens IS NULL THEN jsonb_build_object('histograms', COALESCE(r.figures->'histograms', '{}') || jsonb_build_object(m.set, m.histogram))
-          ELSE jsonb_build_object('lenses', COALESCE(r.figures->'lenses', '{}') || jsonb_build_object(m.set, COALESCE(r.figures->'lenses'->m.set, '{}') || m.lens)) END
-        FROM jsonb_to_recordset($2::jsonb) AS m(env_id int, phase smallint, step int, version bigint, set text, lens jsonb, histogram jsonb)
+    text: `UPDATE step_rollups r SET figures = ${merged('r.figures')} FROM jsonb_to_recordset($2::jsonb) ${MADE}
         WHERE r.run_seq = $1 AND r.env_id = m.env_id AND r.phase = m.phase AND r.step = m.step AND r.version = m.version`,
+    values: [runSeq, JSON.stringify(made)],
+  });
+}
+
+/** The same for windows of arrival. Plan: step_rollups_pkey, one row an environment and phase. */
+export async function keepWindowFigures(pool: pg.Pool, runSeq: number, made: readonly (MadeFigures & { at: number })[]): Promise<void> {
+  await pool.query({
+    name: 'run-keep-window-figures',
+    text: `WITH made AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($2::jsonb) ${MADE})
+        UPDATE step_rollups r SET windows = jsonb_set(r.windows, '{windows}', (
+          SELECT jsonb_agg(CASE WHEN m.at IS NULL THEN x.w ELSE jsonb_set(x.w, '{figures}', ${merged("(x.w->'figures')")}) END ORDER BY x.position)
+          FROM jsonb_array_elements(r.windows->'windows') WITH ORDINALITY AS x(w, position)
+          LEFT JOIN made m ON m.env_id = r.env_id AND m.phase = r.phase AND m.at = x.position - 1))
+        WHERE r.run_seq = $1 AND r.step = -1 AND r.windows IS NOT NULL
+          AND (r.env_id, r.phase, r.version) IN (SELECT env_id, phase, version FROM made)`,
     values: [runSeq, JSON.stringify(made)],
   });
 }
