@@ -68,7 +68,10 @@ export class Clients {
 
   /** `pauseMs`: after each acknowledged batch. */
   start(kind: Kind, pauseMs: number): void {
-    this.#running.push(this.#run(kind, pauseMs));
+    const running = this.#run(kind, pauseMs);
+    // Told by `finish`.
+    running.catch(() => {});
+    this.#running.push(running);
   }
 
   /** No further batches; those that are not acknowledged yet are sent until they are. */
@@ -83,10 +86,20 @@ export class Clients {
     for (;;) {
       const { status, retryAfter } = await this.#try(kind, body);
       if (status === 200) break;
+      if (status === 0) this.#expectAlive();
       await pause(Number(retryAfter ?? 1) * 1_000);
     }
     this.acknowledged[kind].push(sent);
     return sent;
+  }
+
+  /** Nobody starts it again: without this, clients would ask a dead service for ever. */
+  #expectAlive(): void {
+    try {
+      process.kill(this.palestra.pid(), 0);
+    } catch {
+      throw new Error(`the service ended:\n${this.palestra.output()}`);
+    }
   }
 
   async #run(kind: Kind, pauseMs: number): Promise<void> {
