@@ -1,3 +1,146 @@
+import { type Query, QueryError } from '@palestra/query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type ListOrder, NEWEST_FIRST, SORTS } from '../data/explorer.ts';
+import { useKeys } from '../frame/keyboard.ts';
+import { useRun } from '../run/context.ts';
+import { ColumnChooser } from './ColumnChooser.tsx';
+import { Facets } from './Facets.tsx';
+import { FindField } from './FindField.tsx';
+import { FindPanel } from './FindPanel.tsx';
+import { ListPanel } from './ListPanel.tsx';
+import { useKnownValues } from './known-values.ts';
+import { PanelToggle, usePanels } from './panels.tsx';
+import { QueryBar, type QueryBarHandle } from './QueryBar.tsx';
+import { effectiveQuery, readQuery } from './query-edit.ts';
+import { usePlace } from './restore.ts';
+import { QueryProblem, ScopeChips } from './StatusRow.tsx';
+import { useSolved } from './solved.ts';
+
+const route = '/$org/runs/$run/rollouts';
+const EVERYTHING: Query = { clauses: [], position: 0, length: 0 };
+const PROBLEM_AFTER_MS = 400;
+
+/** `-reward` is from high to low. */
+function readOrder(sort: string | undefined): ListOrder {
+  const id = SORTS.find((one) => one === sort?.replace(/^-/, ''));
+  return id === undefined ? NEWEST_FIRST : { id, order: sort!.startsWith('-') ? 'desc' : 'asc' };
+}
+function printOrder({ id, order }: { id: string; order: 'asc' | 'desc' }): string | undefined {
+  return id === NEWEST_FIRST.id && order === NEWEST_FIRST.order ? undefined : `${order === 'desc' ? '-' : ''}${id}`;
+}
+
+/** What is wrong with a text, told once the writer pauses. */
+function useProblem(draft: string): QueryError | null {
+  const [told, setTold] = useState<{ draft: string; problem: QueryError } | null>(null);
+  useEffect(() => {
+    const read = readQuery(draft);
+    if (!(read instanceof QueryError)) return;
+    const timer = setTimeout(() => setTold({ draft, problem: read }), PROBLEM_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [draft]);
+  return told?.draft === draft ? told.problem : null;
+}
+
+/** Every rollout of the run: facets and text say the same query, the table shows its rollouts, the panel the one that has the focus. */
 export function ExplorerPage() {
-  return null;
+  const { run, scope } = useRun();
+  const search = useSearch({ from: route });
+  const navigate = useNavigate({ from: route });
+  const q = search.q ?? '';
+  const [draft, setDraft] = useState(q);
+  const [seen, setSeen] = useState(q);
+  if (seen !== q) {
+    setSeen(q);
+    setDraft(q);
+  }
+  const problem = useProblem(draft);
+  const [writing, setWriting] = useState(false);
+  const applied = useMemo(() => readQuery(q), [q]);
+  const drafted = useMemo(() => readQuery(draft), [draft]);
+  const query = !(drafted instanceof QueryError) ? drafted : !(applied instanceof QueryError) ? applied : EVERYTHING;
+  const valid = !(applied instanceof QueryError);
+  const effective = effectiveQuery(scope, q);
+  const order = useMemo(() => readOrder(search.sort), [search.sort]);
+  const mode = search.mode ?? 'text';
+  const [reloads, setReloads] = useState(0);
+  const place = usePlace(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
+  const known = useKnownValues(run.id, scope, place.snapshot);
+  const solved = useSolved(run.id);
+  const [panels, togglePanel] = usePanels();
+
+  const setQuery = useCallback(
+    (text: string) => {
+      setDraft(text);
+      if (text !== q) void navigate({ search: (old) => ({ ...old, q: text || undefined, sel: undefined }) });
+    },
+    [navigate, q],
+  );
+  const setFind = (find: string, how: 'text' | 'regex') =>
+    void navigate({ search: (old) => ({ ...old, find: find || undefined, mode: how === 'regex' ? 'regex' : undefined, sel: undefined }) });
+  const select = useCallback((sel: string) => void navigate({ search: (old) => ({ ...old, sel }), replace: true }), [navigate]);
+  const bar = useRef<QueryBarHandle>(null);
+  const finder = useRef<HTMLInputElement>(null);
+  useKeys({ '/': () => finder.current?.select() });
+
+  const mend = () => {
+    if (!problem?.suggestion) return;
+    setDraft(draft.slice(0, problem.position) + problem.suggestion + draft.slice(problem.position + problem.length));
+    bar.current?.focus();
+  };
+  const told = problem && <QueryProblem error={problem} onMend={mend} />;
+  const status = (
+    <>
+      <ScopeChips />
+      {!writing && told}
+    </>
+  );
+  const list = { q: effective, valid, snapshot: place.snapshot, tops: place.tops, solved, status };
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="flex h-[40px] flex-none items-center gap-2 border-b border-line px-3">
+        <PanelToggle name="facets" open={panels.facets} onToggle={() => togglePanel('facets')} />
+        <QueryBar
+          handle={bar}
+          draft={draft}
+          onDraft={setDraft}
+          onApply={setQuery}
+          error={problem}
+          problem={writing && told}
+          onWriting={setWriting}
+          known={known}
+        />
+        <FindField input={finder} find={search.find ?? ''} mode={mode} onFind={setFind} />
+        <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
+        <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />
+      </div>
+      <div className="flex min-h-0 flex-1">
+        {panels.facets && <Facets run={run.id} scope={scope} snapshot={place.snapshot} query={query} onQuery={setQuery} />}
+        {search.find === undefined ? (
+          <ListPanel
+            {...list}
+            key={place.snapshot}
+            order={order}
+            onOrder={(next) => void navigate({ search: (old) => ({ ...old, sort: printOrder(next), sel: undefined }) })}
+            cols={search.cols}
+            sel={search.sel ?? null}
+            onSel={select}
+            preview={panels.preview}
+            onHidePreview={() => togglePanel('preview')}
+            onReload={() => setReloads(reloads + 1)}
+          />
+        ) : (
+          <FindPanel
+            {...list}
+            key={place.snapshot}
+            find={search.find}
+            mode={mode}
+            onQuery={setQuery}
+            query={query}
+            onLeave={() => setFind('', 'text')}
+          />
+        )}
+      </div>
+    </div>
+  );
 }

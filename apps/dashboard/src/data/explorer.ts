@@ -1,0 +1,95 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { RolloutList } from '@palestra/protocol';
+import type { ApiAnswers } from './generated/api.ts';
+import { api, type Query } from './http.ts';
+
+export const PAGE_ROWS = 200;
+export const SORTS = ['created_at', 'reward', 'step', 'task', 'turns', 'messages'] as const;
+export type SortKey = (typeof SORTS)[number];
+export interface ListOrder {
+  id: SortKey;
+  order: 'asc' | 'desc';
+}
+export const NEWEST_FIRST: ListOrder = { id: 'created_at', order: 'desc' };
+
+export type Facets = ApiAnswers['GET /v1/runs/{run}/facets'];
+export type Outline = ApiAnswers['GET /v1/rollouts/{id}/outline'];
+export type RolloutHeader = ApiAnswers['GET /v1/rollouts/{id}/header'];
+export type SuccessRule = ApiAnswers['GET /v1/runs/{run}/config']['success'][number];
+
+const keptMs = 30 * 60_000;
+
+const page = (run: string, { id, order }: ListOrder, query: Query, signal: AbortSignal): Promise<RolloutList> =>
+  api('GET /v1/runs/{id}/rollouts', { path: { id: run }, query: { sort: id, order, ...query }, signal });
+
+/**
+ * Pages of the rollouts of a query. Its key starts with no run, so no event refreshes them: they stay as read, whatever arrives, for as
+ * long as `snapshot` is the same, because a reader's list moves only when the reader says so. A page may be shorter than asked, or empty,
+ * and still have a next one (regexes have a time limit).
+ */
+export const rolloutPagesQuery = (run: string, q: string, order: ListOrder, snapshot: string) =>
+  infiniteQueryOptions({
+    queryKey: ['explorer', run, 'rollouts', q, order, snapshot],
+    queryFn: ({ pageParam, signal }) => page(run, order, { q, limit: PAGE_ROWS, cursor: pageParam }, signal),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next ?? undefined,
+    staleTime: Infinity,
+    gcTime: keptMs,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+
+/** How many rollouts match now: against the total of the list's first page it says how many are new. */
+export const rolloutTotalQuery = (run: string, q: string) =>
+  queryOptions({
+    queryKey: ['run', run, 'total', q],
+    queryFn: async ({ signal }) => {
+      const { total, total_is } = await page(run, NEWEST_FIRST, { q, limit: 1 }, signal);
+      return { total, total_is };
+    },
+    meta: { live: 'replace' },
+  });
+
+/** Values and counts of the query's rollouts. `snapshot` as in rolloutPagesQuery: counts are those of the list beside them. */
+export const facetsQuery = (run: string, q: string, snapshot: string) =>
+  queryOptions({
+    queryKey: ['explorer', run, 'facets', q, snapshot],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/facets', { path: { run }, query: { q }, signal }),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    gcTime: keptMs,
+    refetchOnWindowFocus: false,
+  });
+
+/** From which reward a rollout of each environment of the run counts as solved. */
+export const successQuery = (run: string) =>
+  queryOptions({
+    queryKey: ['explorer', run, 'success'],
+    queryFn: async ({ signal }): Promise<SuccessRule[]> => (await api('GET /v1/runs/{run}/config', { path: { run }, signal })).success,
+    staleTime: 5 * 60_000,
+  });
+
+export const PREVIEW_HEAD = 3;
+export const PREVIEW_TAIL = 4;
+
+/** What a panel beside the list shows of a rollout: its facts, its messages as columns, the first and the last messages. */
+export const peekQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['explorer', 'peek', id],
+    queryFn: async ({ signal }) => {
+      const path = { id };
+      const messages = (from: number, limit: number) =>
+        api('GET /v1/rollouts/{id}/messages', { path, query: { from, limit, bodies: 'preview' }, signal });
+      const [header, outline, head] = await Promise.all([
+        api('GET /v1/rollouts/{id}/header', { path, signal }),
+        api('GET /v1/rollouts/{id}/outline', { path, signal }),
+        messages(0, PREVIEW_HEAD),
+      ]);
+      const firstOfTail = outline.index.at(-PREVIEW_TAIL) ?? 0;
+      const lastOfHead = head.messages.at(-1)?.index ?? -1;
+      const tail = outline.total > PREVIEW_HEAD ? (await messages(Math.max(firstOfTail, lastOfHead + 1), PREVIEW_TAIL)).messages : [];
+      return { header, outline, head: head.messages, tail };
+    },
+    placeholderData: keepPreviousData,
+  });
+export type Preview = ApiAnswers['GET /v1/rollouts/{id}/messages']['messages'][number];

@@ -1,0 +1,21 @@
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import type { ApiAnswers } from './generated/api.ts';
+import { api } from './http.ts';
+
+export type FindMode = 'text' | 'regex';
+export type FindPage = ApiAnswers['GET /v1/runs/{run}/search'];
+export type Hit = FindPage['hits'][number];
+const HITS = 30;
+
+/** Messages of the query's rollouts that hold `text`. A page may be short, or empty, and still have a next one: its time was over. */
+export const findQuery = (run: string, within: string, text: string, mode: FindMode, snapshot: string) =>
+  infiniteQueryOptions({
+    queryKey: ['explorer', run, 'find', within, text, mode, snapshot],
+    queryFn: ({ pageParam, signal }) =>
+      api('GET /v1/runs/{run}/search', { path: { run }, query: { q: text, mode, within, limit: HITS, cursor: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next ?? undefined,
+    staleTime: Infinity,
+    gcTime: 30 * 60_000,
+    refetchOnWindowFocus: false,
+  });

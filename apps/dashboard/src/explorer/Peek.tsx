@@ -1,0 +1,202 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useState } from 'react';
+import { type Outline, peekQuery, type Preview, type RolloutHeader } from '../data/explorer.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { taskLabel } from '../format/task.ts';
+import { formatDuration } from '../format/time.ts';
+import { Known } from '../frame/Provenance.tsx';
+import { RewardDot } from '../frame/Reward.tsx';
+import { Stop } from '../frame/Stop.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+import { flagWord } from './marks.tsx';
+import type { Solved } from './solved.ts';
+
+const SETTLE_MS = 90;
+const PREVIEW_CHARACTERS = 420;
+
+/** The id once the reader stays on it: running down a list reads nothing on the way. */
+function useSettled(id: string | null): string | null {
+  const [settled, setSettled] = useState(id);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(id), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  return settled;
+}
+
+/** What the selected rollout did, beside the list: facts, tool calls in their order, first and last messages. */
+export function Peek({ id, q, solved, onClose }: { id: string | null; q: string | undefined; solved: Solved; onClose: () => void }) {
+  const settled = useSettled(id);
+  const { data, error, isPlaceholderData } = useQuery({ ...peekQuery(settled ?? ''), enabled: settled !== null });
+  return (
+    <aside
+      aria-label="Preview of the rollout"
+      className="flex h-full w-[320px] flex-none flex-col border-l border-line bg-paper-1 min-[1700px]:w-[480px]"
+    >
+      <div className="flex h-[34px] flex-none items-center gap-2 border-b border-line px-3">
+        <h2 className="min-w-0 flex-1 truncate strong">{data && id ? title(data.header) : 'Preview'}</h2>
+        {id && (
+          <Link to="/rollout/$id" params={{ id }} search={{ q }} className="label link flex-none" aria-keyshortcuts="Enter">
+            open <kbd>Enter</kbd>
+          </Link>
+        )}
+        <button
+          type="button"
+          className="grid size-[22px] place-items-center rounded-[3px] text-ink-3 hover:bg-paper-2"
+          aria-label="Hide the preview"
+          onClick={onClose}
+        >
+          ✕
+        </button>
+      </div>
+      {!id || !settled ? (
+        <p className="p-3 text-ink-3">Choose a row with ↑ ↓ or a click.</p>
+      ) : error ? (
+        <p className="p-3 text-ink-3">{error.message}</p>
+      ) : data ? (
+        <div
+          className={`min-h-0 flex-1 overflow-y-auto p-3 ${isPlaceholderData ? 'opacity-60' : ''}`}
+          tabIndex={0}
+          role="region"
+          aria-label="What it did"
+        >
+          <Facts header={data.header} solved={solved} />
+          <Calls outline={data.outline} />
+          <Messages head={data.head} tail={data.tail} total={data.outline.total} id={settled} q={q} />
+        </div>
+      ) : (
+        <p className="p-3 text-ink-3">Reading …</p>
+      )}
+    </aside>
+  );
+}
+
+const title = (header: RolloutHeader): string =>
+  [taskLabel(header), header.step === null ? null : `step ${header.step}`, header.sample === null ? null : `sample ${header.sample}`]
+    .filter((part) => part !== null)
+    .join(' · ');
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="label leading-[18px]">{label}</dt>
+      <dd className="min-w-0 truncate">{children}</dd>
+    </>
+  );
+}
+
+function Facts({ header, solved }: { header: RolloutHeader; solved: Solved }) {
+  const { provenance, reward } = header;
+  const best = header.neighbours.best_sample;
+  return (
+    <dl className="grid grid-cols-[64px_minmax(0,1fr)] gap-x-2 gap-y-[2px]">
+      <Fact label="reward">
+        <span className="inline-flex items-center gap-2 tabular-nums strong">
+          <Known provenance={reward === null ? 'unknown' : provenance['reward']} rule={header.rules['reward']}>
+            {formatReward(reward)}
+          </Known>
+          <RewardDot reward={reward} solved={(value) => solved(header, value)} />
+          {reward === null && <span className="label">unscored</span>}
+          {best && <span className="label">best of its group {formatReward(best.reward)}</span>}
+        </span>
+      </Fact>
+      <Fact label="stop">
+        <Known provenance={provenance['stop']} rule={header.rules['stop']}>
+          <Stop stop={header.stop} />
+        </Known>
+      </Fact>
+      <Fact label="turns">
+        {formatCount(header.turns)}{' '}
+        <span className="text-ink-3">
+          · {plural(header.num_tool_calls, 'call')} · {plural(header.num_messages, 'message')}
+        </span>
+      </Fact>
+      <Fact label="where">
+        <span title={header.environment ?? undefined}>{header.environment ?? UNKNOWN}</span>
+      </Fact>
+      {header.latency_ms !== null && <Fact label="latency">{formatDuration(header.latency_ms)}</Fact>}
+      {header.flags.length > 0 && <Fact label="flags">{header.flags.map(flagWord).join(' · ')}</Fact>}
+    </dl>
+  );
+}
+
+const CALLS = 60;
+
+/** Tool calls as three letters each; a failed one and a reward are told beside it. */
+function Calls({ outline }: { outline: Outline }) {
+  const callType = outline.types.indexOf('tool_call');
+  const calls = outline.type.flatMap((type, at) => (type === callType ? [at] : []));
+  if (calls.length === 0) return <p className="mt-3 text-ink-3">No tool call.</p>;
+  return (
+    <ol className="mt-3 flex flex-wrap gap-1" aria-label="Tool calls in their order">
+      {calls.slice(0, CALLS).map((at) => {
+        const result = outline.pair[at];
+        const name = outline.names[outline.name[at] ?? -1] ?? 'tool';
+        const failed = result !== null && result !== undefined && (outline.error[result]! & 1) !== 0;
+        const reward = (result === null || result === undefined ? null : outline.reward[result]) ?? outline.reward[at] ?? null;
+        return (
+          <li
+            key={at}
+            title={`#${outline.index[at]} ${name}${failed ? ', failed' : ''}${reward === null ? '' : `, reward ${formatReward(reward, { signed: true })}`}`}
+            className={`mono inline-flex h-[20px] items-center gap-1 rounded-[3px] border px-1 text-[11px] ${failed ? 'border-bad text-bad' : 'border-line text-ink-2'}`}
+          >
+            {failed && <span aria-hidden="true">✕</span>}
+            {name.length > 9 ? `${name.slice(0, 8)}…` : name}
+            {reward !== null && reward !== 0 && (
+              <span className={reward > 0 ? 'text-good' : 'text-bad'}>{formatReward(reward, { signed: true })}</span>
+            )}
+          </li>
+        );
+      })}
+      {calls.length > CALLS && <li className="label self-center">and {formatCount(calls.length - CALLS)} more</li>}
+    </ol>
+  );
+}
+
+const roles: Record<string, readonly [name: string, rule: string]> = {
+  system_message: ['system', 'border-[var(--role-system)]'],
+  user_message: ['user', 'border-[var(--role-user)]'],
+  assistant_message: ['assistant', 'border-[var(--role-assistant)]'],
+  reasoning: ['reasoning', 'border-[var(--role-assistant)]'],
+  tool_call: ['call', 'border-[var(--role-tool)]'],
+  tool_result: ['result', 'border-[var(--role-tool)]'],
+};
+
+function Message({ message, id, q }: { message: Preview; id: string; q: string | undefined }) {
+  const [name, rule] = roles[message.type] ?? [message.type, 'border-line'];
+  const text = message.content ?? message.summary ?? '';
+  return (
+    <li className={`border-l-2 pl-2 ${rule}`}>
+      <p className="label flex gap-2">
+        <span>{message.name ? `${name} ${message.name}` : name}</span>
+        <Link to="/rollout/$id" params={{ id }} search={{ q }} hash={`m-${message.index}`} className="hover:text-accent">
+          #{message.index}
+        </Link>
+        {message.reward !== null && (
+          <span className={`ml-auto tabular-nums ${message.reward > 0 ? 'text-good' : message.reward < 0 ? 'text-bad' : ''}`}>
+            {formatReward(message.reward, { signed: true })}
+          </span>
+        )}
+      </p>
+      <p className="line-clamp-5 whitespace-pre-line text-ink-2 [overflow-wrap:anywhere]">
+        <PlainText text={text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text || 'empty'} />
+      </p>
+    </li>
+  );
+}
+
+function Messages({ head, tail, total, id, q }: { head: Preview[]; tail: Preview[]; total: number; id: string; q: string | undefined }) {
+  const between = total - head.length - tail.length;
+  return (
+    <ol className="mt-3 flex flex-col gap-3">
+      {head.map((message) => (
+        <Message key={message.eventId} message={message} id={id} q={q} />
+      ))}
+      {between > 0 && <li className="label">{plural(between, 'message')} between</li>}
+      {tail.map((message) => (
+        <Message key={message.eventId} message={message} id={id} q={q} />
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,89 @@
+import { useQuery } from '@tanstack/react-query';
+import type { QueryError } from '@palestra/query';
+import type { ReactNode } from 'react';
+import { rolloutTotalQuery } from '../data/explorer.ts';
+import { formatCount, plural } from '../format/number.ts';
+import { useRun } from '../run/context.ts';
+import type { RolloutPages } from './pages.ts';
+
+/** The part of the run that all its pages share, as clauses that can be taken away. */
+export function ScopeChips() {
+  const { scope, setScope } = useRun();
+  const chips = [
+    scope.steps !== undefined && { text: `step:${scope.steps}`, clear: () => setScope({ steps: undefined }) },
+    scope.env !== undefined && { text: `env:${scope.env}`, clear: () => setScope({ env: undefined }) },
+    scope.phase !== undefined && { text: `phase:${scope.phase}`, clear: () => setScope({ phase: undefined }) },
+  ].filter((chip) => chip !== false);
+  if (chips.length === 0) return null;
+  return (
+    <span className="flex flex-none items-center gap-1" role="group" aria-label="Scope of the run">
+      {chips.map(({ text, clear }) => (
+        <span key={text} className="chip mono">
+          {text}
+          <button type="button" aria-label={`Take ${text} away`} className="hover:text-bad" onClick={clear}>
+            ✕
+          </button>
+        </span>
+      ))}
+    </span>
+  );
+}
+
+/** `214 of 9 088`; `10k+` where counting stopped; `60+ found` while a regex is still looked for. */
+export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolean }) {
+  const { run } = useRun();
+  const { total, rows, complete } = pages;
+  if (!total) return <span className="label">counting</span>;
+  const matching = complete
+    ? formatCount(rows.length)
+    : byRegex
+      ? `${formatCount(rows.length)}+`
+      : `${formatCount(total.count)}${total.atLeast ? '+' : ''}`;
+  return (
+    <span
+      className="flex-none tabular-nums"
+      title={byRegex && !complete ? 'A regex is looked for page by page: scroll on to find more.' : undefined}
+    >
+      <span className="strong">{matching}</span> <span className="text-ink-3">of {plural(run.num_rollouts, 'rollout')}</span>
+    </span>
+  );
+}
+
+/** What has arrived since the list was read. The list stays as it is until the reader asks for it. */
+export function NewPill({ q, pages, onShow }: { q: string; pages: RolloutPages; onShow: () => void }) {
+  const { run } = useRun();
+  const { data } = useQuery({ ...rolloutTotalQuery(run.id, q), enabled: pages.total !== undefined && !pages.total.atLeast });
+  if (!data || !pages.total || pages.total.atLeast) return null;
+  const fresh = data.total - pages.total.count;
+  if (fresh <= 0) return null;
+  return (
+    <button
+      type="button"
+      className="flex h-[20px] flex-none items-center gap-2 rounded-full bg-accent-wash px-3 text-accent"
+      onClick={onShow}
+    >
+      <span className="live-dot" aria-hidden="true" /> {formatCount(fresh)}
+      {data.total_is === 'at_least' ? '+' : ''} new
+    </button>
+  );
+}
+
+/** What is wrong with the query, and one click that mends it. */
+export function QueryProblem({ error, onMend }: { error: QueryError; onMend: () => void }) {
+  return (
+    <span id="query-error" role="alert" className="flex min-w-0 items-center gap-2 text-bad">
+      <span className="truncate" title={error.message}>
+        ▲ {error.message}
+      </span>
+      {error.suggestion !== undefined && (
+        <button type="button" className="chip hover:text-ink-1" onMouseDown={(event) => event.preventDefault()} onClick={onMend}>
+          Write <code>{error.suggestion}</code>
+        </button>
+      )}
+    </span>
+  );
+}
+
+export function StatusRow({ children }: { children: ReactNode }) {
+  return <div className="flex h-[30px] min-w-0 flex-none items-center gap-3 border-b border-line px-3">{children}</div>;
+}

@@ -1,0 +1,34 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { RolloutRow } from '@palestra/protocol';
+import { useMemo } from 'react';
+import { type ListOrder, rolloutPagesQuery } from '../data/explorer.ts';
+
+export interface RolloutPages {
+  rows: readonly RolloutRow[];
+  /** Of the query, when the first page was read. */
+  total: { count: number; atLeast: boolean } | undefined;
+  /** Loads the next page; null: there is none, or it is under way. */
+  more: (() => void) | null;
+  /** Whether every row of the query is in `rows`. */
+  complete: boolean;
+  loading: boolean;
+  error: Error | null;
+  retry: () => void;
+}
+
+/** All loaded rows of the query in their order, each once: a rollout that changed between two pages may be in both. */
+export function useRolloutPages(run: string, q: string, order: ListOrder, snapshot: string, enabled: boolean): RolloutPages {
+  const pages = useInfiniteQuery({ ...rolloutPagesQuery(run, q, order, snapshot), enabled });
+  const { data, hasNextPage, isFetching, fetchNextPage, refetch, error } = pages;
+  const rows = useMemo(() => [...new Map(data?.pages.flatMap((page) => page.rollouts).map((row) => [row.id, row])).values()], [data]);
+  const first = data?.pages[0];
+  return {
+    rows,
+    total: first && { count: first.total, atLeast: first.total_is === 'at_least' },
+    more: hasNextPage && !isFetching && !error ? () => void fetchNextPage() : null,
+    complete: data !== undefined && !hasNextPage,
+    loading: enabled && !data && !error,
+    error,
+    retry: () => void refetch(),
+  };
+}

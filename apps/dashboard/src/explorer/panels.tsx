@@ -1,0 +1,53 @@
+import { useState } from 'react';
+
+interface Panels {
+  facets: boolean;
+  preview: boolean;
+}
+const STORAGE = 'palestra.explorer.panels';
+const NARROW_PX = 1100;
+
+function read(): Panels {
+  const fits = innerWidth >= NARROW_PX;
+  try {
+    const value = JSON.parse(localStorage.getItem(STORAGE) ?? '{}') as Partial<Record<keyof Panels, unknown>>;
+    return { facets: value.facets !== false && innerWidth >= 640, preview: value.preview !== false && fits };
+  } catch {
+    return { facets: true, preview: fits };
+  }
+}
+
+/** Which panels stand beside the list: this reader's habit, so it is in the browser and not in the address. */
+export function usePanels(): [Panels, (name: keyof Panels) => void] {
+  const [panels, setPanels] = useState(read);
+  const toggle = (name: keyof Panels) => {
+    const next = { ...panels, [name]: !panels[name] };
+    setPanels(next);
+    try {
+      localStorage.setItem(STORAGE, JSON.stringify(next));
+    } catch {
+      // Then it lasts as long as the page.
+    }
+  };
+  return [panels, toggle];
+}
+
+/** A page with a column at its left or right: shows or hides that column. */
+export function PanelToggle({ name, open, onToggle }: { name: keyof Panels; open: boolean; onToggle: () => void }) {
+  const x = name === 'facets' ? 2.5 : 9.5;
+  return (
+    <button
+      type="button"
+      className="button w-[28px] justify-center px-0 aria-pressed:text-ink-1"
+      aria-pressed={open}
+      aria-label={name === 'facets' ? 'Facets' : 'Preview'}
+      title={`${open ? 'Hide' : 'Show'} the ${name}`}
+      onClick={onToggle}
+    >
+      <svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">
+        <rect x="1" y="1.5" width="12" height="11" rx="1.5" fill="none" stroke="currentColor" strokeWidth="1.2" />
+        <rect x={x} y="3" width="2" height="8" rx="0.5" fill={open ? 'currentColor' : 'none'} stroke="currentColor" strokeWidth="0.8" />
+      </svg>
+    </button>
+  );
+}
