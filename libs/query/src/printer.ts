@@ -38,9 +38,12 @@ function printValue(value: Value, isText: boolean): string {
       return `${value.low === null ? '' : printOperand(value.low)}..${value.high === null ? '' : printOperand(value.high)}`;
     case 'text':
       // Enumerations, ids and booleans never need quotes.
-      return !isText || (bareValue.test(value.text) && value.text !== 'null') ? value.text : quote(value.text);
+      return isText ? printText(value.text) : value.text;
   }
 }
+
+/** A text as the value of a key, in quotes where it needs them: `tool:${printText(name)}`. */
+export const printText = (text: string): string => (bareValue.test(text) && text !== 'null' ? text : quote(text));
 
 function printRegex(value: RegexValue): string {
   return `/${value.pattern}/${value.ignoreCase ? 'i' : ''}`;

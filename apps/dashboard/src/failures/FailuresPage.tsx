@@ -1,3 +1,109 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type Failure, failuresQuery } from '../data/insights.ts';
+import { formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { Loaded } from '../frame/Loaded.tsx';
+import { Stop } from '../frame/Stop.tsx';
+import { useRun } from '../run/context.ts';
+import { PlainText } from '../text/PlainText.tsx';
+
+const EXAMPLES = 5;
+
+function Examples({ failure }: { failure: Failure }) {
+  const { org, run, scope } = useRun();
+  const q = `id:${failure.rollouts.join(',')}`;
+  return (
+    <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+      {failure.rollouts.slice(0, EXAMPLES).map((id) => (
+        <Link key={id} to="/rollout/$id" params={{ id }} search={{ q }} className="link mono">
+          {id.slice(0, 8)}
+        </Link>
+      ))}
+      <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...scope, q }} className="link">
+        all {failure.rollouts.length} as a list
+      </Link>
+    </span>
+  );
+}
+
+function Cluster({ failure, most, total }: { failure: Failure; most: number; total: number }) {
+  const [open, setOpen] = useState(false);
+  const steps = failure.first_step === null ? UNKNOWN : `${failure.first_step}–${failure.last_step}`;
+  return (
+    <li className="border-b border-line px-4 py-2">
+      <button
+        type="button"
+        data-row
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+        className="grid w-full grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] items-center gap-3 text-left"
+      >
+        <span className="num strong">{formatCount(failure.count)}</span>
+        <span className="h-[6px] rounded-[3px] bg-paper-2" aria-hidden="true">
+          <span className="block h-full rounded-[3px] bg-unscored" style={{ width: `${(100 * failure.count) / most}%` }} />
+        </span>
+        <span className={`truncate ${failure.error === null ? 'text-ink-3' : 'mono'}`}>
+          {failure.error === null ? 'ended without an error text' : <PlainText text={failure.error.slice(0, 300)} />}
+        </span>
+        <span className="mono truncate text-ink-2">{failure.tool ?? UNKNOWN}</span>
+        <Stop stop={failure.stop} />
+        <span className="num">{formatReward(failure.mean_reward)}</span>
+      </button>
+      {open && (
+        <div className="mt-2 flex flex-col gap-2 pl-[188px]">
+          {failure.error !== null && (
+            <pre className="code-block max-h-[180px] overflow-auto whitespace-pre-wrap">
+              <PlainText text={failure.error} />
+            </pre>
+          )}
+          <p className="label">
+            {formatShare(failure.count, total)} of what was looked at · steps {steps} · fingerprint{' '}
+            <span className="mono">{failure.fingerprint}</span>
+          </p>
+          <Examples failure={failure} />
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** What went wrong, clustered by normalised error, last tool and stop; the newest rollouts are looked at, and it says how many. */
 export function FailuresPage() {
-  return null;
+  const { run, scope } = useRun();
+  const failures = useQuery(failuresQuery(run.id, scope));
+  return (
+    <Loaded query={failures}>
+      {(data) => {
+        const most = Math.max(1, ...data.failures.map(({ count }) => count));
+        return (
+          <>
+            <p className="label border-b border-line px-4 py-2">
+              {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts of the scope that
+              have an error or no proper end
+              {data.read < data.looked_at && (
+                <> · messages of {formatCount(data.read)} were read in time, the others are told apart by their stop alone</>
+              )}
+            </p>
+            <div aria-hidden="true" className="grid grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] gap-3 border-b border-line px-4">
+              {['Rollouts', '', 'Error, without what differs', 'Last tool', 'Stop', 'Reward'].map((head, i) => (
+                <span key={i} className={`label py-[6px] ${i === 0 || i === 5 ? 'text-right' : ''}`}>
+                  {head}
+                </span>
+              ))}
+            </div>
+            {data.failures.length === 0 ? (
+              <p className="p-4 text-ink-2">No rollout of this scope failed: no tool result is an error, and all of them ended properly.</p>
+            ) : (
+              <ul aria-label="Kinds of failure">
+                {data.failures.map((failure) => (
+                  <Cluster key={failure.fingerprint} failure={failure} most={most} total={data.looked_at} />
+                ))}
+              </ul>
+            )}
+          </>
+        );
+      }}
+    </Loaded>
+  );
 }

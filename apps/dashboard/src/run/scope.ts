@@ -1,3 +1,4 @@
+import { printText } from '@palestra/query';
 import { DENOMINATORS, LENS_NAMES, type RunScope } from '../data/run-reads.ts';
 import { searchText } from '../search.ts';
 
@@ -18,11 +19,7 @@ export function readScope(search: Record<string, unknown>): RunScope {
 
 /** The scope as clauses of the query language: what a page with a query shows within it. Empty for the whole run. */
 export function scopeClauses({ steps, env, phase }: RunScope): string {
-  return [
-    steps !== undefined && `step:${steps}`,
-    env !== undefined && `env:${/^[\w./-]+$/.test(env) ? env : JSON.stringify(env)}`,
-    phase !== undefined && `phase:${phase}`,
-  ]
+  return [steps !== undefined && `step:${steps}`, env !== undefined && `env:${printText(env)}`, phase !== undefined && `phase:${phase}`]
     .filter(Boolean)
     .join(' ');
 }

@@ -133,7 +133,7 @@ export class Feed {
     if (run === null) this.#stale = null;
     else this.#stale?.add(run);
     if (this.#state.frozenAt !== null) return;
-    this.#pending ??= setTimeout(() => this.#refresh(), REFRESH_MS);
+    if (this.#pending === undefined) this.#pending = setTimeout(() => this.#refresh(), REFRESH_MS);
   }
 
   #refresh(): void {

@@ -1,0 +1,110 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { changeRun, eraseRun, type RunConfig } from '../data/insights.ts';
+import { plural } from '../format/number.ts';
+import { Dialog } from '../frame/Dialog.tsx';
+import { useRun } from '../run/context.ts';
+
+/** Tags, retention, and the way to erase a run. */
+export function Housekeeping({ config }: { config: RunConfig }) {
+  const { run } = useRun();
+  const client = useQueryClient();
+  const [tags, setTags] = useState(run.tags.join(', '));
+  const [days, setDays] = useState(config.retention_days === null ? '' : String(config.retention_days));
+  const save = useMutation({
+    mutationFn: () =>
+      changeRun(run.id, {
+        tags: tags
+          .split(',')
+          .map((tag) => tag.trim())
+          .filter(Boolean),
+        retention_days: days === '' ? null : Number(days),
+      }),
+    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ['run'] }), client.invalidateQueries({ queryKey: ['runs'] })]),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <section className="min-w-0 bg-paper-0 p-4">
+      <h2 className="panel-title">Housekeeping</h2>
+      <form onSubmit={submit} className="flex flex-col gap-3">
+        <label className="flex flex-col gap-1">
+          <span className="text-ink-2">Tags, between commas</span>
+          <input className="input" value={tags} onChange={(event) => setTags(event.target.value)} />
+        </label>
+        <label className="flex flex-col gap-1">
+          <span className="text-ink-2">Erase rollouts after so many days without news</span>
+          <input
+            type="number"
+            min={1}
+            max={36_500}
+            className="input num"
+            placeholder="as the organisation has it"
+            value={days}
+            onChange={(event) => setDays(event.target.value)}
+          />
+        </label>
+        <div className="flex items-center gap-3">
+          <button type="submit" className="button" disabled={save.isPending}>
+            Save
+          </button>
+          <span role="status" className={save.error ? 'text-bad' : 'text-ink-2'}>
+            {save.error ? save.error.message : save.isSuccess ? 'Saved.' : ''}
+          </span>
+        </div>
+      </form>
+      <EraseRun />
+    </section>
+  );
+}
+
+function EraseRun() {
+  const { org, run } = useRun();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [open, setOpen] = useState(false);
+  const [typed, setTyped] = useState('');
+  const erase = useMutation({
+    mutationFn: () => eraseRun(run.id),
+    onSuccess: async () => {
+      await navigate({ to: '/$org/runs', params: { org }, search: {} });
+      await client.invalidateQueries({ queryKey: ['runs'] });
+    },
+  });
+  return (
+    <div className="mt-6 border-t border-line pt-4">
+      <button type="button" className="button text-bad" onClick={() => setOpen(true)}>
+        Erase this run …
+      </button>
+      <Dialog title={`Erase ${run.name}`} open={open} onClose={() => setOpen(false)}>
+        <p className="mb-3 text-ink-2">
+          {plural(run.num_rollouts, 'rollout')} with all messages, images, annotations and figures will be gone, also from the object store.
+          Exports that were made of it stay.
+        </p>
+        <form
+          className="flex flex-col gap-3"
+          onSubmit={(event) => {
+            event.preventDefault();
+            erase.mutate();
+          }}
+        >
+          <label className="flex flex-col gap-1">
+            <span className="text-ink-2">
+              Type <code>{run.name}</code> to erase it
+            </span>
+            <input className="input mono" value={typed} onChange={(event) => setTyped(event.target.value)} />
+          </label>
+          <button type="submit" className="button text-bad" disabled={typed !== run.name || erase.isPending}>
+            Erase for good
+          </button>
+          <p role="alert" className="text-bad">
+            {erase.error?.message}
+          </p>
+        </form>
+      </Dialog>
+    </div>
+  );
+}

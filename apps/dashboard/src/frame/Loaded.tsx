@@ -1,0 +1,16 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ErrorState, SkeletonRows } from './states.tsx';
+
+/** A read, or what stands in its place until it is there: rows that keep the layout, or what went wrong and what to do. */
+export function Loaded<T>({
+  query,
+  children,
+}: {
+  query: Pick<UseQueryResult<T>, 'data' | 'error' | 'refetch'>;
+  children: (data: T) => ReactNode;
+}) {
+  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.error) return <ErrorState error={query.error} retry={() => void query.refetch()} />;
+  return <SkeletonRows />;
+}
