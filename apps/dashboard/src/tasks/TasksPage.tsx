@@ -155,8 +155,9 @@ export function TasksPage() {
   const { hasNextPage, isFetching, fetchNextPage } = pages;
   const tasks = useMemo(
     () =>
-      pages.data?.pages.flatMap((page) => page.tasks).filter(({ environment }) => scope.env === undefined || environment === scope.env) ??
-      [],
+      (pages.data?.pages.flatMap((page) => page.tasks) ?? [])
+        .filter(({ environment }) => scope.env === undefined || environment === scope.env)
+        .toSorted(byName),
     [pages.data, scope.env],
   );
   useEffect(() => {
