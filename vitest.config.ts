@@ -1,12 +1,21 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './tests/support/longest-first.ts';
 
 const shared = {
   resolve: { conditions: ['@palestra/source', 'node'] },
   ssr: { resolve: { conditions: ['@palestra/source', 'node'] } },
 };
 
+/**
+ * Files at the same time; unless set, Vitest's own choice, which is one on two cores. Integration files have a database each, and wait (for
+ * leases, sweeps, processes that start) about as much as they compute.
+ */
+const workers = process.env['PALESTRA_TEST_WORKERS'];
+const parallel = workers === undefined ? {} : { maxWorkers: Number(workers) };
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         ...shared,
@@ -14,6 +23,7 @@ export default defineConfig({
           name: 'unit',
           include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', 'tests/*.spec.ts'],
           exclude: ['**/node_modules/**', '**/dist/**'],
+          ...parallel,
         },
       },
       {
@@ -24,6 +34,7 @@ export default defineConfig({
           globalSetup: ['tests/support/postgres.global.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
+          ...parallel,
         },
       },
     ],

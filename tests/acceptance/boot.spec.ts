@@ -91,6 +91,8 @@ describe('a running service', () => {
     });
 
   test('prints the three variables, its key and a link that signs in once', async () => {
+    // It answers /health a moment before it has said all.
+    await expect.poll(() => palestra.output(), { timeout: 10_000 }).toMatch(/\/login\?token=\S+\s/);
     for (const name of ['URL', 'API_URL', 'SESSION_URL'])
       expect(palestra.output()).toContain(`export OPENREWARD_${name}=${palestra.url}\n`);
     expect(palestra.output()).toContain(`export OPENREWARD_API_KEY=${key()}\n`);

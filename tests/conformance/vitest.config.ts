@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from '../support/longest-first.ts';
 
 const conditions = ['@palestra/source', 'node'];
 
@@ -15,5 +16,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
   },
 });

@@ -250,7 +250,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect((await world.get(id)).messages).toHaveLength(4);
   });
 
-  it('seals many small rollouts at a time', async () => {
+  it('seals many small rollouts at a time', { timeout: 180_000 }, async () => {
     const count = 1_500;
     const ids = Array.from({ length: count }, () => randomUUID());
     const words = 'the quick brown fox jumps over a lazy dog while solving this equation step by step'.split(' ');

@@ -120,7 +120,7 @@ function reads(server: TestServer) {
   return {
     /** Until everything is derived and searchable, hence may be sealed. */
     async settled(): Promise<void> {
-      for (const deadline = Date.now() + 30_000; ;) {
+      for (const deadline = Date.now() + 120_000; ;) {
         const { rows } = await pool.query(
           'SELECT count(*)::int AS n FROM rollout_heads WHERE (dirty OR unsearched) AND run_seq IS NOT NULL',
         );

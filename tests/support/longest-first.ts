@@ -1,0 +1,39 @@
+import path from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/**
+ * Files that take longer than the rest, longest first. One of them begun last leaves the other workers idle until it ends: a clean clone
+ * has no durations of earlier runs to go by.
+ */
+const LONGEST = [
+  'tests/conformance/suites.spec.ts',
+  'tests/conformance/orwd.spec.ts',
+  'tests/conformance/chaos.spec.ts',
+  'tests/conformance/recordings.spec.ts',
+  'tests/conformance/outage.spec.ts',
+  'tests/conformance/tours.spec.ts',
+  'tests/conformance/lake.spec.ts',
+  'tests/integration/sealing-survives.spec.ts',
+  'tests/integration/erasing.spec.ts',
+  'tests/integration/sealing.spec.ts',
+  'tests/acceptance/boot.spec.ts',
+  'tests/integration/rollout-exports.spec.ts',
+  'tests/integration/bad-uploads.spec.ts',
+  'tests/integration/verified.spec.ts',
+  'tests/integration/rollups-property.spec.ts',
+  'tests/integration/recording.spec.ts',
+];
+const root = path.resolve(import.meta.dirname, '../..');
+
+function rankOf({ moduleId }: TestSpecification): number {
+  const rank = LONGEST.indexOf(path.relative(root, moduleId));
+  return rank === -1 ? LONGEST.length : rank;
+}
+
+/** Those files first, the others as Vitest would have them. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((a, b) => rankOf(a) - rankOf(b));
+  }
+}
