@@ -81,6 +81,25 @@ describe('readers', () => {
     expect(seen.pandas.columns).not.toContain('messages');
   });
 
+  /** Of the twenty rollouts eight are unscored; the rewards add up to 8.75, nine are above 0, six are exactly 1. */
+  test.each([
+    ['canonical', { counted: 12, mean: 8.75 / 12, solved: 9, unsolved: 3 }],
+    ['skyrl', { counted: 20, mean: 8.75 / 20, solved: 9, unsolved: 3 }],
+    ['verl', { counted: 20, mean: 8.75 / 20, solved: 0, unsolved: 0 }],
+    ['trl', { counted: 12, mean: 8.75 / 12, solved: 0, unsolved: 0 }],
+    ['prime-rl', { counted: 20, mean: 8.75 / 20, solved: 6, unsolved: 14 }],
+    ['slime', { counted: 20, mean: 8.75 / 20, solved: 6, unsolved: 14 }],
+    ['tinker', { counted: 20, mean: 8.75 / 20, solved: 0, unsolved: 0 }],
+    ['rllm', { counted: 20, mean: 8.75 / 12, solved: 9, unsolved: 11 }],
+  ])('the lens %s as pandas sees it', async (lens, expected) => {
+    const out = await exportTo(`lens-${lens}`, '--format', 'rollouts-parquet', '--lens', lens);
+    const { pandas, arrow } = await read(out, 'parquet');
+    expect(pandas.lens).toEqual({ ...expected, mean: expect.closeTo(expected.mean, 12) });
+    expect(arrow.schema).toMatchObject({ lens_reward: 'double', lens_success: 'bool', lens_counted: 'bool' });
+    expect(arrow.footer).toMatchObject({ 'palestra.lens': lens });
+    expect(JSON.parse(readFileSync(path.join(out, 'manifest.json'), 'utf8'))).toMatchObject({ lens, lens_rule: expect.any(String) });
+  });
+
   test.each([
     ['jsonl', 20],
     ['openai', 20],
@@ -164,4 +183,6 @@ test('the card of a folder is what Hugging Face reads', () => {
   expect(card.startsWith('---\n')).toBe(true);
   expect(card).toContain('path: data/train-*.parquet');
   expect(card).toContain('acme/whodunit@7');
+  expect(card).toContain('## Lens');
+  expect(card).toMatch(/the rollout as canonical counts it: the total; unscored rollouts have none/);
 });

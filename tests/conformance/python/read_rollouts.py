@@ -33,7 +33,20 @@ def by_pandas(files):
         frame = pandas.concat([pandas.read_json(file, lines=True) for file in files])
     else:
         frame = pandas.concat([pandas.read_parquet(file, engine="pyarrow") for file in files])
-    return {"rows": len(frame), "columns": list(frame.columns)}
+    return {"rows": len(frame), "columns": list(frame.columns), "lens": lens_of(frame)}
+
+
+def lens_of(frame):
+    """What the lens columns say, by pandas alone; None for files without them."""
+    if "lens_reward" not in frame.columns:
+        return None
+    counted = frame[frame["lens_counted"].eq(True)]
+    return {
+        "counted": len(counted),
+        "mean": counted["lens_reward"].mean(),
+        "solved": int(frame["lens_success"].eq(True).sum()),
+        "unsolved": int(frame["lens_success"].eq(False).sum()),
+    }
 
 
 def by_arrow(files):

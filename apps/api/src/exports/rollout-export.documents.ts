@@ -1,4 +1,5 @@
 import { datasetCard, type ExportLineage } from '@palestra/exports';
+import { lensRolloutRule } from '@palestra/metrics';
 import type { ExportFile, ExportProgress, ExportRow } from './rollout-export.sql.ts';
 
 interface ExportDocument {
@@ -18,6 +19,7 @@ export function exportDocuments(row: ExportRow, progress: ExportProgress, files:
     query: request.query,
     canonical_query: request.canonical_query,
     lens: request.lens,
+    lens_rule: lensRolloutRule(request.lens),
     redacted: request.redact,
     as_of: row.as_of_seq,
     created_at: row.created_at.toISOString(),

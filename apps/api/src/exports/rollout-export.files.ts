@@ -2,6 +2,7 @@ import {
   addFigures,
   type CurriculumTask,
   type ExportedRollout,
+  type ExportedRow,
   FORMATS,
   narrowFile,
   type NarrowRollout,
@@ -45,7 +46,7 @@ export function shardWriter(
       ),
     narrow: (rows: AsyncIterable<unknown>) =>
       narrowFile(
-        tap(rows as AsyncIterable<NarrowRollout>, (row) => [row]),
+        tap(rows as AsyncIterable<ExportedRow>, (row) => [row]),
         options,
       ),
     pairs: (rows: AsyncIterable<unknown>) =>

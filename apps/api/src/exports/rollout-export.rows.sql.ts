@@ -1,3 +1,4 @@
+import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { STOPS } from '../rollouts/codes.ts';
 
@@ -61,6 +62,9 @@ export interface DetailRow {
   metadata: string | null;
   rollout_info: string | null;
   annotations: string | null;
+  run_settings: RunSettings;
+  /** All rewards of its run and environment lie in [0, 1]. */
+  unit_rewards: boolean;
   normaliser: number;
   started_at: number | null;
   received_at: Date;
@@ -80,6 +84,7 @@ SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name
   p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, p.verdict, m.sid AS session_id,
   ${jsonText("m.start->'metadata'")} AS metadata, ${jsonText('m.rollout_info')} AS rollout_info, p.normaliser,
   CASE WHEN jsonb_typeof(m.start->'timestamp') = 'number' THEN (m.start->>'timestamp')::float8 END AS started_at, p.received_at, p.last_at,
+  u.settings AS run_settings, COALESCE((SELECT x.unit_rewards FROM run_environments x WHERE x.run_seq = p.run_seq AND x.env_id = p.env_id), true) AS unit_rewards,
   (SELECT json_agg(json_build_object('verdict', a.verdict, 'score', a.score, 'tag', a.tag, 'note', a.note, 'author', a.author, 'from_index', a.from_index,
      'to_index', a.to_index, 'created_at', a.created_at) ORDER BY a.created_at, a.id)::text FROM annotations a WHERE a.rollout_seq = p.seq) AS annotations
 FROM page p ${probe('rollout_heads', 'seq = p.seq', 'h')} ${probe('runs', 'seq = p.run_seq', 'u')} ${probe('rollout_environments', 'id = p.env_id', 'e')}

@@ -10,6 +10,7 @@ import { openPool } from '../platform/pool.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
 import { DeriveService } from '../rollouts/derive/derive.service.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { exportPrefix } from '../rollouts/storage/export-prefix.ts';
 import { LOST_AFTER_MS } from './export.presenter.ts';
 import { exportDocuments } from './rollout-export.documents.ts';
 import { shardWriter } from './rollout-export.files.ts';
@@ -28,9 +29,6 @@ const MAX_ATTEMPTS = 1_440;
 const MAX_BACKOFF_MS = 60_000;
 /** Before the first file: rollouts that were acknowledged are waited for, but not those of a trainer that never pauses. */
 const SETTLE_MS = 60_000;
-
-/** Objects of an export; erased as a prefix. */
-export const exportPrefix = (orgId: string, id: string): string => `exports/${orgId}/rollouts/${id}/`;
 
 /** It is not ours any more: cancelled, or taken over. */
 class LeaseLost extends Error {}

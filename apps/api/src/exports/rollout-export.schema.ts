@@ -1,13 +1,17 @@
 import { ROLLOUT_FORMATS } from '@palestra/exports';
+import { LENSES } from '@palestra/metrics';
 import { z } from 'zod';
-
-const LENSES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
 
 export const createRolloutExportSchema = z.object({
   run: z.string().min(1).max(10_240).optional().describe('Name or id; absent = all runs'),
   query: z.string().max(4_000).default('').describe('The query language of the Explorer; empty = everything'),
   format: z.enum(ROLLOUT_FORMATS).default('parquet'),
-  lens: z.enum(LENSES).default('canonical').describe('Kept with the export; columns are facts, which no lens changes'),
+  lens: z
+    .enum(LENSES)
+    .default('canonical')
+    .describe(
+      'Whose reading of a rollout the columns lens_reward, lens_success and lens_counted are; the others are facts, which no lens changes',
+    ),
   redact: z.boolean().default(false).describe('Replace what looks like a credential'),
   shard_rows: z.int().min(1).max(5_000_000).default(250_000).describe('Rows of a file at most'),
   shard_bytes: z

@@ -7,11 +7,11 @@ import { Database } from '../platform/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';
+import { exportPrefix } from '../rollouts/storage/export-prefix.ts';
 import { declareObjects } from '../rollouts/storage/garbage.sql.ts';
 import { ExportJobs } from './export-jobs.ts';
 import { presentRolloutExport } from './rollout-export.presenter.ts';
 import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';
-import { exportPrefix } from './rollout-export.runner.ts';
 import type { CreateRolloutExport } from './rollout-export.schema.ts';
 import {
   countActive,

@@ -1,7 +1,9 @@
-import type { CurriculumTask, ExportedRollout, NarrowRollout, PairOf, Positioned } from '@palestra/exports';
+import type { CurriculumTask, ExportedRollout, ExportedRow, PairOf, Positioned } from '@palestra/exports';
 import { isLearnable, preferencePairs, redactMessages, redactNarrow, splitTurns } from '@palestra/exports';
+import type { Lens } from '@palestra/metrics';
 import type { CompiledQuery } from '@palestra/query';
 import type pg from 'pg';
+import { lensColumns } from './lens-columns.ts';
 import { groupId, narrowRollout, queryRow } from './narrow-rollout.ts';
 import type { ExportMessages, MessagePlace, ReadMessage } from './rollout-export.messages.ts';
 import {
@@ -30,13 +32,14 @@ export interface ExportScope {
   /** Of regexes, which the database does not see. */
   postFilter: CompiledQuery['postFilter'];
   redact: boolean;
+  lens: Lens;
 }
 
 /** Where a stream goes on: in a run, after the row of that keyset; or after a task. */
 export type ExportCursor = { run: number; at: string[] } | { task: number };
 
 /** A narrow row with what is needed to find its messages. */
-type Placed = NarrowRollout & { place: MessagePlace & { bytes: number }; runSeq: number; phaseCode: number };
+type Placed = ExportedRow & { place: MessagePlace & { bytes: number }; runSeq: number; phaseCode: number };
 
 interface LearnableTask {
   id: number;
@@ -55,7 +58,7 @@ export class ExportSource {
     private readonly signal: AbortSignal,
   ) {}
 
-  async *narrow(from: ExportCursor | null): AsyncGenerator<Positioned<NarrowRollout, ExportCursor>> {
+  async *narrow(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRow, ExportCursor>> {
     for await (const row of this.#placed('arrival', from, NARROW_PAGE)) yield { row: this.#shown(row), cursor: arrivalOf(row) };
   }
 
@@ -163,7 +166,12 @@ export class ExportSource {
 
   #place(row: DetailRow, runSeq: number, group: Parameters<typeof narrowRollout>[2]): Placed {
     // A copy of so many fields would be slow to make, and slower to read.
-    return Object.assign(narrowRollout(row, this.scope.org.name, group), { place: placeOf(row), runSeq, phaseCode: row.phase });
+    const { org, lens } = this.scope;
+    return Object.assign(narrowRollout(row, org.name, group), lensColumns(lens, row), {
+      place: placeOf(row),
+      runSeq,
+      phaseCode: row.phase,
+    });
   }
 
   async #accepted(rows: readonly Placed[]): Promise<readonly Placed[]> {
@@ -182,7 +190,7 @@ export class ExportSource {
     return this.messages.read(this.pool, this.scope.org.id, places);
   }
 
-  #shown(row: Placed): NarrowRollout {
+  #shown(row: Placed): ExportedRow {
     return this.scope.redact ? redactNarrow(row) : row;
   }
 

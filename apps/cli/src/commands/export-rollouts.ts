@@ -28,7 +28,7 @@ export function exportRolloutsCommand(positive: (text: string) => number): Comma
     .option('--run <name or id>', 'one run (without: all)')
     .option('--query <query>', 'as in the Explorer', '')
     .addOption(new Option('--format <format>').choices([...ROLLOUT_FORMATS]).default('parquet'))
-    .option('--lens <lens>', 'kept with the export', 'canonical')
+    .option('--lens <lens>', 'trainer whose reading of a rollout is in the lens_* columns', 'canonical')
     .option('--redact', 'replace what looks like a credential')
     .option('--shard-rows <count>', 'rows of a file at most', positive)
     .option('--keep', 'leave the export on the server, too')

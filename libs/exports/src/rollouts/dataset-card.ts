@@ -1,4 +1,4 @@
-import { type Column, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 import type { RolloutFormat } from './formats.ts';
 import { type ExportFigures, rewardStd } from './statistics.ts';
 
@@ -13,6 +13,8 @@ export interface ExportLineage {
   query: string;
   canonical_query: string;
   lens: string;
+  /** What the lens columns are, for people. */
+  lens_rule: string;
   redacted: boolean;
   /** Rollouts up to this place in the order of arrival; later ones are not in it. */
   as_of: string;
@@ -63,9 +65,14 @@ ${Object.entries(figures.provenance)
   .map(([field, counts]) => `| ${field} | ${PROVENANCES.map((word) => counts[word] ?? 0).join(' | ')} |`)
   .join('\n')}
 
+## Lens
+
+\`lens_reward\`, \`lens_success\` and \`lens_counted\` are the rollout as ${markdown(lineage.lens)} counts it: ${markdown(lineage.lens_rule)}. Every other
+column is a fact, which no lens changes; \`advantage\` and pairs are made of \`reward\`.
+
 ## Columns
 
-${NARROW_COLUMNS.map(({ name, type, about }) => `- \`${name}\` (${type === 'json' ? 'JSON text' : type}): ${about}`).join('\n')}
+${EXPORT_COLUMNS.map(({ name, type, about }) => `- \`${name}\` (${type === 'json' ? 'JSON text' : type}): ${about}`).join('\n')}
 - \`messages\` (list of structs): ${MESSAGE_COLUMNS.map(({ name }) => `\`${name}\``).join(', ')}
 
 Rewards are those of the environment, before any post-processing of the trainer. A reward of null is an unscored rollout, not a zero.
@@ -99,13 +106,14 @@ function facts(lineage: ExportLineage, figures: ExportFigures): Record<string, s
 }
 
 function frontMatter(lineage: ExportLineage, figures: ExportFigures): string {
-  const features = NARROW_COLUMNS.map((each) => feature(each, '    ')).join('\n');
+  const features = EXPORT_COLUMNS.map((each) => feature(each, '    ')).join('\n');
   const messages = MESSAGE_COLUMNS.map((each) => feature(each, '      ')).join('\n');
   const palestra = {
     export_id: lineage.export_id,
     query: lineage.canonical_query,
     query_as_asked: lineage.query,
     lens: lineage.lens,
+    lens_rule: lineage.lens_rule,
     run: lineage.run,
     org: lineage.org,
     as_of: lineage.as_of,

@@ -87,7 +87,17 @@ export interface NarrowRollout {
   last_at: Date;
 }
 
-export interface ExportedRollout extends NarrowRollout {
+/** The same rollout as the trainer of the export's lens counts it (rolloutOfLens of libs/metrics). */
+export interface LensColumns {
+  lens_reward: number | null;
+  lens_success: boolean | null;
+  lens_counted: boolean | null;
+}
+
+/** A narrow row of an export; files of the lake, which know no lens, have `NarrowRollout`s. */
+export interface ExportedRow extends NarrowRollout, LensColumns {}
+
+export interface ExportedRollout extends ExportedRow {
   messages: ExportedMessage[];
 }
 

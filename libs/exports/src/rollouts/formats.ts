@@ -1,5 +1,5 @@
 import { chatMessages } from './chat-messages.ts';
-import type { ExportedRollout, NarrowRollout } from './exported-rollout.ts';
+import type { ExportedRollout, ExportedRow } from './exported-rollout.ts';
 import { rolloutJsonLines } from './rollout-jsonl.ts';
 import { rolloutParquet } from './rollout-parquet.ts';
 import { type PairOf, preferenceExample, sftExample } from './training-examples.ts';
@@ -52,7 +52,7 @@ export function rolloutFile(rows: Rows<ExportedRollout>, format: RolloutFormat, 
   }
 }
 
-export function narrowFile(rows: Rows<NarrowRollout>, { lineage }: FileOptions): AsyncGenerator<Uint8Array> {
+export function narrowFile(rows: Rows<ExportedRow>, { lineage }: FileOptions): AsyncGenerator<Uint8Array> {
   return rolloutParquet(rows, { messages: false, lineage });
 }
 

@@ -5,7 +5,9 @@ export {
   advantageOf,
   type ExportedMessage,
   type ExportedRollout,
+  type ExportedRow,
   isEffective,
+  type LensColumns,
   type NarrowRollout,
   type ProvenanceWord,
 } from './exported-rollout.ts';
@@ -19,7 +21,7 @@ export {
   rolloutFile,
   type RolloutFormat,
 } from './formats.ts';
-export { MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+export { EXPORT_COLUMNS, LENS_COLUMNS, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
 export { redactMessages, redactNarrow } from './redact.ts';
 export { charactersOf, rolloutParquet } from './rollout-parquet.ts';
 export { type Positioned, ShardedRows, type ShardLimits, shardName } from './shards.ts';

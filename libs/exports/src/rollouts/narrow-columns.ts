@@ -1,6 +1,6 @@
 import type { ParquetElement, ParquetSchema } from '../parquet-stream.ts';
 import { listElements, textElement } from '../parquet-stream.ts';
-import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
+import type { ExportedMessage, ExportedRow, LensColumns, NarrowRollout } from './exported-rollout.ts';
 
 /** `json`: JSON text in Parquet, a value in JSON lines. */
 export type ColumnType = 'string' | 'json' | 'int32' | 'int64' | 'double' | 'boolean' | 'timestamp' | 'strings';
@@ -16,7 +16,7 @@ const column = <const Name extends string>(name: Name, type: ColumnType, about: 
 const prov = <const Name extends string>(field: Name) =>
   column(`${field}_prov` as const, 'string', `how ${field} is known: reported, parsed, inferred, unknown`);
 
-/** The columns of a rollout, in the order in which every format has them. */
+/** The columns of a rollout, in the order in which every format has them: facts, which no lens changes. */
 export const NARROW_COLUMNS = [
   column('rollout_id', 'string', 'as the uploading client named it'),
   column('org', 'string', 'organisation'),
@@ -80,6 +80,19 @@ export const NARROW_COLUMNS = [
   column('received_at', 'timestamp', 'first heard of'),
   column('last_at', 'timestamp', 'last heard of'),
 ] as const satisfies readonly Column<keyof NarrowRollout>[];
+
+/** After those of `NARROW_COLUMNS`, in exports: what the lens makes of the rollout. The card says what that is. */
+export const LENS_COLUMNS = [
+  column('lens_reward', 'double', 'reward as the trainer of the lens counts it'),
+  column(
+    'lens_success',
+    'boolean',
+    'whether that trainer counts it as solved; null = it does not say so of single rollouts, or it is not known',
+  ),
+  column('lens_counted', 'boolean', 'whether it is in the means of that trainer; null = not known'),
+] as const satisfies readonly Column<keyof LensColumns>[];
+
+export const EXPORT_COLUMNS: readonly Column<keyof ExportedRow>[] = [...NARROW_COLUMNS, ...LENS_COLUMNS];
 
 export const MESSAGE_COLUMNS = [
   column('index', 'int32', ''),

@@ -1,5 +1,5 @@
-import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
-import { type Column, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+import type { ExportedMessage, ExportedRollout, ExportedRow } from './exported-rollout.ts';
+import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 
 /** One rollout a line, with its messages; JSON fields are values, times are ISO 8601. */
 export async function* rolloutJsonLines(rows: AsyncIterable<ExportedRollout>): AsyncGenerator<Uint8Array> {
@@ -9,13 +9,13 @@ export async function* rolloutJsonLines(rows: AsyncIterable<ExportedRollout>): A
   }
 }
 
-/** The narrow columns as a JSON object. */
-export function narrowJson(row: NarrowRollout): string {
-  return jsonObject(NARROW_COLUMNS, row);
+/** The columns of an export as a JSON object. */
+export function narrowJson(row: ExportedRow): string {
+  return jsonObject(EXPORT_COLUMNS, row);
 }
 
 /** JSON text goes in as it is: numbers that JavaScript cannot hold keep their digits. */
-function jsonObject(columns: readonly Column[], row: NarrowRollout | ExportedMessage): string {
+function jsonObject(columns: readonly Column[], row: ExportedRow | ExportedMessage): string {
   const members = columns.map(({ name, type }) => {
     const value = row[name as keyof typeof row] as unknown;
     return `${JSON.stringify(name)}:${type === 'json' ? ((value as string | null) ?? 'null') : JSON.stringify(value ?? null)}`;

@@ -1,6 +1,6 @@
 import { type ColumnData, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
 import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
-import { cellOf, type Column, elementsOf, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+import { cellOf, type Column, elementsOf, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 import { zstdCompressor } from './zstd.ts';
 
 /** A row group is encoded in one go, which holds up everything else in the process for that long: some tenths of a second. */
@@ -11,7 +11,7 @@ const NARROW_CHARACTERS = 400;
 export interface RolloutParquetOptions {
   /** With the messages, as a list of structs. */
   messages: boolean;
-  /** Of the rows; the narrow ones unless told. */
+  /** Of the rows; those of exports unless told. */
   columns?: readonly Column[];
   /** Kept in the footer of every file: where it comes from. */
   lineage?: Record<string, string>;
@@ -20,7 +20,7 @@ export interface RolloutParquetOptions {
 /** One file of rollouts, zstd, in row groups; rows are asked for only when the reader wants more. */
 export async function* rolloutParquet<Row extends NarrowRollout & { messages?: ExportedMessage[] }>(
   rows: AsyncIterable<Row>,
-  { messages, columns = NARROW_COLUMNS, lineage = {} }: RolloutParquetOptions,
+  { messages, columns = EXPORT_COLUMNS, lineage = {} }: RolloutParquetOptions,
 ): AsyncGenerator<Uint8Array> {
   yield* parquetStream(rows, {
     schema: schemaOf(columns, messages),

@@ -12,6 +12,7 @@ import {
   selectErasableOfRun,
   selectHiddenRuns,
 } from './erase.sql.ts';
+import { exportPrefix } from './export-prefix.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
 import { rolloutPrefix } from '../ingest/message-objects.service.ts';
@@ -21,9 +22,6 @@ const BATCH = 500;
 const BATCHES_AT_ONCE = 2;
 /** Replicas remember a run's number for seconds, and a statement may take some more: until then rollouts may still come to it. */
 const SETTLED_MS = 60_000;
-
-/** Files of an export are below this: what `exportPrefix` of exports/ says, which may not be imported from here. */
-const exportPrefix = (orgId: string, exportId: string): string => `exports/${orgId}/rollouts/${exportId}/`;
 
 /**
  * Erasing for good: rows of every table of the store, and the objects. Rows go first, and in the same transaction the prefixes of

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { addFigures, datasetCard, noFigures, rewardStd } from './index.ts';
+import { rollout } from './rollout-files.fixture.ts';
+
+test('figures go on after a pause, count nobody twice, and leave nulls out', () => {
+  const whole = noFigures();
+  let paused = noFigures();
+  for (const [k, reward] of [1, null, 0, 0.25].entries()) {
+    const row = rollout(k, { reward, failure: k === 3 ? 'environment' : null });
+    addFigures(whole, row);
+    addFigures(paused, row);
+    paused = JSON.parse(JSON.stringify(paused));
+  }
+  expect(paused).toEqual(whole);
+  expect(whole).toMatchObject({ rollouts: 4, scored: 3, effective: 2, environments: { 'acme/whodunit@3': 4 }, normalisers: { 1: 4 } });
+  expect(whole.reward.mean).toBeCloseTo(5 / 12, 12);
+  expect(rewardStd(whole)).toBeCloseTo(0.520416, 6);
+});
+
+test('a name cannot break out of the card', () => {
+  const figures = noFigures();
+  addFigures(figures, rollout(0, { environment: 'a/b\n---\n# hello <script>' }));
+  const card = datasetCard(
+    {
+      export_id: 'e',
+      format: 'hf',
+      org: 'acme',
+      run: 'x"\n---\nlicense: mit',
+      query: 'q',
+      canonical_query: 'q',
+      lens: 'canonical',
+      lens_rule: 'a rule\n# with <b>',
+      redacted: false,
+      as_of: '9',
+      created_at: '2026-01-01T00:00:00.000Z',
+    },
+    figures,
+  );
+  expect(card.match(/^---$/gm)).toHaveLength(2);
+  expect(card.match(/^license:/gm)).toHaveLength(1);
+  expect(card).not.toContain('<script>');
+});
