@@ -40,6 +40,9 @@ const ofRun = { getParentRoute: () => run } as const;
 const overview = createRoute({
   ...ofRun,
   path: '/',
+  validateSearch: (search): { x?: 'time' | 'count' } => ({
+    x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,
+  }),
   component: lazyRouteComponent(() => import('./overview/OverviewPage.tsx'), 'OverviewPage'),
 });
 const explorer = createRoute({
@@ -99,10 +102,12 @@ const rollout = createRoute({
   ...root,
   path: '/rollout/$id',
   /** `q`: the query that it was opened from, for `n` and `p`; `diff`: the rollout beside it. */
-  validateSearch: (search): { q?: string; tab?: string; diff?: string } => ({
+  validateSearch: (search): { q?: string; tab?: string; diff?: string; print?: true } => ({
     q: searchText(search['q']),
     tab: searchText(search['tab']),
     diff: searchText(search['diff']),
+    // Every row at once, for paper.
+    print: search['print'] === true || search['print'] === '' || search['print'] === 'true' || undefined,
   }),
   component: lazyRouteComponent(() => import('./rollout/RolloutPage.tsx'), 'RolloutPage'),
 });

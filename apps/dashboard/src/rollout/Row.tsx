@@ -1,18 +1,19 @@
-import type { RolloutMessageView } from '@palestra/protocol';
 import { memo, type ReactNode } from 'react';
+import type { RolloutMessage } from '../data/rollout.ts';
 import { formatBytes, formatReward } from '../format/number.ts';
-import { Markdown } from '../text/Markdown.tsx';
+import { formatDuration } from '../format/time.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { Gated } from './Gated.tsx';
-import { argumentsOf, isFinished, isNudge, rewardOf, type TranscriptItem, withoutRepeatedCalls } from './transcript.ts';
+import { Body } from './Body.tsx';
+import { CallCard } from './CallCard.tsx';
+import { type Openness, useRollout } from './context.ts';
+import { isNudge, type TranscriptItem, withoutRepeatedCalls } from './transcript.ts';
+import { Markdown } from '../text/Markdown.tsx';
 
-const ruleOf: Record<RolloutMessageView['type'], string> = {
+const ruleOf: Record<string, string> = {
   system_message: 'border-[var(--role-system)]',
   user_message: 'border-[var(--role-user)]',
   assistant_message: 'border-[var(--role-assistant)]',
   reasoning: 'border-[var(--role-assistant)]',
-  tool_call: 'border-[var(--role-tool)]',
-  tool_result: 'border-[var(--role-tool)]',
 };
 const roleOf: Record<string, string> = {
   system_message: 'system',
@@ -21,37 +22,55 @@ const roleOf: Record<string, string> = {
   reasoning: 'reasoning',
 };
 
-interface RowProps {
+export interface RowProps {
   item: TranscriptItem;
+  reward: number | null;
+  /** Bits of the outline: failed result, call that could not be parsed, nudge. */
+  error: number;
+  /** Of the result, or of the message. */
+  bytes: number;
+  /** Of the call. */
+  tool: string | null;
+  durationMs: number | null;
   /** The row that decided the reward: the only strong mark of the page. */
   decisive: boolean;
-  open: boolean;
+  /** Undefined until their page is here. */
+  message: RolloutMessage | undefined;
+  result: RolloutMessage | undefined;
+  open: Openness;
   toggle: (anchor: number) => void;
 }
 
-function Rewards({ item }: { item: TranscriptItem }) {
-  const reward = rewardOf(item);
-  if (reward === null) return null;
+function Shell({ who, rule, row, children }: { who: ReactNode; rule: string; row: RowProps; children: ReactNode }) {
+  const { notes } = useRollout();
+  const { item, reward, durationMs } = row;
+  const note = notes.get(item.anchor);
   return (
-    <span className={`tabular-nums ${reward > 0 ? 'text-good strong' : reward < 0 ? 'text-bad strong' : 'text-ink-3'}`}>
-      <span className="sr-only">reward </span>
-      {formatReward(reward, { signed: true })}
-    </span>
-  );
-}
-
-function Shell({ who, rule, item, children }: { who: ReactNode; rule: string; item: TranscriptItem; children: ReactNode }) {
-  return (
-    <div className="grid grid-cols-[76px_minmax(0,1fr)_44px] gap-x-[14px] py-2 pl-2 pr-4">
+    <div className="grid grid-cols-[84px_minmax(0,1fr)_52px] gap-x-[14px] py-2 pl-2 pr-4">
       <div className={`label border-r-2 pr-[10px] text-right leading-[18px] ${rule}`}>
         {who}
         <a href={`#m-${item.anchor}`} className="block text-ink-3 hover:text-accent" aria-label={`Link to message ${item.anchor}`}>
           #{item.anchor}
         </a>
+        {durationMs !== null && (
+          <span className="block tabular-nums" title="True latency of the call, from our session ledger">
+            {formatDuration(durationMs)}
+          </span>
+        )}
+        {note && (
+          <span className="block truncate text-accent" title={note}>
+            ✎ {note}
+          </span>
+        )}
       </div>
       <div className="min-w-0">{children}</div>
       <div className="num leading-[22px]">
-        <Rewards item={item} />
+        {reward !== null && (
+          <span className={reward > 0 ? 'strong text-good' : reward < 0 ? 'strong text-bad' : 'text-ink-3'}>
+            <span className="sr-only">reward </span>
+            {formatReward(reward, { signed: true })}
+          </span>
+        )}
       </div>
     </div>
   );
@@ -90,151 +109,82 @@ function Fold({
   );
 }
 
-function Message({ message, open, toggle }: { message: RolloutMessageView; open: boolean; toggle: () => void }) {
+const prose = 'max-w-[84ch] text-[14px] leading-[22px]';
+
+function Message({ row, message, toggle }: { row: RowProps; message: RolloutMessage; toggle: () => void }) {
   const text = message.content ?? message.summary ?? '';
+  const open = row.open !== 'folded';
+  const bytes = message.body_bytes ?? row.bytes;
   if (text === '')
     return (
       <span className="text-[13px] leading-[22px] text-ink-3">
         {message.contentReference ? `kept by the provider as ${message.contentReference}` : 'empty'}
       </span>
     );
-  if (message.type === 'reasoning')
+  if (message.type === 'reasoning') {
+    const label = open ? 'fold the reasoning' : `reasoning ≈${Math.round(bytes / 4)} tokens`;
     return (
-      <Fold
-        label={open ? 'Fold the reasoning' : `Reasoning ≈${Math.round(text.length / 4)} tokens`}
-        preview={text}
-        open={open}
-        toggle={toggle}
-      >
-        <Markdown source={text.slice(0, 200_000)} className="max-w-[84ch] text-[13px] leading-[20px] text-ink-2" />
+      <Fold label={label} preview={text} open={open} toggle={toggle}>
+        <Body
+          {...{ message, text, toggle }}
+          kind="markdown"
+          className="max-w-[84ch] text-[13px] leading-[20px] text-ink-2"
+          open={row.open}
+        />
       </Fold>
     );
-  if (message.type === 'system_message' && text.length > 240)
+  }
+  if (message.type === 'system_message' && bytes > 240) {
+    const label = open ? 'fold the system message' : `system message, ${formatBytes(bytes)}`;
     return (
-      <Fold
-        label={open ? 'Fold the system message' : `System message, ${formatBytes(text.length)}`}
-        preview={text}
-        open={open}
-        toggle={toggle}
-      >
-        <Markdown source={text.slice(0, 200_000)} className="max-w-[84ch] text-[14px] leading-[22px]" />
-      </Fold>
-    );
-  const body = message.type === 'assistant_message' ? withoutRepeatedCalls(text) : text;
-  if (body === '') return <span className="text-[13px] leading-[22px] text-ink-3">only the tool call below</span>;
-  const tone = message.type === 'user_message' && isNudge(text) ? 'text-ink-3' : '';
-  return (
-    <Gated
-      text={body}
-      open={open}
-      toggle={toggle}
-      render={(part) => <Markdown source={part} className={`max-w-[84ch] text-[14px] leading-[22px] ${tone}`} />}
-    />
-  );
-}
-
-function Arguments({ call }: { call: RolloutMessageView }) {
-  const entries = argumentsOf(call);
-  if (entries === null)
-    return call.content ? (
-      <div className="mono whitespace-pre-wrap break-words px-[10px] py-[7px]">
-        <PlainText text={call.content.slice(0, 50_000)} />
-      </div>
-    ) : null;
-  if (entries.length === 0) return <div className="px-[10px] py-[5px] text-[12px] text-ink-3">no arguments</div>;
-  return (
-    <dl className="mono grid grid-cols-[max-content_minmax(0,1fr)] gap-x-[14px] px-[10px] py-[7px]">
-      {entries.map(([name, value]) => (
-        <div key={name} className="contents">
-          <dt className="max-w-[24ch] truncate text-ink-3">
-            <PlainText text={name} />
-          </dt>
-          <dd className="whitespace-pre-wrap break-words">
-            <PlainText text={value.slice(0, 50_000)} />
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-function Call({
-  item,
-  decisive,
-  open,
-  toggle,
-}: {
-  item: Extract<TranscriptItem, { kind: 'call' }>;
-  decisive: boolean;
-  open: boolean;
-  toggle: () => void;
-}) {
-  const { call, result } = item;
-  const id = call?.callId ?? result?.callId;
-  const output = result?.content ?? '';
-  return (
-    <div
-      className={`overflow-hidden rounded-[4px] border ${decisive ? 'border-good shadow-[0_0_0_1px_var(--good)]' : 'border-line'} bg-paper-0`}
-    >
-      <div className="flex h-[30px] items-center gap-[10px] bg-paper-1 px-[10px]">
-        <span className="mono truncate font-medium text-[var(--role-tool)]">{call?.name ?? 'result without a call'}</span>
-        {isFinished(item) && <span className="chip text-good">● finished</span>}
-        {!result && <span className="chip text-policy">▲ no result</span>}
-        {result?.nonfinite && <span className="chip text-infrastructure">✕ not a finite number</span>}
-        <span className="flex-1" />
-        {result && <span className="label whitespace-nowrap">{formatBytes(output.length)}</span>}
-        {id && (
-          <span className="label max-w-[120px] truncate font-mono" title={`call ${id}`}>
-            {id.slice(0, 12)}
-          </span>
+      <Fold label={label} preview={text} open={open} toggle={toggle}>
+        {message.body_bytes === undefined ? (
+          <Markdown source={text} className={prose} />
+        ) : (
+          <Body {...{ message, text, toggle }} kind="markdown" className={prose} open={row.open} />
         )}
-      </div>
-      {call && (
-        <div className="border-t border-line">
-          <Arguments call={call} />
-        </div>
-      )}
-      {result && (
-        <div className="mono whitespace-pre-wrap break-words border-t border-dashed border-line-strong px-[10px] pb-[9px] pt-[7px]">
-          {output === '' ? (
-            <span className="text-ink-3">empty result</span>
-          ) : (
-            <Gated text={output} open={open} toggle={toggle} render={(part) => <PlainText text={part} />} />
-          )}
-        </div>
-      )}
-    </div>
-  );
+      </Fold>
+    );
+  }
+  const words = message.type === 'assistant_message' ? withoutRepeatedCalls(text) : text;
+  if (words === '') return <span className="text-[13px] leading-[22px] text-ink-3">only the tool call below</span>;
+  const tone = message.type === 'user_message' && (row.error !== 0 || isNudge(text)) ? 'text-ink-3' : '';
+  return <Body message={message} text={words} kind="markdown" className={`${prose} ${tone}`} open={row.open} toggle={toggle} />;
 }
 
-export const Row = memo(function Row({ item, decisive, open, toggle }: RowProps) {
-  const flip = () => toggle(item.anchor);
+/** Keeps the place of a text that is on its way. */
+const Waiting = () => <div className="skeleton my-[6px] h-[10px] w-1/2" aria-label="The text is on its way" />;
+
+export const Row = memo(function Row(row: RowProps) {
+  const { item, message, decisive } = row;
+  const toggle = () => row.toggle(item.anchor);
   if (item.kind === 'gap') {
     const count = item.to - item.from + 1;
     return (
-      <Shell who="gap" rule="border-infrastructure" item={item}>
+      <Shell who="gap" rule="border-infrastructure" row={row}>
         <p className="text-[12px] leading-[22px] text-infrastructure">
-          ✕ {count === 1 ? `Message ${item.from} is missing: it was` : `${count} messages are missing (${item.from}–${item.to}): they were`}{' '}
+          ✕ {count === 1 ? `1 message is missing (${item.from}): it was` : `${count} messages missing (${item.from}–${item.to}): they were`}{' '}
           never received, later ones were.
         </p>
       </Shell>
     );
   }
-  if (item.kind === 'call') {
-    const rule = isFinished(item) ? 'border-good' : ruleOf.tool_call;
-    return (
-      <Shell who={`turn ${item.turn}`} rule={rule} item={item}>
-        <Call item={item} decisive={decisive} open={open} toggle={flip} />
-      </Shell>
-    );
-  }
-  const { message } = item;
+  if (item.kind === 'call') return <CallRow row={row} item={item} toggle={toggle} />;
   return (
-    <Shell who={roleOf[message.type]} rule={ruleOf[message.type]} item={item}>
+    <Shell who={roleOf[item.type] ?? item.type} rule={ruleOf[item.type] ?? 'border-line'} row={row}>
       <div className={decisive ? 'rounded-[4px] border border-good px-2 shadow-[0_0_0_1px_var(--good)]' : ''}>
-        <Message message={message} open={open} toggle={flip} />
+        {message ? <Message row={row} message={message} toggle={toggle} /> : <Waiting />}
       </div>
-      {message.isFinished && <span className="chip mt-1 text-good">● finished</span>}
+      {message?.isFinished && <span className="chip mt-1 text-good">● finished</span>}
     </Shell>
   );
 });
+
+function CallRow({ row, item, toggle }: { row: RowProps; item: Extract<TranscriptItem, { kind: 'call' }>; toggle: () => void }) {
+  const finished = Boolean(row.result?.isFinished || row.message?.isFinished);
+  return (
+    <Shell who={`turn ${item.turn}`} rule={finished ? 'border-good' : 'border-[var(--role-tool)]'} row={row}>
+      <CallCard row={row} item={item} finished={finished} toggle={toggle} />
+    </Shell>
+  );
+}

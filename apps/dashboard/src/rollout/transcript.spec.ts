@@ -1,77 +1,137 @@
-import type { MessageType, RolloutMessageView } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { argumentsOf, buildTranscript, decisiveIndex, rowOfMessage, withoutRepeatedCalls } from './transcript.ts';
+import type { Outline } from '../data/rollout.ts';
+import { toolFigures } from './side/ToolsTab.tsx';
+import { openAiMessages } from './snippets.ts';
+import { textDiff } from './TextDiff.tsx';
+import { buildTranscript, decisiveRow, positionsOf, rowOfMessage, rowsByIndex, turnStarts, withoutRepeatedCalls } from './transcript.ts';
 
-const message = (index: number, type: MessageType, more: Partial<RolloutMessageView> = {}): RolloutMessageView => ({
-  eventId: `e${index}`,
-  index,
-  timestamp: 0,
-  type,
-  content: '',
-  contentReference: null,
-  summary: null,
-  name: null,
-  callId: null,
-  reward: null,
-  isFinished: false,
-  metadata: {},
-  ...more,
-});
+type Line = [index: number, type: string, more?: { pair?: number; reward?: number; name?: string; error?: number }];
+
+function outlineOf(lines: Line[], missing: [number, number][] = []): Outline {
+  const types = [...new Set(lines.map(([, type]) => type))];
+  const names = [...new Set(lines.flatMap(([, , more]) => more?.name ?? []))];
+  return {
+    total: lines.length,
+    types,
+    names,
+    missing,
+    index: lines.map(([index]) => index),
+    type: lines.map(([, type]) => types.indexOf(type)),
+    name: lines.map(([, , more]) => (more?.name === undefined ? null : names.indexOf(more.name))),
+    reward: lines.map(([, , more]) => more?.reward ?? null),
+    bytes: lines.map(() => 10),
+    error: lines.map(([, , more]) => more?.error ?? 0),
+    duration_ms: lines.map(() => null),
+    pair: lines.map(([, , more]) => more?.pair ?? null),
+  };
+}
 
 describe('buildTranscript', () => {
-  test('joins calls with results by id, in index order, and counts turns', () => {
-    const items = buildTranscript(
-      [
-        message(4, 'tool_result', { callId: 'b', reward: 1, isFinished: true }),
-        message(0, 'user_message'),
-        message(1, 'tool_call', { callId: 'a' }),
-        message(2, 'tool_result', { callId: 'a' }),
-        message(3, 'tool_call', { callId: 'b' }),
-      ],
-      [],
-    );
-    expect(items.map((item) => [item.kind, item.anchor, item.kind === 'call' ? item.turn : null])).toEqual([
+  test('joins calls with results, counts turns, finds the row that decided', () => {
+    const outline = outlineOf([
+      [0, 'user_message'],
+      [1, 'tool_call', { pair: 2, name: 'look' }],
+      [2, 'tool_result', { pair: 1, error: 1 }],
+      [3, 'reasoning'],
+      [4, 'tool_call', { pair: 5, name: 'accuse' }],
+      [5, 'tool_result', { pair: 4, reward: 1 }],
+    ]);
+    const items = buildTranscript(outline);
+    expect(items.map((item) => [item.kind, item.anchor, item.kind === 'gap' ? null : item.turn])).toEqual([
       ['message', 0, null],
       ['call', 1, 1],
-      ['call', 3, 2],
+      ['message', 3, 2],
+      ['call', 4, 2],
     ]);
-    expect(decisiveIndex(items)).toBe(2);
-    expect(rowOfMessage(items, 4)).toBe(2);
+    expect(decisiveRow(outline, items)).toBe(3);
+    expect(rowOfMessage(outline, items, 5)).toBe(3);
+    expect(rowsByIndex(outline, items).get(2)).toBe(1);
+    expect(turnStarts(items)).toEqual([0, 1, 2]);
+    expect(positionsOf(items, 1, 3)).toEqual([1, 5]);
+    expect(toolFigures({ outline, items }).map(({ name, calls, errors, reward }) => [name, calls, errors, reward])).toEqual([
+      ['look', 1, 1, 0],
+      ['accuse', 1, 0, 1],
+    ]);
   });
 
-  test('pairs repeated and absent ids in order, keeps orphans and parallel calls of one turn', () => {
+  test('keeps orphans, second results and parallel calls of one turn', () => {
+    const outline = outlineOf([
+      [0, 'tool_call', { pair: 2 }],
+      [1, 'tool_call'],
+      [2, 'tool_result', { pair: 0 }],
+      [3, 'tool_result', { pair: 0 }],
+      [4, 'tool_result'],
+    ]);
+    const rows = buildTranscript(outline).map((item) => (item.kind === 'call' ? [item.turn, item.call, item.result] : null));
+    expect(rows).toEqual([
+      [1, 0, 2],
+      [1, 1, null],
+      [1, null, 3],
+      [1, null, 4],
+    ]);
+  });
+
+  test('shows missing indexes as ranges in their place', () => {
     const items = buildTranscript(
-      [
-        message(0, 'tool_call', { callId: 'x' }),
-        message(1, 'tool_call', { callId: 'x' }),
-        message(2, 'tool_result', { callId: 'x', content: 'first' }),
-        message(3, 'tool_result', { callId: 'x', content: 'second' }),
-        message(4, 'tool_result', { callId: 'nobody', content: 'orphan' }),
-      ],
-      [],
+      outlineOf(
+        [
+          [0, 'user_message'],
+          [4, 'assistant_message'],
+          [6, 'user_message'],
+        ],
+        [
+          [1, 3],
+          [5, 5],
+        ],
+      ),
     );
-    expect(items.map((item) => (item.kind === 'call' ? [item.turn, item.call?.index, item.result?.content] : null))).toEqual([
-      [1, 0, 'first'],
-      [1, 1, 'second'],
-      [1, undefined, 'orphan'],
-    ]);
+    expect(items.map((item) => (item.kind === 'gap' ? `${item.from}-${item.to}` : item.anchor))).toEqual([0, '1-3', 4, '5-5', 6]);
   });
-
-  test('shows missing indexes as ranges in their place, also at the end', () => {
-    const items = buildTranscript([message(0, 'user_message'), message(4, 'assistant_message')], [3, 1, 2, 6]);
-    expect(items.map((item) => (item.kind === 'gap' ? `${item.from}-${item.to}` : item.anchor))).toEqual([0, '1-3', 4, '6-6']);
-  });
-});
-
-test('arguments keep their order and survive a key called __proto__', () => {
-  expect(argumentsOf(message(0, 'tool_call', { content: '{"b":"x","__proto__":1,"a":[1]}' }))).toEqual([
-    ['b', 'x'],
-    ['__proto__', '1'],
-    ['a', '[1]'],
-  ]);
-  expect(argumentsOf(message(0, 'tool_call', { content: 'not json' }))).toBeNull();
 });
 
 test('repeated tool calls are taken out of assistant text', () => {
   expect(withoutRepeatedCalls('I look.\n<tool_call>{"name":"x"}</tool_call>')).toBe('I look.');
+});
+
+test('OpenAI messages: reasoning, text and calls of a turn are one message', () => {
+  const message = (index: number, type: string, content: string, callId: string | null = null) =>
+    ({ index, type, content, callId, name: callId && 'look', summary: null }) as never;
+  expect(
+    openAiMessages([
+      message(0, 'user_message', 'go'),
+      message(1, 'reasoning', 'hm'),
+      message(2, 'assistant_message', 'I look'),
+      message(3, 'tool_call', '{}', 'c'),
+      message(4, 'tool_result', 'dark', 'c'),
+      message(5, 'assistant_message', 'nothing'),
+    ]),
+  ).toEqual([
+    { role: 'user', content: 'go' },
+    {
+      role: 'assistant',
+      content: 'I look',
+      reasoning_content: 'hm',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c', content: 'dark' },
+    { role: 'assistant', content: 'nothing' },
+  ]);
+});
+
+test('texts differ by word, JSON by its members, and what shares nothing is bounded', () => {
+  expect(textDiff('the red lamp', 'the blue lamp').map(({ text, side }) => [side, text])).toEqual([
+    ['both', 'the '],
+    ['a', 'red'],
+    ['b', 'blue'],
+    ['both', ' lamp'],
+  ]);
+  expect(
+    textDiff('{"a":1,"b":2}', '{"a":1,"b":3}')
+      .filter(({ side }) => side !== 'both')
+      .map(({ text }) => text),
+  ).toEqual(['2', '3']);
+  const noise = (seed: number) => Array.from({ length: 7_000 }, (_, i) => `${(i * seed) % 9973}`).join('\n');
+  const started = performance.now();
+  textDiff(noise(7919), noise(6007));
+  expect(performance.now() - started).toBeLessThan(3_000);
 });

@@ -1,112 +1,143 @@
-import type { RolloutMessageView } from '@palestra/protocol';
+import type { Outline } from '../data/rollout.ts';
 
-/** One row of the transcript. `anchor` is the message index that `#m-<index>` points at. */
+/**
+ * One row of the transcript, made from the outline alone: texts come later. Positions (`at`, `call`, `result`) are those of the outline's
+ * columns; `anchor` is the message index that `#m-<index>` points at.
+ */
 export type TranscriptItem =
-  | { kind: 'message'; anchor: number; turn: number | null; message: RolloutMessageView }
-  | { kind: 'call'; anchor: number; turn: number; call: RolloutMessageView | null; result: RolloutMessageView | null }
+  | { kind: 'message'; anchor: number; turn: number | null; at: number; type: string }
+  | { kind: 'call'; anchor: number; turn: number; call: number | null; result: number | null }
   | { kind: 'gap'; anchor: number; from: number; to: number };
 
-const isAction = (type: RolloutMessageView['type']) => type === 'reasoning' || type === 'assistant_message' || type === 'tool_call';
+/** Bits of the outline's `error` column. */
+export const OUTLINE_ERROR = 1;
+export const OUTLINE_PARSE_ERROR = 2;
+export const OUTLINE_NUDGE = 4;
 
-/** Indexes that never arrived, as ranges. */
-function gapsOf(missing: number[]): { from: number; to: number }[] {
-  const ranges: { from: number; to: number }[] = [];
-  for (const index of missing.toSorted((a, b) => a - b)) {
-    const last = ranges.at(-1);
-    if (last && index === last.to + 1) last.to = index;
-    else ranges.push({ from: index, to: index });
-  }
-  return ranges;
-}
-
-/** The result of each call: the first later one of its callId (ids may repeat), or the next one when there are no ids. */
-function pairResults(messages: RolloutMessageView[]): Map<RolloutMessageView, RolloutMessageView> {
-  const pairs = new Map<RolloutMessageView, RolloutMessageView>();
-  const waiting: RolloutMessageView[] = [];
-  for (const message of messages) {
-    if (message.type === 'tool_call') waiting.push(message);
-    if (message.type !== 'tool_result') continue;
-    const at = waiting.findIndex((call) => call.callId === message.callId);
-    if (at === -1) continue;
-    pairs.set(waiting[at]!, message);
-    waiting.splice(at, 1);
-  }
-  return pairs;
-}
+const isAction = (type: string) => type === 'reasoning' || type === 'assistant_message' || type === 'tool_call';
+export const typeAt = (outline: Outline, at: number): string => outline.types[outline.type[at]!] ?? '';
+export const nameAt = (outline: Outline, at: number | null): string | null => {
+  const name = at === null ? null : outline.name[at];
+  return name === null || name === undefined ? null : (outline.names[name] ?? null);
+};
 
 /**
  * Rows in the order of the indexes: a call and its result are one row at the place of the call, a result without a call is a
  * row of its own, and missing indexes are shown where they are missing. A turn is a run of reasoning, assistant text and
  * calls between results or user messages (dashboard.md 2.3).
  */
-export function buildTranscript(unordered: RolloutMessageView[], missing: number[]): TranscriptItem[] {
-  const messages = unordered.toSorted((a, b) => a.index - b.index);
-  const pairs = pairResults(messages);
-  const paired = new Set(pairs.values());
-  const gaps = gapsOf(missing);
+export function buildTranscript(outline: Outline): TranscriptItem[] {
+  const gaps = [...outline.missing];
   const items: TranscriptItem[] = [];
   let turn = 0;
   let acting = false;
-  for (const message of messages) {
-    while (gaps[0] && gaps[0].from < message.index) {
-      const gap = gaps.shift()!;
-      items.push({ kind: 'gap', anchor: gap.from, ...gap });
+  const gapBefore = (index: number) => {
+    while (gaps[0] && gaps[0][0] < index) {
+      const [from, to] = gaps.shift()!;
+      items.push({ kind: 'gap', anchor: from, from, to });
     }
-    const acts = isAction(message.type);
+  };
+  for (let at = 0; at < outline.total; at += 1) {
+    const anchor = outline.index[at]!;
+    const type = typeAt(outline, at);
+    const pair = outline.pair[at] ?? null;
+    gapBefore(anchor);
+    const acts = isAction(type);
     if (acts && !acting) turn += 1;
-    acting = acts || (message.type === 'tool_result' ? false : acting && message.type === 'system_message');
-    if (message.type === 'tool_call')
-      items.push({ kind: 'call', anchor: message.index, turn, call: message, result: pairs.get(message) ?? null });
-    else if (message.type === 'tool_result') {
-      if (!paired.has(message)) items.push({ kind: 'call', anchor: message.index, turn, call: null, result: message });
-    } else items.push({ kind: 'message', anchor: message.index, turn: acts ? turn : null, message });
+    acting = acts || (acting && type === 'system_message');
+    if (type === 'tool_call') items.push({ kind: 'call', anchor, turn, call: at, result: pair });
+    else if (type === 'tool_result') {
+      // Only the first result of a call is in the card of the call.
+      if (pair === null || outline.pair[pair] !== at) items.push({ kind: 'call', anchor, turn, call: null, result: at });
+    } else items.push({ kind: 'message', anchor, turn: acts ? turn : null, at, type });
   }
-  for (const gap of gaps) items.push({ kind: 'gap', anchor: gap.from, ...gap });
+  gapBefore(Infinity);
   return items;
 }
 
-export function rewardOf(item: TranscriptItem): number | null {
+/** Of the result, else of the call or the message. */
+export function rewardOf(outline: Outline, item: TranscriptItem): number | null {
   if (item.kind === 'gap') return null;
-  return item.kind === 'call' ? (item.result?.reward ?? item.call?.reward ?? null) : item.message.reward;
+  if (item.kind === 'message') return outline.reward[item.at] ?? null;
+  return (item.result === null ? null : outline.reward[item.result]) ?? (item.call === null ? null : outline.reward[item.call]) ?? null;
 }
 
-export function isFinished(item: TranscriptItem): boolean {
-  if (item.kind === 'gap') return false;
-  return item.kind === 'call' ? Boolean(item.result?.isFinished || item.call?.isFinished) : item.message.isFinished;
+/** Bits of both halves of the row. */
+export function errorOf(outline: Outline, item: TranscriptItem): number {
+  if (item.kind === 'gap') return 0;
+  const at = (position: number | null) => (position === null ? 0 : (outline.error[position] ?? 0));
+  return item.kind === 'message' ? at(item.at) : at(item.call) | at(item.result);
 }
 
 /** The row that decided the reward: the scored one with the largest size, the last of equals; -1 without any. */
-export function decisiveIndex(items: TranscriptItem[]): number {
+export function decisiveRow(outline: Outline, items: readonly TranscriptItem[]): number {
   let best = -1;
   let size = 0;
   items.forEach((item, i) => {
-    const reward = Math.abs(rewardOf(item) ?? 0);
+    const reward = Math.abs(rewardOf(outline, item) ?? 0);
     if (reward > 0 && reward >= size) [best, size] = [i, reward];
   });
   return best;
 }
 
-/** The row that shows message `index` (a result is shown by its call's row). */
-export function rowOfMessage(items: TranscriptItem[], index: number): number {
-  return items.findIndex((item) =>
-    item.kind === 'gap'
-      ? item.from <= index && index <= item.to
-      : item.kind === 'call'
-        ? item.call?.index === index || item.result?.index === index
-        : item.anchor === index,
-  );
+/** The row that shows message `index` (a result is shown by its call's row), or -1. */
+export function rowOfMessage(outline: Outline, items: readonly TranscriptItem[], index: number): number {
+  return items.findIndex((item) => {
+    if (item.kind === 'gap') return item.from <= index && index <= item.to;
+    if (item.kind === 'message') return item.anchor === index;
+    return item.anchor === index || (item.result !== null && outline.index[item.result] === index);
+  });
 }
 
-/** Arguments of a call for the aligned view, or null when the content is not a JSON object. */
-export function argumentsOf(call: RolloutMessageView): [string, string][] | null {
-  if (!call.content || call.content.length > 1_000_000) return null;
-  try {
-    const value: unknown = JSON.parse(call.content);
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-    return Object.entries(value).map(([key, argument]) => [key, typeof argument === 'string' ? argument : JSON.stringify(argument)]);
-  } catch {
-    return null;
+/** The row of each message index; the first one where an index repeats. */
+export function rowsByIndex(outline: Outline, items: readonly TranscriptItem[]): ReadonlyMap<number, number> {
+  const rows = new Map<number, number>();
+  const put = (index: number | undefined, row: number) => index !== undefined && !rows.has(index) && rows.set(index, row);
+  items.forEach((item, row) => {
+    put(item.anchor, row);
+    if (item.kind === 'call' && item.result !== null) put(outline.index[item.result], row);
+  });
+  return rows;
+}
+
+/** Rows of each turn's first action, in order: where `j` and `k` stop, with the messages that are not the model's. */
+export function turnStarts(items: readonly TranscriptItem[]): number[] {
+  let last: number | null = null;
+  return items.flatMap((item, row) => {
+    const turn = item.kind === 'gap' ? null : item.turn;
+    const starts = turn === null || turn !== last;
+    last = turn;
+    return starts ? [row] : [];
+  });
+}
+
+/** First and last position of the outline that the rows `from`..`to` show. */
+export function positionsOf(items: readonly TranscriptItem[], from: number, to: number): [first: number, last: number] {
+  let [first, last] = [Infinity, -1];
+  for (let row = from; row <= to; row += 1) {
+    const item = items[row];
+    if (!item || item.kind === 'gap') continue;
+    for (const at of item.kind === 'message' ? [item.at] : [item.call, item.result]) {
+      if (at === null) continue;
+      first = Math.min(first, at);
+      last = Math.max(last, at);
+    }
   }
+  return last < 0 ? [0, 0] : [first, last];
+}
+
+/** About how high a row will be, px, before it is measured. */
+export function estimateHeight(outline: Outline, item: TranscriptItem): number {
+  if (item.kind === 'gap') return 38;
+  const lines = (bytes: number, width: number, most: number) => Math.max(1, Math.min(most, Math.ceil(bytes / width)));
+  if (item.kind === 'message') {
+    if (item.type === 'reasoning') return 36;
+    const bytes = outline.bytes[item.at] ?? 0;
+    return item.type === 'system_message' && bytes > 240 ? 36 : 16 + 22 * lines(bytes, 84, 24);
+  }
+  const call = item.call === null ? 0 : 14 + 18 * lines(outline.bytes[item.call] ?? 0, 40, 8);
+  const result = item.result === null ? 0 : 17 + 18 * lines(outline.bytes[item.result] ?? 0, 90, 24);
+  return 48 + call + result;
 }
 
 /** Assistant text without the `<tool_call>` blocks that some trainers repeat in it; the calls have rows of their own. */

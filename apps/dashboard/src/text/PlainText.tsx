@@ -1,6 +1,7 @@
 import { Fragment, memo } from 'react';
 import { parseAnsi } from './ansi.ts';
 import { splitInvisible } from './invisible.ts';
+import { chunkLongLines } from './long-lines.ts';
 
 function Marked({ text }: { text: string }) {
   return splitInvisible(text).map((part, i) =>
@@ -14,19 +15,33 @@ function Marked({ text }: { text: string }) {
   );
 }
 
-/** Untrusted text as text nodes: terminal colours by class, invisible characters made visible, nothing interpreted. */
-export const PlainText = memo(function PlainText({ text }: { text: string }) {
-  return (
-    <bdi>
-      {parseAnsi(text).map((part, i) =>
-        part.className ? (
-          <span key={i} className={part.className}>
-            <Marked text={part.text} />
-          </span>
-        ) : (
-          <Marked key={i} text={part.text} />
-        ),
-      )}
-    </bdi>
+function Styled({ text }: { text: string }) {
+  return parseAnsi(text).map((part, i) =>
+    part.className ? (
+      <span key={i} className={part.className}>
+        <Marked text={part.text} />
+      </span>
+    ) : (
+      <Marked key={i} text={part.text} />
+    ),
   );
+}
+
+/**
+ * Untrusted text as text nodes: terminal colours by class, invisible characters made visible, nothing interpreted. Lines of more than
+ * 10 000 characters are laid out in pieces.
+ */
+export const PlainText = memo(function PlainText({ text }: { text: string }) {
+  const chunks = chunkLongLines(text);
+  if (chunks.length === 1)
+    return (
+      <bdi>
+        <Styled text={text} />
+      </bdi>
+    );
+  return chunks.map((chunk, i) => (
+    <bdi key={i} className="block [content-visibility:auto]">
+      <Styled text={chunk} />
+    </bdi>
+  ));
 });

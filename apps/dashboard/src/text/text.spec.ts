@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { parseAnsi } from './ansi.ts';
 import { markInvisible, splitInvisible } from './invisible.ts';
+import { argumentsOf, parseJson, parseTree } from './json.ts';
+import { chunkLongLines } from './long-lines.ts';
+import { imagesOf, textOfParts, withoutImageNames } from './objects.ts';
 
 describe('terminal text', () => {
   test('SGR colours become classes and end with reset', () => {
@@ -37,4 +40,38 @@ describe('invisible characters', () => {
     expect(markInvisible('\u{e0041}')).toBe('⟦U+E0041⟧');
     expect(markInvisible('👩\u200d🚀\t\n')).toBe('👩\u200d🚀\t\n');
   });
+});
+
+describe('JSON of strangers', () => {
+  test('arguments keep their order and survive a key called __proto__', () => {
+    expect(argumentsOf('{"b":"x","__proto__":1,"a":[1]}')).toEqual([
+      ['b', 'x'],
+      ['__proto__', '1'],
+      ['a', '[1]'],
+    ]);
+    expect(argumentsOf('not json')).toBeNull();
+    expect(Object.getPrototypeOf(parseJson('{"__proto__":{"x":1}}'))).toBeNull();
+  });
+  test('depth over 200, length over 200 000 and scalars are no trees', () => {
+    expect(parseTree(`${'['.repeat(200)}${']'.repeat(200)}`)).toBeDefined();
+    expect(parseTree(`${'['.repeat(201)}${']'.repeat(201)}`)).toBeUndefined();
+    expect(parseTree(`{"a":"${'['.repeat(300)}"}`)).toBeDefined();
+    expect(parseTree(`["${'x'.repeat(200_000)}"]`)).toBeUndefined();
+    expect(parseTree('17')).toBeUndefined();
+  });
+});
+
+test('lines over 10 000 characters are cut, between characters, and nothing is lost', () => {
+  const long = '😀'.repeat(12_000);
+  const chunks = chunkLongLines(`first\n${long}\nlast`, 10_001);
+  expect(chunks.map(({ length }) => length)).toEqual([5, 10_000, 10_000, 4_000, 4]);
+  expect(chunks.slice(1, 4).join('')).toBe(long);
+});
+
+test('stored images become words, and content lists their text', () => {
+  const name = `${'a'.repeat(64)}.png`;
+  expect(withoutImageNames(`see palestra-object:${name} and palestra-object:${name}`)).toBe('see [image 1] and [image 1]');
+  expect(imagesOf('palestra-object:../../x.png')).toEqual([]);
+  expect(textOfParts([{ type: 'text', text: 'hello' }, { type: 'image_url' }])).toBe('hello');
+  expect(textOfParts([{ type: 'other' }])).toBeNull();
 });

@@ -1,0 +1,52 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions, useQueries } from '@tanstack/react-query';
+import { useCallback } from 'react';
+import type { ApiAnswers } from './generated/api.ts';
+import { api } from './http.ts';
+import { diffQuery, type RolloutDiff } from './rollout.ts';
+import type { RunScope } from './run-reads.ts';
+
+export type Group = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
+export type GroupView = ApiAnswers['GET /v1/runs/{run}/groups/{key}'];
+export type GroupMember = GroupView['rollouts'][number];
+export type TaskStrip = ApiAnswers['GET /v1/runs/{run}/tasks/{task}'];
+export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
+export type GroupSort = (typeof GROUP_SORTS)[number];
+
+export interface GroupsAsk extends Pick<RunScope, 'steps' | 'phase'> {
+  q: string;
+  sort: GroupSort;
+  order: 'asc' | 'desc';
+}
+
+export const groupsQuery = (run: string, ask: GroupsAsk) =>
+  infiniteQueryOptions({
+    queryKey: ['groups', run, ask],
+    queryFn: ({ pageParam, signal }) =>
+      api('GET /v1/runs/{run}/groups', { path: { run }, query: { ...ask, limit: 200, cursor: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
+    placeholderData: keepPreviousData,
+  });
+
+export const groupQuery = (run: string, group: string, step?: number | null) =>
+  queryOptions({
+    queryKey: ['group', run, group, step ?? null],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/groups/{key}', { path: { run, key: group }, query: { step }, signal }),
+  });
+
+/** The task's groups at every step: how the same task went before and after. */
+export const taskStripQuery = (run: string, task: string, phase: Group['phase']) =>
+  queryOptions({
+    queryKey: ['task-strip', run, task, phase],
+    queryFn: ({ signal }) =>
+      api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase: phase === 'unknown' ? undefined : phase }, signal }),
+    staleTime: 60_000,
+  });
+
+/** What each member did beside what `centre` did, in the order of `members`; undefined until it is here. */
+export function useAlignments(centre: string | undefined, members: readonly string[]): (RolloutDiff | undefined)[] {
+  return useQueries({
+    queries: centre === undefined ? [] : members.map((member) => diffQuery(centre, member)),
+    combine: useCallback((answers: { data?: RolloutDiff | undefined }[]) => answers.map(({ data }) => data), []),
+  });
+}

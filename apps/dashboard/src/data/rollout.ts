@@ -1,0 +1,172 @@
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { RolloutView } from '@palestra/protocol';
+import { queryClient } from './client.ts';
+import type { ApiAnswers } from './generated/api.ts';
+import { api, ApiError, request } from './http.ts';
+
+/** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
+
+export type RolloutHeader = ApiAnswers['GET /v1/rollouts/{id}/header'];
+export type RolloutMessage = ApiAnswers['GET /v1/rollouts/{id}/messages']['messages'][number];
+export type LedgerCalls = ApiAnswers['GET /v1/rollouts/{id}/calls'];
+export type RolloutDiff = ApiAnswers['GET /v1/diff'];
+export type SearchHit = ApiAnswers['GET /v1/runs/{run}/search']['hits'][number];
+export type Outline = Omit<ApiAnswers['GET /v1/rollouts/{id}/outline'], 'missing'> & { missing: [from: number, to: number][] };
+
+/** A rollout that is still being sent is looked at this often; what the reader reads never moves, new rows come at its end. */
+const LIVE_MS = 1_500;
+/** Messages of one page of texts. */
+export const PAGE = 50;
+/** Rollouts of one page of the query that `n` and `p` walk. */
+const WALK_PAGE = 500;
+
+/** The first key is of its own: a finished rollout does not change, so the stream of the runs leaves its reader alone. */
+const key = (id: string, ...rest: readonly unknown[]) => ['transcript', id, ...rest] as const;
+
+export const headerQuery = (id: string) =>
+  queryOptions({
+    queryKey: key(id, 'header'),
+    queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/header', { path: { id }, signal }),
+    refetchInterval: (query) => (query.state.data?.state === 'live' ? LIVE_MS : false),
+  });
+
+/** `messages`: how many the header counts; the outline is read again when that grows, and the old one stays meanwhile. */
+export const outlineQuery = (id: string, messages: number | undefined) =>
+  queryOptions({
+    queryKey: key(id, 'outline', messages ?? 'first'),
+    queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/outline', { path: { id }, signal }) as Promise<unknown> as Promise<Outline>,
+    placeholderData: (previous, before) => (before?.queryKey[1] === id ? previous : undefined),
+    staleTime: Infinity,
+  });
+
+/** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
+export function pageQuery(id: string, outline: Outline, page: number) {
+  const first = page * PAGE;
+  const count = Math.min(PAGE, outline.total - first);
+  const from = outline.index[first] ?? 0;
+  // Messages of one index come in a row; those before the page are asked for again and dropped.
+  let skip = 0;
+  while (outline.index[first - skip - 1] === from) skip += 1;
+  return queryOptions({
+    queryKey: key(id, 'page', page, from, skip, count),
+    queryFn: async ({ signal }) => {
+      const query = { from, limit: count + skip, bodies: 'preview' };
+      const { messages } = await api('GET /v1/rollouts/{id}/messages', { path: { id }, query, signal });
+      return { first, messages: messages.slice(skip) };
+    },
+    staleTime: Infinity,
+  });
+}
+
+/** A few messages from an index on: what a comparison shows of the other rollout. */
+export const messagesAtQuery = (id: string, from: number, limit: number) =>
+  queryOptions({
+    queryKey: key(id, 'at', from, limit),
+    queryFn: async ({ signal }) =>
+      (await api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, signal })).messages,
+    staleTime: Infinity,
+  });
+
+export const callsQuery = (id: string) =>
+  queryOptions({
+    queryKey: key(id, 'calls'),
+    queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/calls', { path: { id }, signal }),
+    staleTime: 60_000,
+  });
+
+export const bodyUrl = (id: string, index: number, event: string) =>
+  `/v1/rollouts/${encodeURIComponent(id)}/messages/${index}/body?event=${encodeURIComponent(event)}`;
+export const objectUrl = (id: string, name: string) => `/v1/rollouts/${encodeURIComponent(id)}/objects/${encodeURIComponent(name)}`;
+export const rawUrl = (id: string) => `/v1/rollouts/${encodeURIComponent(id)}`;
+
+async function read(url: string, signal: AbortSignal, range?: string): Promise<Response> {
+  const headers: HeadersInit = range === undefined ? {} : { range };
+  const answer = await fetch(url, { credentials: 'same-origin', signal, headers });
+  if (!answer.ok) throw new ApiError(answer.status, `http_${answer.status}`, `The server answered ${answer.status} for this text.`);
+  return answer;
+}
+
+/** The whole text of a message that was cut in its page. */
+export const bodyQuery = (id: string, index: number, event: string) =>
+  queryOptions({
+    queryKey: key(id, 'body', event),
+    queryFn: async ({ signal }) => (await read(bodyUrl(id, index, event), signal)).text(),
+    staleTime: Infinity,
+    gcTime: 30_000,
+  });
+
+/** Bytes of one window of a large text. */
+export const WINDOW_BYTES = 128 * 1024;
+const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** One window of a large text, cut at characters: one that begins in the window is in it whole. */
+export const windowQuery = (id: string, index: number, event: string, window: number, bytes: number) =>
+  queryOptions({
+    queryKey: key(id, 'window', event, window),
+    queryFn: async ({ signal }) => {
+      const from = window * WINDOW_BYTES;
+      const to = Math.min(bytes, from + WINDOW_BYTES + 3);
+      const answer = await read(bodyUrl(id, index, event), signal, `bytes=${from}-${to - 1}`);
+      const part = new Uint8Array(await answer.arrayBuffer());
+      let start = 0;
+      while (window > 0 && start < 3 && isContinuation(part[start])) start += 1;
+      let end = Math.min(part.length, WINDOW_BYTES);
+      while (end < part.length && isContinuation(part[end])) end += 1;
+      return new TextDecoder().decode(part.subarray(start, end));
+    },
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    gcTime: 10_000,
+  });
+
+export const diffQuery = (a: string, b: string) =>
+  queryOptions({
+    queryKey: ['diff', a, b],
+    queryFn: ({ signal }) => api('GET /v1/diff', { query: { a, b }, signal }),
+    staleTime: 60_000,
+  });
+
+/** Messages in which the text stands as it is typed, upper and lower case alike, in pages of 100 by index. */
+export const findQuery = (run: string, id: string, text: string) =>
+  infiniteQueryOptions({
+    queryKey: key(id, 'find', text),
+    queryFn: ({ pageParam, signal }) => {
+      const q = `(?i)${text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}`;
+      const query = { q, mode: 'regex', within: `id:${id}`, limit: 100, cursor: pageParam };
+      return api('GET /v1/runs/{run}/search', { path: { run }, query, signal });
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
+    staleTime: 30_000,
+  });
+
+const walkPage = (run: string, q: string, cursor: string | undefined) =>
+  queryOptions({
+    queryKey: ['walk', run, q, cursor],
+    queryFn: ({ signal }) => api('GET /v1/runs/{id}/rollouts', { path: { id: run }, query: { q, limit: WALK_PAGE, cursor }, signal }),
+    staleTime: 60_000,
+  });
+
+/** The rollout beside this one in the query that the reader came from, newest first; null at its ends, or when it is not among 10 000. */
+export async function walk(run: string, q: string, id: string, step: 1 | -1): Promise<string | null> {
+  let before: string | null = null;
+  let found = false;
+  let cursor: string | undefined;
+  for (let page = 0; page < 20; page += 1) {
+    const { rollouts, next }: ApiAnswers['GET /v1/runs/{id}/rollouts'] = await queryClient.fetchQuery(walkPage(run, q, cursor));
+    for (const rollout of rollouts) {
+      if (found) return rollout.id;
+      if (rollout.id === id) {
+        if (step < 0) return before;
+        found = true;
+      }
+      before = rollout.id;
+    }
+    if (next === null) return null;
+    cursor = next;
+  }
+  return null;
+}
+
+/** Every message with its whole text; only asked for when the reader copies a rollout of moderate size. */
+export const readWholeRollout = (id: string) => request<RolloutView>(rawUrl(id));

@@ -1,0 +1,54 @@
+import { useNavigate } from '@tanstack/react-router';
+import { rawUrl, readWholeRollout, type RolloutHeader } from '../data/rollout.ts';
+import { formatBytes } from '../format/number.ts';
+import { Menu, MenuItem, MenuLine } from '../frame/Menu.tsx';
+import { COPY_BYTES, curlOf, openAiMessages, replayTest } from './snippets.ts';
+
+/** What can be taken out of a rollout: for another program, a test, a printer. `say` tells the reader how it went. */
+export function ActionsMenu({ header, say }: { header: RolloutHeader; say: (text: string) => void }) {
+  const navigate = useNavigate();
+  const copy = async (what: string, make: () => Promise<string> | string) => {
+    try {
+      await navigator.clipboard.writeText(await make());
+      say(`${what} copied`);
+    } catch (error) {
+      say(`Not copied: ${error instanceof Error ? error.message : 'the browser refused'}`);
+    }
+  };
+  const tooLarge = header.bytes > COPY_BYTES;
+  const size = tooLarge ? <span className="label">{formatBytes(header.bytes)}: download it</span> : null;
+  return (
+    <Menu label="More of this rollout" button="More ▾">
+      <MenuItem
+        disabled={tooLarge}
+        onSelect={() =>
+          void copy('OpenAI messages', async () => JSON.stringify(openAiMessages((await readWholeRollout(header.id)).messages), null, 2))
+        }
+      >
+        Copy as OpenAI messages {size}
+      </MenuItem>
+      <MenuItem
+        disabled={tooLarge}
+        onSelect={() => void copy('Replay test', async () => replayTest(location.origin, await readWholeRollout(header.id)))}
+      >
+        Copy a replay test {size}
+      </MenuItem>
+      <MenuItem onSelect={() => void copy('curl', () => curlOf(location.origin, header.id))}>Copy as curl</MenuItem>
+      <MenuItem onSelect={() => void copy('Link', () => location.href)}>Copy a link to this message</MenuItem>
+      <MenuLine />
+      <MenuItem
+        onSelect={() => {
+          const link = document.createElement('a');
+          link.href = rawUrl(header.id);
+          link.download = `rollout-${header.id}.json`;
+          link.click();
+        }}
+      >
+        Download raw ({formatBytes(header.bytes)})
+      </MenuItem>
+      <MenuItem onSelect={() => void navigate({ to: '.', search: (old: object) => ({ ...old, print: true }) as never })}>
+        Print view
+      </MenuItem>
+    </Menu>
+  );
+}

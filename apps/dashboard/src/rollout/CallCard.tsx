@@ -1,0 +1,122 @@
+import type { RolloutMessage } from '../data/rollout.ts';
+import { formatBytes } from '../format/number.ts';
+import { argumentsOf } from '../text/json.ts';
+import { PlainText } from '../text/PlainText.tsx';
+import { Body } from './Body.tsx';
+import { useRollout } from './context.ts';
+import type { RowProps } from './Row.tsx';
+import { OUTLINE_ERROR, OUTLINE_PARSE_ERROR, type TranscriptItem } from './transcript.ts';
+
+/** One argument may fill so many characters of its card; the whole is under Raw. */
+const ARGUMENT_CHARACTERS = 4_096;
+
+function Arguments({ call, open, toggle }: { call: RolloutMessage } & Pick<RowProps, 'open'> & { toggle: () => void }) {
+  const entries = call.body_bytes === undefined ? argumentsOf(call.content) : null;
+  if (entries === null)
+    return call.content ? (
+      <div className="mono whitespace-pre-wrap break-words px-[10px] py-[7px]">
+        <Body message={call} kind="plain" open={open} toggle={toggle} />
+      </div>
+    ) : null;
+  if (entries.length === 0) return <div className="px-[10px] py-[5px] text-[12px] text-ink-3">no arguments</div>;
+  return (
+    <dl className="mono grid grid-cols-[max-content_minmax(0,1fr)] gap-x-[14px] px-[10px] py-[7px]">
+      {entries.map(([name, value]) => {
+        const shown = open === 'folded' ? value.slice(0, ARGUMENT_CHARACTERS) : value;
+        return (
+          <div key={name} className="contents">
+            <dt className="max-w-[24ch] truncate text-ink-3">
+              <PlainText text={name} />
+            </dt>
+            <dd className="whitespace-pre-wrap break-words">
+              <PlainText text={shown} />
+              {shown.length < value.length && (
+                <button type="button" className="link ml-2 font-sans" onClick={toggle}>
+                  show all ({formatBytes(value.length)})
+                </button>
+              )}
+            </dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+const classes: Record<string, readonly [mark: string, className: string, text: string]> = {
+  policy: ['▲', 'text-policy', 'policy: bad call'],
+  environment: ['◆', 'text-environment', 'environment error'],
+  infrastructure: ['✕', 'text-infrastructure', 'infrastructure error'],
+};
+
+/** What failed, by the ledger's word where it has one: `▲` the policy, `◆` the environment, `✕` the infrastructure. */
+function Failure({ item, row }: { item: Extract<TranscriptItem, { kind: 'call' }>; row: RowProps }) {
+  const { calls } = useRollout();
+  const word = calls.get(item.anchor)?.failure_class ?? null;
+  const known = word === null ? undefined : (classes[word] ?? (['✕', 'text-infrastructure', word] as const));
+  if (known) return <span className={`chip ${known[1]}`} title="From our session ledger">{`${known[0]} ${known[2]}`}</span>;
+  if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip text-policy">▲ not parsed</span>;
+  if (row.error & OUTLINE_ERROR) return <span className="chip text-policy">▲ error</span>;
+  return null;
+}
+
+/** Call and result in one card: the tool, its arguments as aligned key and value, the result below. */
+export function CallCard({
+  row,
+  item,
+  finished,
+  toggle,
+}: {
+  row: RowProps;
+  item: Extract<TranscriptItem, { kind: 'call' }>;
+  finished: boolean;
+  toggle: () => void;
+}) {
+  const { calls, verified } = useRollout();
+  const { message: call, result, decisive, open } = row;
+  const id = call?.callId ?? result?.callId;
+  const loaded = (item.call === null || call !== undefined) && (item.result === null || result !== undefined);
+  const inLedger = calls.has(item.anchor);
+  return (
+    <div
+      className={`overflow-hidden rounded-[4px] border ${decisive ? 'border-good shadow-[0_0_0_1px_var(--good)]' : 'border-line'} bg-paper-0`}
+    >
+      <div className="flex h-[30px] items-center gap-[10px] bg-paper-1 px-[10px]">
+        <span className="mono truncate font-medium text-[var(--role-tool)]">
+          {item.call === null ? 'result without a call' : <PlainText text={row.tool ?? call?.name ?? 'tool'} />}
+        </span>
+        {finished && <span className="chip text-good">● finished</span>}
+        {item.result === null && <span className="chip text-policy">▲ no result</span>}
+        <Failure item={item} row={row} />
+        {result?.nonfinite && <span className="chip text-infrastructure">✕ not a finite number</span>}
+        <span className="flex-1" />
+        {inLedger && (
+          <span className="label whitespace-nowrap" title="This call is in our session ledger">
+            {verified === 'verified' ? '✓ verified' : 'in the ledger'}
+          </span>
+        )}
+        {item.result !== null && <span className="label whitespace-nowrap">{formatBytes(row.bytes)}</span>}
+        {id && (
+          <span className="label max-w-[120px] truncate font-mono" title={`call ${id}`}>
+            {id.slice(0, 12)}
+          </span>
+        )}
+      </div>
+      {!loaded && <div className="skeleton m-[10px] h-[10px] w-1/3" aria-label="The text is on its way" />}
+      {call && (
+        <div className="border-t border-line">
+          <Arguments call={call} open={open} toggle={toggle} />
+        </div>
+      )}
+      {result && (
+        <div className="border-t border-dashed border-line-strong px-[10px] pb-[9px] pt-[7px]">
+          {(result.content ?? '') === '' ? (
+            <span className="mono text-ink-3">empty result</span>
+          ) : (
+            <Body message={result} kind="plain" open={open} toggle={toggle} />
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,145 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { diffQuery, messagesAtQuery, type RolloutDiff, type RolloutHeader } from '../data/rollout.ts';
+import { formatCount, formatReward } from '../format/number.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+import { TextDiff } from './TextDiff.tsx';
+
+type Action = NonNullable<RolloutDiff['rows'][number]['a']>;
+
+/** Rows before and behind the first divergence that are in the page; more on demand. */
+const AROUND = 60;
+
+function Side({ action, same, go }: { action: Action | null; same: boolean; go: ((index: number) => void) | null }) {
+  if (!action) return <span className="cell h-full border-l-2 border-transparent" aria-label="nothing" />;
+  const text = (
+    <>
+      <span className={`mono truncate ${action.error ? 'text-policy' : same ? 'text-ink-3' : 'text-[var(--role-tool)]'}`}>
+        {action.error && '▲ '}
+        <PlainText text={action.kind === 'answer' ? 'answer' : (action.tool ?? 'tool')} />
+      </span>
+      <span className="label flex-1">#{action.index}</span>
+      {action.reward !== null && <span className="num text-[11px]">{formatReward(action.reward, { signed: true })}</span>}
+    </>
+  );
+  const look = `flex h-full min-w-0 items-center gap-2 border-l-2 px-2 text-left ${same ? 'border-transparent' : 'border-bad'}`;
+  if (!go) return <span className={look}>{text}</span>;
+  return (
+    <button type="button" className={`${look} hover:bg-paper-2`} onClick={() => go(action.index)}>
+      {text}
+    </button>
+  );
+}
+
+/** The texts where the two first part: arguments or answers, then what came back. */
+function Divergence({ diff, row, ids }: { diff: RolloutDiff; row: number; ids: [a: string, b: string] }) {
+  // Where one only did something more, the next thing that the other did is what it did instead.
+  const a = diff.rows.slice(row).find((one) => one.a)?.a ?? null;
+  const b = diff.rows.slice(row).find((one) => one.b)?.b ?? null;
+  const left = useQuery({ ...messagesAtQuery(ids[0], a?.index ?? 0, 2), enabled: a !== null });
+  const right = useQuery({ ...messagesAtQuery(ids[1], b?.index ?? 0, 2), enabled: b !== null });
+  const text = (messages: typeof left.data, at: number) => messages?.[at]?.content ?? '';
+  const returned = [left.data?.[1], right.data?.[1]].some((message) => message?.type === 'tool_result');
+  if ((a && !left.data) || (b && !right.data)) return <SkeletonRows count={3} />;
+  return (
+    <div className="grid gap-2 border-b border-line px-3 py-2 text-[12px]" aria-label="Text of the first divergence">
+      <p className="label">
+        <del className="bg-bad-wash text-bad">this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': nothing more'}</del>{' '}
+        <ins className="bg-good-wash text-good no-underline">the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': nothing more'}</ins>
+      </p>
+      <TextDiff a={text(left.data, 0)} b={text(right.data, 0)} />
+      {returned && (
+        <div className="border-t border-dashed border-line-strong pt-2">
+          <TextDiff a={text(left.data, 1)} b={text(right.data, 1)} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What this rollout did beside another, aligned where tool and arguments are the same; it opens at the first divergence. */
+export function DiffPanel({
+  header,
+  other,
+  go,
+  close,
+}: {
+  header: RolloutHeader;
+  other: string;
+  go: (index: number) => void;
+  close: () => void;
+}) {
+  const diff = useQuery(diffQuery(header.id, other));
+  const first = diff.data?.first_divergence ?? null;
+  const [all, setAll] = useState(false);
+  const landed = useRef('');
+  useEffect(() => {
+    if (!diff.data || landed.current === other) return;
+    landed.current = other;
+    const from = first === null ? [] : diff.data.rows.slice(first);
+    const action = from.find(({ a }) => a)?.a ?? diff.data.rows.findLast(({ a }) => a)?.a;
+    if (first !== null && action) go(action.index);
+  }, [diff.data, other, first, go]);
+  const rows = diff.data?.rows ?? [];
+  const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
+  const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + AROUND);
+  return (
+    <aside aria-label="Difference" className="grid min-h-0 grid-rows-[34px_minmax(0,1fr)] border-l border-line" data-screen-only>
+      <div className="flex items-center gap-2 border-b border-line px-3">
+        <h2 className="strong">Difference</h2>
+        {diff.data && (
+          <span className="label truncate">
+            {first === null ? 'the same behaviour' : `same first ${formatCount(first)}`}, {formatCount(diff.data.same)} of{' '}
+            {formatCount(rows.length)} aligned{diff.data.truncated ? ', first 2 000 actions' : ''}
+          </span>
+        )}
+        <span className="flex-1" />
+        <button type="button" className="button" onClick={close}>
+          Close <kbd>d</kbd>
+        </button>
+      </div>
+      <div className="min-h-0 overflow-auto" tabIndex={0} role="region" aria-label="Actions of both, side by side">
+        {diff.error && <ErrorState error={diff.error} retry={() => void diff.refetch()} />}
+        {!diff.data && !diff.error && <SkeletonRows count={8} />}
+        {diff.data && (
+          <>
+            <div className="sticky top-0 grid grid-cols-2 border-b border-line bg-paper-1 text-[12px]">
+              <span className="px-2 py-1">
+                this one <span className="num strong">{formatReward(diff.data.a.reward)}</span>
+              </span>
+              <Link to="/rollout/$id" params={{ id: other }} search={{ diff: header.id }} replace className="link px-2 py-1">
+                sample {diff.data.b.sample ?? '–'} <span className="num strong">{formatReward(diff.data.b.reward)}</span>
+              </Link>
+            </div>
+            {start > 0 && (
+              <button type="button" className="link px-3 py-1" onClick={() => setAll(true)}>
+                {formatCount(start)} equal rows before
+              </button>
+            )}
+            {rows.slice(start, end).map((row, i) => (
+              <div key={start + i}>
+                {start + i === first && (
+                  <p className="border-b border-line px-3 py-1 text-[12px] text-bad" data-divergence>
+                    first divergence
+                  </p>
+                )}
+                <div className={`grid h-[26px] grid-cols-2 border-b border-line text-[12px] ${row.same ? '' : 'bg-bad-wash'}`}>
+                  <Side action={row.a} same={row.same} go={go} />
+                  <Side action={row.b} same={row.same} go={null} />
+                </div>
+                {start + i === first && <Divergence diff={diff.data} row={first} ids={[header.id, other]} />}
+              </div>
+            ))}
+            {end < rows.length && (
+              <button type="button" className="link px-3 py-1" onClick={() => setAll(true)}>
+                {formatCount(rows.length - end)} more rows
+              </button>
+            )}
+          </>
+        )}
+      </div>
+    </aside>
+  );
+}

@@ -1,0 +1,179 @@
+import { Link } from '@tanstack/react-router';
+import { type ReactNode } from 'react';
+import type { GroupMember } from '../data/groups.ts';
+import type { Outline, RolloutHeader } from '../data/rollout.ts';
+import { formatBytes, formatCount, formatReward } from '../format/number.ts';
+import { formatDuration } from '../format/time.ts';
+import { Known } from '../frame/Provenance.tsx';
+import { RewardDot } from '../frame/Reward.tsx';
+import { Stop } from '../frame/Stop.tsx';
+import { RewardStrip } from './RewardStrip.tsx';
+import type { TranscriptItem } from './transcript.ts';
+
+function Figure({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <span className="flex flex-none items-baseline gap-2 whitespace-nowrap">
+      <span className="label">{label}</span>
+      <span className="strong tabular-nums">{children}</span>
+    </span>
+  );
+}
+
+const toneOf = (reward: number | null, solved: (reward: number) => boolean) =>
+  reward === null ? 'text-ink-3' : solved(reward) ? 'text-good' : reward > 0 ? '' : 'text-bad';
+
+/** The field of the header with how it came to be known. */
+export function Field({
+  header,
+  name,
+  confidence,
+  children,
+}: {
+  header: RolloutHeader;
+  name: string;
+  confidence?: number | null | undefined;
+  children: ReactNode;
+}) {
+  return (
+    <Known provenance={header.provenance[name]} rule={header.rules[name]} confidence={confidence}>
+      {children}
+    </Known>
+  );
+}
+
+const verdicts: Record<string, readonly [className: string, text: string, title: string]> = {
+  verified: ['text-good', '✓ verified by ledger', 'Every call, its arguments and its reward are those of our session ledger.'],
+  partial: ['text-policy', '◐ partly in ledger', 'Some of its calls are those of our session ledger.'],
+  unverified: ['', 'not in ledger', 'None of its calls were found in our session ledger.'],
+};
+
+export function Header({
+  header,
+  member,
+  outline,
+  items,
+  solved,
+  confidence,
+  notice,
+  mark,
+}: {
+  header: RolloutHeader;
+  /** The rollout in its group, where that is known. */
+  member: GroupMember | undefined;
+  outline: Outline;
+  items: readonly TranscriptItem[];
+  solved: (reward: number) => boolean;
+  /** Of an inferred step. */
+  confidence: number | null;
+  notice: string;
+  /** The newest verdict and score of readers. */
+  mark: string | null;
+}) {
+  const verdict = header.verified === null ? undefined : verdicts[header.verified];
+  const best = header.neighbours.best_sample;
+  return (
+    <div className="flex h-[40px] flex-none items-center gap-[18px] overflow-x-auto border-b border-line px-4">
+      <Figure label="reward">
+        <span className={`inline-flex items-center gap-[6px] ${toneOf(header.reward, solved)}`}>
+          {header.reward === null ? (
+            formatReward(null)
+          ) : (
+            <Field header={header} name="reward">
+              {formatReward(header.reward)}
+            </Field>
+          )}
+          <RewardDot reward={header.reward} solved={solved} />
+        </span>
+        {best && best.reward !== null && <span className="ml-2 font-[450] text-ink-3">best sibling {formatReward(best.reward)}</span>}
+      </Figure>
+      {member && member.advantage !== null && (
+        <Figure label="advantage">
+          <span title="(r − mean) / (std + 1e-6) in its group, ddof 1">{formatReward(member.advantage, { signed: true })}</span>
+        </Figure>
+      )}
+      <Figure label="stop">
+        {header.stop === null ? (
+          <Stop stop={null} />
+        ) : (
+          <Field header={header} name="stop">
+            <Stop stop={header.stop} />
+          </Field>
+        )}
+      </Figure>
+      <Figure label="turns">
+        <Field header={header} name="turns">
+          {formatCount(header.turns)}
+        </Field>
+      </Figure>
+      <Figure label="step">
+        <Field header={header} name="step" confidence={confidence}>
+          {header.step ?? '–'}
+        </Field>
+      </Figure>
+      {verdict && (
+        <span className={`chip flex-none ${verdict[0]}`} title={verdict[2]}>
+          {verdict[1]}
+        </span>
+      )}
+      {header.state === 'live' && (
+        <span className="flex flex-none items-center gap-[10px] text-ink-2">
+          <span className="live-dot" /> live
+        </span>
+      )}
+      {header.gaps > 0 && <span className="chip flex-none text-infrastructure">✕ {formatCount(header.gaps)} missing</span>}
+      {mark && <span className="chip flex-none text-accent">✎ {mark}</span>}
+      <RewardStrip outline={outline} items={items} />
+      <span className="flex-1" />
+      <span role="status" className="label flex-none text-accent">
+        {notice}
+      </span>
+      <span className="label flex-none whitespace-nowrap">
+        {header.model !== null && <>{header.model} · </>}
+        {header.latency_ms !== null && <>{formatDuration(header.latency_ms)} in tools · </>}
+        {header.tokens !== null && (
+          <>
+            {header.provenance['tokens'] === 'reported' ? '' : '≈'}
+            {formatCount(header.tokens)} tokens ·{' '}
+          </>
+        )}
+        {formatCount(header.num_messages)} messages, {formatBytes(header.bytes)}
+      </span>
+    </div>
+  );
+}
+
+/** Runs / run / group / sample: the way up from a rollout. */
+export function Crumbs({ header, title }: { header: RolloutHeader; title: string }) {
+  const { run } = header;
+  const quiet = 'max-w-[220px] truncate hover:text-ink-1';
+  return (
+    <>
+      <Link to="/$org/runs" params={{ org: run.org }} search={{}} className="hover:text-ink-1 max-[1000px]:hidden">
+        {run.org}
+      </Link>
+      <span aria-hidden="true" className="max-[1000px]:hidden">
+        /
+      </span>
+      <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className={quiet}>
+        {run.name}
+      </Link>
+      <span aria-hidden="true">/</span>
+      {header.group !== null && (
+        <>
+          <Link
+            to="/$org/runs/$run/groups/$group"
+            params={{ org: run.org, run: run.name, group: header.group }}
+            search={{ at: header.step ?? undefined } as never}
+            className="flex-none hover:text-ink-1"
+          >
+            group
+          </Link>
+          <span aria-hidden="true">/</span>
+        </>
+      )}
+      <h1 className="strong truncate text-ink-1" title={title}>
+        {title}
+      </h1>
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+import type { Outline } from '../data/rollout.ts';
+import { useTranscriptPages } from '../data/transcript-pages.ts';
+import type { Openness } from './context.ts';
+import { Row } from './Row.tsx';
+import { rowKey, rowFacts } from './rows.ts';
+import type { TranscriptItem } from './transcript.ts';
+
+const noToggle = () => undefined;
+
+/** Every row at once, for paper: reasoning open, long results at their gates. */
+export function Printed({
+  id,
+  outline,
+  items,
+  decisive,
+}: {
+  id: string;
+  outline: Outline;
+  items: readonly TranscriptItem[];
+  decisive: number;
+}) {
+  const messageAt = useTranscriptPages(id, outline, 0, outline.total - 1);
+  const openness = (item: TranscriptItem): Openness => (item.kind === 'message' ? 'all' : 'folded');
+  return (
+    <div role="feed" aria-label="Transcript" className="min-h-0 max-w-[1040px] overflow-auto print:overflow-visible">
+      {items.map((item, row) => {
+        const { call, result, facts } = rowFacts(outline, item);
+        return (
+          <article key={rowKey(item)} aria-posinset={row + 1} aria-setsize={items.length} className="break-inside-avoid">
+            <Row
+              item={item}
+              {...facts}
+              decisive={row === decisive}
+              message={call === null ? undefined : messageAt(call)}
+              result={result === null ? undefined : messageAt(result)}
+              open={openness(item)}
+              toggle={noToggle}
+            />
+          </article>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,191 @@
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { addAnnotation, type Annotation, deleteAnnotation, type NewAnnotation, type Verdict, VERDICTS } from '../../data/annotations.ts';
+import { Age } from '../../frame/Age.tsx';
+import { PlainText } from '../../text/PlainText.tsx';
+import { rowOfMessage } from '../transcript.ts';
+import { Section } from './parts.tsx';
+import type { SideProps } from './SidePanel.tsx';
+
+export const verdictMarks: Record<Verdict, readonly [mark: string, className: string]> = {
+  good: ['●', 'text-good'],
+  bad: ['○', 'text-bad'],
+  exploit: ['◆', 'text-environment'],
+};
+const keysOf: Record<Verdict, string> = { good: 'g', bad: 'b', exploit: 'x' };
+
+const indexOf = (text: string): number | null => (/^\d{1,9}$/.test(text.trim()) ? Number(text) : null);
+
+function Said({ annotation, to }: { annotation: Annotation; to: (() => void) | null }) {
+  const { verdict, score, tag, note, from_index: from, to_index: until } = annotation;
+  const remove = useMutation({ mutationFn: () => deleteAnnotation(annotation) });
+  return (
+    <li className="border-t border-line py-2 text-[12px] first:border-t-0">
+      <div className="flex flex-wrap items-center gap-2">
+        {verdict && (
+          <span className={`chip ${verdictMarks[verdict][1]}`}>
+            {verdictMarks[verdict][0]} {verdict}
+          </span>
+        )}
+        {score !== null && <span className="chip">{score} of 5</span>}
+        {tag && (
+          <span className="chip">
+            <PlainText text={tag} />
+          </span>
+        )}
+        {from !== null && (
+          <button type="button" className="link" onClick={to ?? undefined} disabled={to === null}>
+            #{from}
+            {until !== null && until !== from && `–${until}`}
+          </button>
+        )}
+        <span className="flex-1" />
+        <button
+          type="button"
+          className="label hover:text-ink-1"
+          disabled={remove.isPending}
+          onClick={() => remove.mutate()}
+          aria-label={`Delete what ${annotation.author} said`}
+        >
+          delete
+        </button>
+      </div>
+      {note && (
+        <p className="mt-1 whitespace-pre-wrap break-words">
+          <PlainText text={note} />
+        </p>
+      )}
+      <p className="label mt-1">
+        {annotation.author}, <Age iso={annotation.created_at} />
+      </p>
+      {remove.error && <p className="text-bad">Not deleted: {remove.error.message}</p>}
+    </li>
+  );
+}
+
+/** What readers say of the rollout or of some of its messages: verdict, score, tag, note. All are filters and columns of exports. */
+export function NotesTab({ header, message, outline, items, annotations, go, say }: SideProps) {
+  const [verdict, setVerdict] = useState<Verdict | null>(null);
+  const [score, setScore] = useState<number | null>(null);
+  const [tag, setTag] = useState('');
+  const [note, setNote] = useState('');
+  const [range, setRange] = useState<[from: string, to: string] | null>(null);
+  const [from, to] = range ?? [message === null ? '' : String(message), ''];
+  const add = useMutation({
+    mutationFn: (body: NewAnnotation) => addAnnotation(body),
+    onSuccess: () => {
+      setVerdict(null);
+      setScore(null);
+      setTag('');
+      setNote('');
+      setRange(null);
+      say('note saved');
+    },
+  });
+  const empty = verdict === null && score === null && tag.trim() === '' && note.trim() === '';
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (empty) return;
+    const fromIndex = indexOf(from);
+    add.mutate({
+      rollout: header.id,
+      from_index: fromIndex,
+      to_index: fromIndex === null ? null : indexOf(to),
+      verdict,
+      score,
+      tag: tag.trim() || null,
+      note: note.trim() || null,
+    });
+  };
+  const chosen = 'aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1';
+  return (
+    <>
+      <Section title="Say something">
+        <form onSubmit={submit} className="flex flex-col gap-2">
+          <div className="flex gap-1" role="group" aria-label="Verdict">
+            {VERDICTS.map((name) => (
+              <button
+                key={name}
+                type="button"
+                className={`button px-2 ${chosen}`}
+                aria-pressed={verdict === name}
+                onClick={() => setVerdict(verdict === name ? null : name)}
+              >
+                <span aria-hidden="true" className={verdictMarks[name][1]}>
+                  {verdictMarks[name][0]}
+                </span>
+                {name} <kbd>{keysOf[name]}</kbd>
+              </button>
+            ))}
+          </div>
+          <div className="flex items-center gap-1" role="group" aria-label="Score">
+            <span className="label w-[40px]">score</span>
+            {[1, 2, 3, 4, 5].map((value) => (
+              <button
+                key={value}
+                type="button"
+                className={`button w-[28px] justify-center px-0 ${chosen}`}
+                aria-pressed={score === value}
+                onClick={() => setScore(score === value ? null : value)}
+              >
+                {value}
+              </button>
+            ))}
+          </div>
+          <label className="flex items-center gap-1">
+            <span className="label w-[40px]">tag</span>
+            <input className="input min-w-0 flex-1" maxLength={100} value={tag} onChange={(event) => setTag(event.target.value)} />
+          </label>
+          <textarea
+            className="input h-[72px] resize-y py-1"
+            aria-label="Note"
+            placeholder="Note"
+            maxLength={10_000}
+            value={note}
+            onChange={(event) => setNote(event.target.value)}
+          />
+          <div className="flex items-center gap-1">
+            <span className="label w-[56px]">messages</span>
+            <input
+              className="input num w-[64px]"
+              inputMode="numeric"
+              aria-label="First message"
+              placeholder="all"
+              value={from}
+              onChange={(event) => setRange([event.target.value, to])}
+            />
+            <span className="label">to</span>
+            <input
+              className="input num w-[64px]"
+              inputMode="numeric"
+              aria-label="Last message"
+              placeholder={from}
+              value={to}
+              onChange={(event) => setRange([from, event.target.value])}
+            />
+            <span className="flex-1" />
+            <button type="submit" className="button primary" disabled={empty || add.isPending}>
+              Save
+            </button>
+          </div>
+          <p role="alert" className="text-bad empty:hidden">
+            {add.error ? `Not saved: ${add.error.message}` : ''}
+          </p>
+        </form>
+      </Section>
+      <Section title={annotations.length === 0 ? 'Nobody said anything yet' : 'Said'}>
+        {annotations.length === 0 && (
+          <p className="text-[12px] text-ink-3">
+            One key: <kbd>g</kbd> good, <kbd>b</kbd> bad, <kbd>x</kbd> exploit, <kbd>1</kbd>–<kbd>5</kbd> score.
+          </p>
+        )}
+        <ul>
+          {annotations.map((annotation) => {
+            const row = annotation.from_index === null ? -1 : rowOfMessage(outline, items, annotation.from_index);
+            return <Said key={annotation.id} annotation={annotation} to={row < 0 ? null : () => go(row)} />;
+          })}
+        </ul>
+      </Section>
+    </>
+  );
+}

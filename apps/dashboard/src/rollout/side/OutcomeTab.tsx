@@ -1,0 +1,190 @@
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { formatCount, formatReward, UNKNOWN } from '../../format/number.ts';
+import { formatDuration } from '../../format/time.ts';
+import { taskLabel } from '../../format/task.ts';
+import { Age } from '../../frame/Age.tsx';
+import { RewardDot } from '../../frame/Reward.tsx';
+import { Stop } from '../../frame/Stop.tsx';
+import { PlainText } from '../../text/PlainText.tsx';
+import { Field } from '../Header.tsx';
+import { nameAt, rewardOf, type TranscriptItem } from '../transcript.ts';
+import { Facts, Section } from './parts.tsx';
+import type { SideProps } from './SidePanel.tsx';
+
+const LISTED = 100;
+
+/** Every message with a reward, and what they come to. */
+function Rewards({ header, outline, items, go }: SideProps) {
+  const scored = useMemo(
+    () => items.map((item, row) => ({ item, row, reward: rewardOf(outline, item) })).filter(({ reward }) => reward !== null),
+    [outline, items],
+  );
+  const name = (item: TranscriptItem) => (item.kind === 'call' ? (nameAt(outline, item.call) ?? 'result') : 'message');
+  return (
+    <Section title="Reward">
+      {scored.length === 0 && <p className="text-[12px] text-ink-3">No message carries a reward.</p>}
+      <ul className="max-h-[200px] overflow-auto text-[12px]">
+        {scored.slice(0, LISTED).map(({ item, row, reward }) => (
+          <li key={row}>
+            <button
+              type="button"
+              onClick={() => go(row)}
+              className="flex h-[22px] w-full items-center justify-between gap-2 hover:bg-paper-2"
+            >
+              <span className="truncate text-ink-2">
+                <PlainText text={name(item)} /> <span className="text-ink-3">#{item.anchor}</span>
+              </span>
+              <span className="num">{formatReward(reward, { signed: true })}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {scored.length > LISTED && <p className="label">and {formatCount(scored.length - LISTED)} more</p>}
+      <dl className="text-[12px]">
+        <Total name="total" title="The sum of the message rewards, else the reported total unless that is 0 (dashboard.md 14.2)" strong>
+          {header.reward === null ? (
+            UNKNOWN
+          ) : (
+            <Field header={header} name="reward">
+              {formatReward(header.reward, { digits: 3 })}
+            </Field>
+          )}
+        </Total>
+        {header.reward_reported !== null && (
+          <Total name="reported by the trainer">{formatReward(header.reward_reported, { digits: 3 })}</Total>
+        )}
+        {header.flags.includes('reward_mismatch') && (
+          <p className="py-1 text-policy">▲ the reported total is not the sum of the message rewards</p>
+        )}
+        {header.flags.includes('stamped_turn') && (
+          <p className="py-1 text-ink-3">A turn’s reward was stamped on all its events; it counts once.</p>
+        )}
+      </dl>
+    </Section>
+  );
+}
+
+function Total({ name, title, strong = false, children }: { name: string; title?: string; strong?: boolean; children: React.ReactNode }) {
+  return (
+    <div className={`flex h-[22px] items-center justify-between border-t border-line ${strong ? 'strong' : 'text-ink-2'}`} title={title}>
+      <dt>{name}</dt>
+      <dd className="num">{children}</dd>
+    </div>
+  );
+}
+
+function Siblings({ header, group, solved }: SideProps) {
+  if (!group || group.rollouts.length < 2) return null;
+  return (
+    <Section title={`Group, ${group.received} of ${group.expected ?? group.received}`}>
+      <ul className="-mx-3 text-[12px]">
+        {group.rollouts.map((row, i) => (
+          <li key={row.id}>
+            <Link
+              to="/rollout/$id"
+              params={{ id: row.id }}
+              search={(old) => ({ ...old, diff: undefined })}
+              preload={false}
+              replace
+              aria-current={row.id === header.id ? 'true' : undefined}
+              className={`grid h-[26px] grid-cols-[28px_12px_40px_44px_minmax(0,1fr)] items-center gap-2 px-3 hover:bg-paper-2 ${row.id === header.id ? 'strong bg-paper-2' : ''}`}
+            >
+              <span className="text-ink-3">#{row.sample ?? i}</span>
+              <RewardDot reward={row.reward} solved={solved} />
+              <span className="num">{formatReward(row.reward)}</span>
+              <span className="num text-ink-3" title="advantage">
+                {formatReward(row.advantage, { signed: true })}
+              </span>
+              <span className="truncate text-ink-3">
+                {row.id === header.id ? 'this one' : `${row.turns} turns, ${row.stop ?? row.state}`}
+              </span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {group.note && <p className="label mt-2">{group.note}</p>}
+    </Section>
+  );
+}
+
+const knownBy: Record<string, string> = {
+  reported: 'as uploaded',
+  parsed: 'read from another field',
+  inferred: 'inferred',
+  unknown: 'not in the upload',
+};
+
+export function OutcomeTab(props: SideProps) {
+  const { header, group } = props;
+  const member = group?.rollouts.find(({ id }) => id === header.id);
+  const how = (name: string) => `${knownBy[header.provenance[name] ?? 'unknown']}${header.rules[name] ? `: ${header.rules[name]}` : ''}`;
+  const span = Date.parse(header.updated_at) - Date.parse(header.created_at);
+  return (
+    <>
+      <Rewards {...props} />
+      <Section>
+        <Facts
+          facts={[
+            ['stop', <Stop key="s" stop={header.stop} />],
+            [
+              'known by',
+              <span key="h" className="text-ink-3">
+                {how('stop')}
+              </span>,
+            ],
+            ...(header.failure_class === null ? [] : ([['unscored', `${header.failure_class} failure: no fault of the policy`]] as const)),
+            [
+              'advantage',
+              member
+                ? `${formatReward(member.advantage, { signed: true, digits: 3 })}, centred ${formatReward(member.advantage_centred, { signed: true, digits: 3 })}`
+                : UNKNOWN,
+            ],
+            ...(member?.reward_trained === null || member === undefined
+              ? []
+              : ([['trained on', formatReward(member.reward_trained, { digits: 3 })]] as const)),
+            [
+              'step',
+              <Field key="st" header={header} name="step">
+                {header.step ?? UNKNOWN}
+              </Field>,
+            ],
+            ...(header.policy_step === null ? [] : ([['policy step', header.policy_step]] as const)),
+            [
+              'group',
+              <Field key="g" header={header} name="group">
+                {header.group === null ? UNKNOWN : taskLabel(header)}
+              </Field>,
+            ],
+            [
+              'sample',
+              <Field key="sa" header={header} name="sample">
+                {header.sample ?? UNKNOWN}
+              </Field>,
+            ],
+            [
+              'phase',
+              <Field key="p" header={header} name="phase">
+                {header.phase}
+              </Field>,
+            ],
+            ['environment', <PlainText key="e" text={header.environment ?? UNKNOWN} />],
+            ['model', header.model ?? UNKNOWN],
+            ['state', header.state],
+            [
+              'received',
+              <span key="r">
+                <Age iso={header.created_at} />
+                {header.time_kind === 'live' ? `, over ${formatDuration(span)}` : ', uploaded at once'}
+              </span>,
+            ],
+          ]}
+        />
+      </Section>
+      <Siblings {...props} />
+      <Section>
+        <p className="label break-all font-mono">{header.id}</p>
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { discoveryQuery, environmentsQuery } from '../../data/queries.ts';
+import { ToolCard } from '../../environments/ToolCard.tsx';
+import { UNKNOWN } from '../../format/number.ts';
+import { JsonTree } from '../../text/JsonTree.tsx';
+import { PlainText } from '../../text/PlainText.tsx';
+import { Facts, Section } from './parts.tsx';
+import type { SideProps } from './SidePanel.tsx';
+
+const isFilled = (value: unknown): value is object => value !== null && typeof value === 'object' && Object.keys(value).length > 0;
+
+/** Specs of the environment's tools, where this server has it. */
+function Tools({ owner, name, variant }: { owner: string; name: string; variant: string | null }) {
+  const discovery = useQuery(discoveryQuery(owner, name));
+  if (discovery.error)
+    return <p className="text-[12px] text-ink-3">The environment does not say its tools now: {discovery.error.message}</p>;
+  const variants = discovery.data?.variants ?? [];
+  const spec = (variants.find((one) => one.name === variant) ?? variants[0])?.tools;
+  return (spec?.tools ?? []).map((tool) => <ToolCard key={tool.name} tool={tool} terminal={spec?.terminal_tool?.name === tool.name} />);
+}
+
+export function TaskTab({ header }: SideProps) {
+  const [owner, name] = header.environment?.split('/') ?? [];
+  const here = useQuery({ ...environmentsQuery(name ?? ''), enabled: name !== undefined });
+  const environment = here.data?.environments.find((one) => one.owner === owner && one.name === name);
+  return (
+    <>
+      <Section title="Task">
+        <Facts
+          facts={[
+            [
+              'environment',
+              environment ? (
+                <Link key="e" to="/environments/$owner/$name" params={{ owner: owner!, name: name! }} search={{}} className="link">
+                  {header.environment}
+                </Link>
+              ) : (
+                <PlainText key="e" text={header.environment ?? UNKNOWN} />
+              ),
+            ],
+            ['split', <PlainText key="s" text={header.split ?? UNKNOWN} />],
+            ['index', header.task_index ?? UNKNOWN],
+            ...(header.variant === null ? [] : ([['variant', header.variant]] as const)),
+            ...(header.task === null
+              ? []
+              : ([
+                  [
+                    'all steps',
+                    <Link
+                      key="t"
+                      to="/$org/runs/$run/tasks/$task"
+                      params={{ org: header.run.org, run: header.run.name, task: header.task }}
+                      search={{}}
+                      className="link"
+                    >
+                      this task in the run
+                    </Link>,
+                  ],
+                ] as const)),
+          ]}
+        />
+      </Section>
+      <Section title="Task spec">
+        {header.task_spec === null ? (
+          <p className="text-[12px] text-ink-3">The trainer sent none.</p>
+        ) : typeof header.task_spec === 'object' ? (
+          <JsonTree value={header.task_spec} />
+        ) : (
+          <div className="mono whitespace-pre-wrap break-words">
+            <PlainText text={String(header.task_spec)} />
+          </div>
+        )}
+      </Section>
+      {(
+        [
+          ['Metadata', header.metadata],
+          ['Run info', header.run_info],
+          ['Rollout info', header.rollout_info],
+        ] as const
+      ).map(
+        ([title, value]) =>
+          isFilled(value) && (
+            <Section key={title} title={title}>
+              <JsonTree value={value} opened={1} />
+            </Section>
+          ),
+      )}
+      {environment && (
+        <Section title="Tools of the environment">
+          <Tools owner={owner!} name={name!} variant={header.variant} />
+        </Section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,40 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useEffect, useMemo, useState } from 'react';
+import { findQuery, type Outline } from '../data/rollout.ts';
+import { rowsByIndex, type TranscriptItem } from './transcript.ts';
+
+const TYPING_MS = 200;
+/** Hits that are read without being asked for; more come as the reader walks on. */
+const READ = 500;
+
+export interface Find {
+  /** The text as it is searched: a moment behind what is typed. */
+  text: string;
+  /** Rows with a hit, ascending. */
+  rows: readonly number[];
+  /** More hits follow behind the last row. */
+  more: boolean;
+  busy: boolean;
+  error: Error | null;
+}
+
+/** Finds a text in the whole rollout, also in what is not in the page: the server looks through its messages. */
+export function useFind(run: string, id: string, typed: string, outline: Outline, items: readonly TranscriptItem[]): Find {
+  const [text, setText] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => setText(typed.trim().slice(0, 120)), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  const found = useInfiniteQuery({ ...findQuery(run, id, text), enabled: text !== '' });
+  const { data, hasNextPage, isFetching, fetchNextPage } = found;
+  const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
+  useEffect(() => {
+    if (hasNextPage && !isFetching && hits.length < READ) void fetchNextPage();
+  }, [hasNextPage, isFetching, hits.length, fetchNextPage]);
+  const rows = useMemo(() => {
+    if (hits.length === 0) return [];
+    const byIndex = rowsByIndex(outline, items);
+    return [...new Set(hits.flatMap(({ index }) => byIndex.get(index) ?? []))].toSorted((a, b) => a - b);
+  }, [hits, outline, items]);
+  return { text, rows, more: hasNextPage, busy: isFetching || text !== typed.trim().slice(0, 120), error: found.error };
+}

@@ -1,0 +1,71 @@
+import { memo, useState } from 'react';
+import { formatCount } from '../format/number.ts';
+import { PlainText } from './PlainText.tsx';
+
+/** Children of one node that are in the page at once. */
+const SHOWN = 100;
+
+function Leaf({ value }: { value: unknown }) {
+  if (typeof value === 'string')
+    return (
+      <span className="text-[var(--role-user)]">
+        "<PlainText text={value} />"
+      </span>
+    );
+  return <span className={typeof value === 'number' ? 'text-[var(--role-tool)]' : 'text-environment'}>{String(value)}</span>;
+}
+
+const sizeOf = (value: object) => (Array.isArray(value) ? value.length : Object.keys(value).length);
+const summaryOf = (value: object) => (Array.isArray(value) ? `[ ${formatCount(value.length)} ]` : `{ ${formatCount(sizeOf(value))} }`);
+
+function Node({ name, value, depth, opened }: { name: string | null; value: unknown; depth: number; opened: number }) {
+  const [open, setOpen] = useState(depth < opened);
+  const [limit, setLimit] = useState(SHOWN);
+  const label = name !== null && (
+    <span className="text-ink-3">
+      <PlainText text={name} />
+      {': '}
+    </span>
+  );
+  if (value === null || typeof value !== 'object' || sizeOf(value) === 0)
+    return (
+      <div className="pl-[14px]">
+        {label}
+        {value !== null && typeof value === 'object' ? Array.isArray(value) ? '[]' : '{}' : <Leaf value={value} />}
+      </div>
+    );
+  const entries = open ? Object.entries(value).slice(0, limit) : [];
+  const rest = sizeOf(value) - entries.length;
+  return (
+    <div>
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="text-left hover:bg-paper-2">
+        <span aria-hidden="true" className="inline-block w-[14px] text-ink-3">
+          {open ? '▾' : '▸'}
+        </span>
+        {label}
+        {!open && <span className="text-ink-3">{summaryOf(value)}</span>}
+      </button>
+      {open && (
+        <div className="pl-[14px]">
+          {entries.map(([key, child]) => (
+            <Node key={key} name={Array.isArray(value) ? null : key} value={child} depth={depth + 1} opened={opened} />
+          ))}
+          {rest > 0 && (
+            <button type="button" className="link pl-[14px] font-sans" onClick={() => setLimit(limit + 10 * SHOWN)}>
+              {formatCount(rest)} more
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** A JSON value of a stranger, folded below `opened` levels; nothing of a closed part is in the page. */
+export const JsonTree = memo(function JsonTree({ value, opened = 2 }: { value: unknown; opened?: number }) {
+  return (
+    <div className="mono whitespace-pre-wrap break-words">
+      <Node name={null} value={value} depth={0} opened={opened} />
+    </div>
+  );
+});
