@@ -13,7 +13,8 @@ export class ApiError extends Error {
   }
 }
 
-async function toError(response: Response): Promise<ApiError> {
+/** The refusal that a response is. */
+export async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as { code?: unknown; message?: unknown; detail?: unknown } | null;
   const text = [body?.detail, body?.message].find((part) => typeof part === 'string');
   return new ApiError(

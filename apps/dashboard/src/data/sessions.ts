@@ -100,6 +100,13 @@ function withCall(data: CallPages | undefined, call: SessionCallView): CallPages
   return { ...data, pages };
 }
 
+/** Reads the session and its calls again. */
+export const refreshSession = (client: QueryClient, sid: string): Promise<unknown> =>
+  Promise.all([
+    client.invalidateQueries({ queryKey: sessionKeys.one(sid) }),
+    client.invalidateQueries({ queryKey: sessionKeys.calls(sid) }),
+  ]);
+
 /** Keeps an open session page current until the session ends. Returns the function that stops it. */
 export function followSession(client: QueryClient, sid: string): () => void {
   let pending: ReturnType<typeof setTimeout> | undefined;

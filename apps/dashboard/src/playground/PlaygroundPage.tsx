@@ -1,3 +1,210 @@
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { SessionView } from '@palestra/protocol';
+import { useEffect, useState } from 'react';
+import { promptQuery, taskToolsQuery } from '../data/playground.ts';
+import { discoveryQuery } from '../data/queries.ts';
+import { callsQuery, followSession, refreshSession, sessionQuery } from '../data/sessions.ts';
+import { whileVisible } from '../data/stream.ts';
+import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { Blocks } from '../session/Blocks.tsx';
+import { endingOf } from '../session/words.ts';
+import { EndButton } from '../sessions/EndButton.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+import { ActionLog } from './ActionLog.tsx';
+import { KeepButton } from './KeepDialog.tsx';
+import { PlayStrip } from './PlayStrip.tsx';
+import { Setup } from './Setup.tsx';
+import { type Chosen, ToolPanel } from './ToolPanel.tsx';
+import { useKeepAlive, usePlay } from './usePlay.ts';
+
+const from = '/environments/$owner/$name/play' as const;
+
+/** A task played by hand; the session is in the address, so that a reload goes on with it. */
 export function PlaygroundPage() {
-  return null;
+  const place = useParams({ from });
+  const { sid } = useSearch({ from });
+  const bar = (actions?: React.ReactNode) => (
+    <TopBar
+      title={`Play ${place.owner}/${place.name}`}
+      crumbs={
+        <>
+          <Link to="/environments" search={{}} className="hover:text-ink-1">
+            Environments
+          </Link>
+          <Slash />
+          <span className="max-[900px]:hidden">{place.owner}</span>
+          <Slash />
+          <Link to="/environments/$owner/$name" params={place} search={{}} className="truncate hover:text-ink-1">
+            {place.name}
+          </Link>
+          <Slash />
+          <Crumb>Play</Crumb>
+        </>
+      }
+    >
+      {actions}
+    </TopBar>
+  );
+  if (sid === undefined) return <Choosing place={place} bar={bar} />;
+  return <Playing key={sid} place={place} sid={sid} bar={bar} />;
+}
+
+type Bar = (actions?: React.ReactNode) => React.ReactNode;
+interface Place {
+  owner: string;
+  name: string;
+}
+
+function Choosing({ place, bar }: { place: Place; bar: Bar }) {
+  const discovery = useQuery(discoveryQuery(place.owner, place.name));
+  return (
+    <>
+      {bar()}
+      {discovery.error ? (
+        <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />
+      ) : discovery.data ? (
+        <Setup place={place} variants={discovery.data.variants} />
+      ) : (
+        <SkeletonRows />
+      )}
+    </>
+  );
+}
+
+function Playing({ place, sid, bar }: { place: Place; sid: string; bar: Bar }) {
+  const session = useQuery(sessionQuery(sid));
+  const client = useQueryClient();
+  const navigate = useNavigate({ from });
+  const known = session.data !== undefined;
+  useEffect(() => (known ? whileVisible(() => followSession(client, sid)) : undefined), [client, sid, known]);
+  useKeepAlive(session.data);
+  const anew = (
+    <button type="button" className="button" onClick={() => void navigate({ search: (before) => ({ ...before, sid: undefined }) })}>
+      Another task
+    </button>
+  );
+  if (session.error || !session.data)
+    return (
+      <>
+        {bar(anew)}
+        {session.error ? <ErrorState error={session.error} retry={() => void session.refetch()} /> : <SkeletonRows />}
+      </>
+    );
+  return (
+    <>
+      {bar(
+        <>
+          <Link to="/sessions/$sid" params={{ sid }} className="button max-[1000px]:hidden">
+            Session
+          </Link>
+          <KeepButton session={session.data} onKept={() => void refreshSession(client, sid)} />
+          {session.data.live ? <EndButton sid={sid} button /> : anew}
+        </>,
+      )}
+      <Board place={place} session={session.data} />
+    </>
+  );
+}
+
+/** All calls, page after page: an episode is read from its beginning. */
+function useCalls(sid: string) {
+  const calls = useInfiniteQuery(callsQuery(sid));
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = calls;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  return { rows: (calls.data?.pages ?? []).flatMap((page) => page.calls).filter(({ kind }) => kind === 'call'), error: calls.error };
+}
+
+function closedBecause(session: SessionView): string | null {
+  if (!session.live) return 'The session has ended.';
+  // After the end the environment itself refuses, or goes on: that is part of what is played.
+  return session.state === 'failed' ? 'The environment failed to set it up: no call can run.' : null;
+}
+
+function Board({ place, session }: { place: Place; session: SessionView }) {
+  const { sid, live } = session;
+  const prompt = useQuery({ ...promptQuery(sid), enabled: live });
+  const tools = useQuery({ ...taskToolsQuery(sid), enabled: live });
+  const { rows, error } = useCalls(sid);
+  const play = usePlay(sid);
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const choose = (tool: string, input: string | null = null) => setChosen((before) => ({ tool, input, take: (before?.take ?? 0) + 1 }));
+  const ending = endingOf(session);
+  return (
+    <div className="grid min-h-full grid-cols-[minmax(0,1fr)_400px] max-[1000px]:grid-cols-1">
+      <div className="min-w-0">
+        <PlayStrip session={session} calls={rows} />
+        {ending && (
+          <section aria-label="What went wrong" className="border-b border-l-2 border-b-line border-l-infrastructure bg-paper-1 px-4 py-3">
+            <h2 className="strong">{ending.title}</h2>
+            <p className="max-w-[84ch] text-ink-2">{ending.meaning}</p>
+            {session.failure && (
+              <p className="mono mt-1 whitespace-pre-wrap [overflow-wrap:anywhere]">
+                <PlainText text={session.failure.detail} />
+              </p>
+            )}
+          </section>
+        )}
+        <section aria-label="Prompt" className="border-b border-l-2 border-b-line border-l-[var(--role-user)] px-4 py-3">
+          <h2 className="label mb-1">prompt · {taskName(session)}</h2>
+          {prompt.data ? (
+            <Blocks blocks={prompt.data} prose />
+          ) : prompt.error && session.state !== 'failed' ? (
+            <p className="text-bad">{prompt.error.message}</p>
+          ) : (
+            <p className="text-ink-3">
+              {live
+                ? session.state === 'failed'
+                  ? 'There is none.'
+                  : 'The environment is being set up…'
+                : 'Prompts are not kept once a session has ended.'}
+            </p>
+          )}
+        </section>
+        {error ? (
+          <ErrorState error={error} />
+        ) : (
+          <ActionLog
+            session={session}
+            calls={rows}
+            replayed={play.replayed}
+            place={place}
+            onRepeat={({ tool, input }) => choose(tool, input)}
+          />
+        )}
+        {rows.length === 0 && !error && <p className="p-4 text-ink-3">{live ? 'Nothing was called yet.' : 'It ended without a call.'}</p>}
+      </div>
+      <aside aria-label="Play" className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
+        <div className="sticky top-0 max-h-[calc(100dvh-44px)] overflow-y-auto max-[1000px]:static max-[1000px]:max-h-none">
+          <p role="alert" className="text-bad empty:hidden px-3 pt-3">
+            {play.problem}
+          </p>
+          {tools.data ? (
+            <ToolPanel
+              tools={tools.data}
+              chosen={chosen}
+              choose={choose}
+              closed={closedBecause(session)}
+              busy={play.busy}
+              onCall={play.call}
+            />
+          ) : tools.error ? (
+            <ErrorState error={tools.error} retry={() => void tools.refetch()} />
+          ) : live ? (
+            <SkeletonRows count={6} />
+          ) : (
+            <p className="p-3 text-ink-3">The session has ended: nothing more can be called. Its calls stay on record.</p>
+          )}
+        </div>
+      </aside>
+    </div>
+  );
+}
+
+function taskName({ task }: SessionView): string {
+  if (task === null) return 'no task';
+  return task['kind'] === 'index' ? `${String(task['split'])} ${String(task['index'])}` : 'a task written by hand';
 }

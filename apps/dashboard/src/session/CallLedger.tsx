@@ -10,7 +10,7 @@ import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { Gated } from '../rollout/Gated.tsx';
+import { Gated } from './Gated.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 

@@ -1,0 +1,362 @@
+import { type ReactNode, useId } from 'react';
+import { PlainText } from '../../text/PlainText.tsx';
+import { blank, type Draft, isSimple } from './draft.ts';
+import { type Field, limitsOf, type Member, typeName } from './field.ts';
+import { pathOf, type Problem } from './read.ts';
+
+interface Editing {
+  field: Field;
+  draft: Draft;
+  path: string;
+  problems: readonly Problem[];
+  /** Prefix of the ids of this form's controls. */
+  form: string;
+  onChange: (draft: Draft) => void;
+}
+const messageAt = (problems: readonly Problem[], path: string): string | undefined => problems.find((one) => one.path === path)?.message;
+const controlId = (form: string, path: string): string => `${form}-${path}`;
+
+/** The id of the control that a problem is about, to lead the reader there. */
+export const idOfProblem = controlId;
+
+/** A form generated from the schema of an object: one row a member. Controlled: the caller holds the draft and shows problems when asked. */
+export function SchemaForm(props: Omit<Editing, 'path' | 'form'> & { form: string }) {
+  const { field } = props;
+  if (field.shape.kind === 'object' && field.shape.members.length === 0 && field.shape.others === null)
+    return <p className="text-ink-3">No arguments.</p>;
+  return field.shape.kind === 'object' ? <ObjectRows {...props} path="" /> : <Row {...props} path="" name="input" required />;
+}
+
+function replaced<T>(list: readonly T[], index: number, value: T): T[] {
+  return list.map((old, at) => (at === index ? value : old));
+}
+
+function ObjectRows({ field, draft, path, problems, form, onChange }: Editing) {
+  if (field.shape.kind !== 'object' || draft.kind !== 'object') return null;
+  const { members, others } = field.shape;
+  return (
+    <div className="flex flex-col gap-3">
+      {members.map((member, index) => (
+        <MemberRow
+          key={member.name}
+          member={member}
+          draft={draft.members[index] ?? null}
+          path={pathOf(path, member.name)}
+          problems={problems}
+          form={form}
+          onChange={(next) => onChange({ ...draft, members: replaced(draft.members, index, next) })}
+        />
+      ))}
+      {others && <Others field={others} draft={draft} path={path} problems={problems} form={form} onChange={onChange} />}
+    </div>
+  );
+}
+
+/** Members of names that the reader chooses. */
+function Others({ field, draft, path, problems, form, onChange }: Editing) {
+  if (draft.kind !== 'object') return null;
+  const set = (others: typeof draft.others) => onChange({ ...draft, others });
+  return (
+    <>
+      {draft.others.map((other, index) => {
+        const at = pathOf(path, `+${index}`);
+        const message = messageAt(problems, at);
+        return (
+          <div key={index} className="flex flex-col gap-1 border-l border-line pl-3">
+            <div className="flex gap-2">
+              <input
+                id={`${controlId(form, at)}-name`}
+                className="input mono min-w-0 flex-1"
+                placeholder="name"
+                aria-label={`Name of entry ${index + 1}`}
+                aria-invalid={message !== undefined}
+                value={other.name}
+                onChange={(event) => set(replaced(draft.others, index, { ...other, name: event.target.value }))}
+              />
+              <Remove label={`Remove entry ${index + 1}`} onClick={() => set(draft.others.filter((_, at) => at !== index))} />
+            </div>
+            <Message text={message} id={`${controlId(form, at)}-problem`} />
+            <Control
+              field={field}
+              draft={other.draft}
+              path={at}
+              problems={problems}
+              form={form}
+              label={`Value of entry ${index + 1}`}
+              onChange={(next) => set(replaced(draft.others, index, { ...other, draft: next }))}
+            />
+          </div>
+        );
+      })}
+      <Add onClick={() => set([...draft.others, { name: '', draft: blank(field) }])}>Add an entry</Add>
+    </>
+  );
+}
+
+function MemberRow({
+  member: { name, required, field },
+  draft,
+  onChange,
+  ...rest
+}: Omit<Editing, 'field' | 'draft' | 'onChange'> & { member: Member; draft: Draft | null; onChange: (draft: Draft | null) => void }) {
+  if (draft !== null)
+    return (
+      <Row {...rest} name={name} required={required} field={field} draft={draft} onChange={onChange}>
+        {!required && !isSimple(field) && <Remove label={`Leave out ${name}`} onClick={() => onChange(null)} />}
+      </Row>
+    );
+  return (
+    <div>
+      <Head name={name} required={required} field={field} id={controlId(rest.form, rest.path)} />
+      <Add id={controlId(rest.form, rest.path)} onClick={() => onChange(blank(field))}>
+        Add {name}
+      </Add>
+      <Message text={messageAt(rest.problems, rest.path)} id={`${controlId(rest.form, rest.path)}-problem`} />
+    </div>
+  );
+}
+
+function Head({
+  name,
+  required,
+  field,
+  id,
+  children,
+}: {
+  name: string;
+  required: boolean;
+  field: Field;
+  id: string;
+  children?: ReactNode;
+}) {
+  const type = typeName(field);
+  return (
+    <div className="mb-[3px] flex items-baseline gap-2">
+      <label htmlFor={id} className="mono font-medium">
+        <PlainText text={name} />
+      </label>
+      <span className="label min-w-0 truncate font-mono" title={type}>
+        {type}
+      </span>
+      {!required && <span className="label">optional</span>}
+      <span className="flex-1" />
+      {children}
+    </div>
+  );
+}
+
+function Row(props: Editing & { name: string; required: boolean; children?: ReactNode }) {
+  const { field, path, form, name, required, problems, children } = props;
+  const id = controlId(form, path);
+  const limits = limitsOf(field);
+  const fallback = field.fallback === null || field.fallback.length > 80 ? '' : `default ${field.fallback}`;
+  const facts = [limits, fallback].filter(Boolean).join(', ');
+  return (
+    <div>
+      <Head name={name} required={required} field={field} id={id}>
+        {children}
+      </Head>
+      <Control {...props} label={name} />
+      <Message text={messageAt(problems, path)} id={`${id}-problem`} />
+      {(field.description || facts) && (
+        <p id={`${id}-help`} className="mt-[2px] text-[12px] leading-[16px] text-ink-3">
+          {field.description && <PlainText text={field.description} />} {facts && <span className="font-mono text-[11px]">{facts}</span>}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Message({ text, id }: { text: string | undefined; id: string }) {
+  if (text === undefined) return null;
+  return (
+    <p id={id} className="mt-[2px] text-[12px] leading-[16px] text-bad">
+      <span aria-hidden="true">✕ </span>
+      {text}
+    </p>
+  );
+}
+
+const Add = ({ id, onClick, children }: { id?: string; onClick: () => void; children: ReactNode }) => (
+  <button type="button" id={id} className="button self-start" onClick={onClick}>
+    + {children}
+  </button>
+);
+const Remove = ({ label, onClick }: { label: string; onClick: () => void }) => (
+  <button type="button" className="link text-[12px]" aria-label={label} onClick={onClick}>
+    remove
+  </button>
+);
+
+/** The control of a field, without its head. */
+function Control(props: Editing & { label: string; required?: boolean }) {
+  const { field, draft } = props;
+  if (draft.kind === 'text') return <TextControl {...props} draft={draft} />;
+  if (draft.kind === 'pick') return <PickControl {...props} draft={draft} />;
+  if (draft.kind === 'list') return <ListControl {...props} draft={draft} />;
+  if (draft.kind === 'oneOf') return <ChoiceControl {...props} draft={draft} />;
+  return (
+    <div role="group" aria-label={props.label} id={controlId(props.form, props.path)} className="border-l border-line pl-3">
+      <ObjectRows {...props} field={field} />
+    </div>
+  );
+}
+
+function described({ form, path, problems }: Editing) {
+  const id = controlId(form, path);
+  const wrong = messageAt(problems, path) !== undefined;
+  return { id, 'aria-invalid': wrong, 'aria-describedby': `${id}-problem ${id}-help` };
+}
+
+const input = 'input w-full aria-[invalid=true]:border-bad disabled:opacity-45';
+
+type TextDraft = Draft & { kind: 'text' };
+function TextControl(props: Editing & { label: string; required?: boolean; draft: TextDraft }) {
+  const { field, draft, label, onChange, required } = props;
+  const { shape } = field;
+  const off = draft.as !== 'text';
+  const common = {
+    ...described(props),
+    'aria-label': label,
+    disabled: off,
+    value: off ? '' : draft.text,
+    placeholder: draft.as === 'empty' ? 'empty text' : draft.as === 'null' ? 'null' : shape.kind === 'json' ? 'JSON' : '',
+  };
+  const set = (text: string) => onChange({ ...draft, text, as: 'text' });
+  const marks: ['empty' | 'null', string][] = [
+    ...(shape.kind === 'string' && !shape.minLength && (required !== false || off) ? [['empty', 'empty text'] as ['empty', string]] : []),
+    ...(field.nullable ? [['null', 'null'] as ['null', string]] : []),
+  ];
+  return (
+    <>
+      {shape.kind === 'number' ? (
+        <input
+          {...common}
+          className={`${input} mono`}
+          inputMode="decimal"
+          autoComplete="off"
+          onChange={(event) => set(event.target.value)}
+        />
+      ) : (
+        <textarea
+          {...common}
+          rows={shape.kind === 'json' ? 3 : 1}
+          spellCheck={false}
+          className={`${input} mono block h-auto max-h-[260px] min-h-[28px] resize-y py-[4px] [field-sizing:content]`}
+          onChange={(event) => set(event.target.value)}
+        />
+      )}
+      {marks.map(([mark, text]) => (
+        <label key={mark} className="label mt-[2px] mr-3 inline-flex items-center gap-1">
+          <input
+            type="checkbox"
+            checked={draft.as === mark}
+            onChange={(event) => onChange({ ...draft, as: event.target.checked ? mark : 'text' })}
+          />
+          {text}
+        </label>
+      ))}
+    </>
+  );
+}
+
+const shownValue = (value: unknown): string => (typeof value === 'string' ? value || '“” (empty text)' : (JSON.stringify(value) ?? ''));
+
+type PickDraft = Draft & { kind: 'pick' };
+function PickControl(props: Editing & { label: string; required?: boolean; draft: PickDraft }) {
+  const { field, draft, label, onChange, required } = props;
+  if (field.shape.kind !== 'pick') return null;
+  return (
+    <select
+      {...described(props)}
+      aria-label={label}
+      className={`${input} mono`}
+      value={draft.index ?? ''}
+      onChange={(event) => onChange({ kind: 'pick', index: event.target.value === '' ? null : Number(event.target.value) })}
+    >
+      <option value="">{required === false ? 'left out' : 'choose'}</option>
+      {field.shape.values.map((value, index) => (
+        <option key={index} value={index}>
+          {shownValue(value)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+type ListDraft = Draft & { kind: 'list' };
+function ListControl(props: Editing & { label: string; draft: ListDraft }) {
+  const { field, draft, path, label, onChange } = props;
+  if (field.shape.kind !== 'list') return null;
+  const { item, max } = field.shape;
+  const set = (items: Draft[]) => onChange({ kind: 'list', items });
+  return (
+    <div role="group" aria-label={label} className="flex flex-col gap-2 border-l border-line pl-3">
+      {draft.items.map((one, index) => {
+        const at = pathOf(path, index);
+        const name = `${label} ${index + 1}`;
+        return (
+          <div key={index}>
+            <div className="flex items-start gap-2">
+              <span className="num label w-[18px] pt-[7px]">{index + 1}</span>
+              <div className="min-w-0 flex-1">
+                <Control
+                  {...props}
+                  field={item}
+                  draft={one}
+                  path={at}
+                  label={name}
+                  required
+                  onChange={(next) => set(replaced(draft.items, index, next))}
+                />
+                <Message text={messageAt(props.problems, at)} id={`${controlId(props.form, at)}-problem`} />
+              </div>
+              <span className="pt-[5px]">
+                <Remove label={`Remove ${name}`} onClick={() => set(draft.items.filter((_, other) => other !== index))} />
+              </span>
+            </div>
+          </div>
+        );
+      })}
+      {(max === null || draft.items.length < max) && (
+        <Add id={controlId(props.form, path)} onClick={() => set([...draft.items, blank(item)])}>
+          Add item {draft.items.length + 1}
+        </Add>
+      )}
+    </div>
+  );
+}
+
+type ChoiceDraft = Draft & { kind: 'oneOf' };
+function ChoiceControl(props: Editing & { label: string; draft: ChoiceDraft }) {
+  const { field, draft, label, path, problems, onChange } = props;
+  const group = useId();
+  if (field.shape.kind !== 'oneOf') return null;
+  const option = field.shape.options[draft.index]!;
+  return (
+    <div className="flex flex-col gap-2">
+      <fieldset className="flex flex-wrap gap-x-3" aria-label={`Kind of ${label}`}>
+        {field.shape.options.map((one, index) => (
+          <label key={index} className="inline-flex items-center gap-1 text-[12px]">
+            <input
+              type="radio"
+              name={group}
+              checked={index === draft.index}
+              onChange={() => onChange({ kind: 'oneOf', index, draft: blank(one.field) })}
+            />
+            {one.label}
+          </label>
+        ))}
+      </fieldset>
+      <Control
+        {...props}
+        field={option.field}
+        draft={draft.draft}
+        path={path}
+        problems={problems}
+        required
+        onChange={(next) => onChange({ ...draft, draft: next })}
+      />
+    </div>
+  );
+}
