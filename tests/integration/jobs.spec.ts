@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { JobQueue } from '../../apps/api/src/jobs/job-queue.service.ts';
 import { readConfig } from '../../apps/api/src/platform/config.ts';
@@ -164,6 +165,35 @@ describe('the job queue', () => {
       )
       .toBe(true);
     await expect.poll(() => runs, WITHIN).toBe(2);
+  });
+
+  it.each(['ends', 'fails'])('goes on when PostgreSQL is away at the moment in which a job %s', async (how) => {
+    let runs = 0;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const queue = queueOf((other) =>
+      other.handle('work', { deadlineMs: 60_000 }, async () => {
+        runs += 1;
+        if (runs > 1) return;
+        await held;
+        if (how === 'fails') throw new Error('the object store is away');
+      }),
+    );
+    await queue.add('work', {}, { line: 'one' });
+    await expect.poll(() => runs, WITHIN).toBe(1);
+    const url = new URL(database.connectionString);
+    const name = url.pathname.slice(1);
+    url.pathname = '/postgres';
+    const server = new pg.Client({ connectionString: url.href });
+    await server.connect();
+    await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+    release();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+    await server.end();
+    await expect.poll(() => runs, { timeout: 40_000 }).toBe(2);
+    await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
   });
 
   it('frees the jobs of a runner that is gone, and of no other', async () => {

@@ -147,6 +147,8 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       } catch (error) {
         if (!this.#stopping.signal.aborted) this.logger.warn({ err: error }, 'jobs stopped; they start again');
       }
+      // What it could not report, because PostgreSQL was away when a job ended, is freed as if its process had died.
+      this.#watch.forget();
       if (!this.#stopping.signal.aborted) await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
     }
   }
@@ -162,6 +164,8 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: STOP_GRACE_MS,
       parsedCronItems: [],
+      // Without a delay the library reports the end of a job in a promise of which nobody hears: one that is rejected ends the process.
+      preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
       taskList: this.#tasks(),
       events,
       logger: new JobLogger(() => (level, message, meta) => {

@@ -32,6 +32,13 @@ export class RunnerWatch {
     this.#looking = this.#looking.then(() => this.#show(runner)).catch(() => {});
   }
 
+  /** The runners of this process are over. */
+  forget(): void {
+    this.#runners.clear();
+    // Their locks go with the session; the next look opens another one.
+    this.#looking = this.#looking.then(() => this.#client?.end()).catch(() => {});
+  }
+
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#looking;
