@@ -6,6 +6,8 @@ import {
   passAtKFigure,
   passHatKFigure,
   promptWeightedMean,
+  type Solved,
+  solvedFigure,
   zeroVarianceFigure,
   type ZeroVarianceKind,
 } from './group-stats.ts';
@@ -70,6 +72,10 @@ export const passHatK = (rows: readonly RolloutFacts[], k: number, context: Metr
 export const avgAtN = (rows: readonly RolloutFacts[], context: MetricContext = {}) => groupFigure(rows, context, promptWeightedMean);
 export const zeroVariance = (rows: readonly RolloutFacts[], context: MetricContext = {}, kind?: ZeroVarianceKind) =>
   groupFigure(rows, context, (groups) => zeroVarianceFigure(groups, kind));
+
+/** Groups of which none, some or all rollouts succeed. */
+export const solved = (rows: readonly RolloutFacts[], which: Solved, context: MetricContext = {}) =>
+  groupFigure(rows, context, (groups) => solvedFigure(groups, which));
 
 /** 95 %, Student-t on group means; null for fewer than two groups. */
 export function avgInterval(rows: readonly RolloutFacts[], context: MetricContext = {}): Interval | null {

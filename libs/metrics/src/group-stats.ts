@@ -125,6 +125,15 @@ export function zeroVarianceFigure(groups: readonly GroupStats[], kind?: ZeroVar
   return figure(eligible.length === 0 ? null : hits.length / eligible.length, eligible.length, groups.length);
 }
 
+export type Solved = 'none' | 'some' | 'all';
+
+/** Groups of which none, some or all counted rollouts succeed / groups with a counted rollout. */
+export function solvedFigure(groups: readonly GroupStats[], which: Solved): Figure {
+  const counted = groups.filter((group) => group.scored > 0);
+  const hits = counted.filter(({ c, scored }) => which === (c === 0 ? 'none' : c === scored ? 'all' : 'some'));
+  return figure(counted.length === 0 ? null : hits.length / counted.length, counted.length, groups.length);
+}
+
 /** Groups of which not everything is here yet: a step that holds one is drawn hollow. */
 export function isIncomplete(group: GroupStats): boolean {
   return group.nExpected !== null && group.n < group.nExpected;

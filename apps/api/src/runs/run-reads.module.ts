@@ -14,6 +14,8 @@ import { RunHeatmapService } from './curves/run-heatmap.service.ts';
 import { RunInsightsController } from './insights/run-insights.controller.ts';
 import { RunInsightsService } from './insights/run-insights.service.ts';
 import { RunSeriesService } from './curves/run-series.service.ts';
+import { RunStepsController } from './curves/run-steps.controller.ts';
+import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunsModule } from './runs.module.ts';
@@ -27,6 +29,7 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
   imports: [RunsModule],
   controllers: [
     RunCurvesController,
+    RunStepsController,
     RunGroupsController,
     RunInsightsController,
     SearchController,
@@ -37,6 +40,7 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
   providers: [
     StepFiguresService,
     RunSeriesService,
+    RunStepsService,
     RunHeatmapService,
     RewardPercentiles,
     RunAdvisoriesService,

@@ -1,3 +1,4 @@
+import { printText } from '@palestra/query';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { ApiAnswers } from './generated/api.ts';
 import { api, type Query } from './http.ts';
@@ -23,7 +24,14 @@ export type RunSeries = ApiAnswers['GET /v1/runs/{run}/series'];
 export type Series = RunSeries['series'][number];
 export type Heatmap = ApiAnswers['GET /v1/runs/{run}/heatmap'];
 
+export type StepCounts = ApiAnswers['GET /v1/runs/{run}/steps'];
+export type LatestGroup = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
+
 const live = { live: 'replace' } as const;
+/** An answer that is still being made is asked for again. */
+const AGAIN_MS = 1_000;
+const untilComplete = (query: { state: { data?: { incomplete: boolean } | undefined } }) =>
+  query.state.data?.incomplete ? AGAIN_MS : false;
 const scoped = ({ steps, env, phase, lens, den }: RunScope): Query => ({ steps, env, phase, lens, den });
 
 /** KPIs, stops, advisories of the scope. */
@@ -32,13 +40,17 @@ export const summaryQuery = (run: string, scope: RunScope) =>
     queryKey: ['run', run, 'summary', scope],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/summary', { path: { run }, query: scoped(scope), signal }),
     placeholderData: keepPreviousData,
+    refetchInterval: untilComplete,
     meta: live,
   });
+
+export const CHART_X = ['step', 'time', 'count'] as const;
+export type ChartX = (typeof CHART_X)[number];
 
 export interface SeriesAsk extends RunScope {
   /** Our metric ids or the names that trainers print. */
   m: readonly string[];
-  x?: 'step' | 'time' | 'count' | undefined;
+  x?: ChartX | undefined;
   by?: 'env' | undefined;
 }
 export const seriesQuery = (run: string, { m, x, by, ...scope }: SeriesAsk) =>
@@ -46,6 +58,7 @@ export const seriesQuery = (run: string, { m, x, by, ...scope }: SeriesAsk) =>
     queryKey: ['run', run, 'series', m, x, by, scope],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...scoped(scope), m, x, by }, signal }),
     placeholderData: keepPreviousData,
+    refetchInterval: untilComplete,
     meta: live,
   });
 
@@ -56,6 +69,31 @@ export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y:
       api('GET /v1/runs/{run}/heatmap', {
         path: { run },
         query: { steps: scope.steps, env: scope.env, phase: scope.phase, y, bins },
+        signal,
+      }),
+    placeholderData: keepPreviousData,
+    refetchInterval: untilComplete,
+    meta: live,
+  });
+
+/** Counts and stop reasons by step. */
+export const stepCountsQuery = (run: string, { steps, env, phase }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'steps', steps, env, phase],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/steps', { path: { run }, query: { steps, env, phase }, signal }),
+    placeholderData: keepPreviousData,
+    meta: live,
+  });
+
+export const LATEST_GROUPS = 12;
+/** The newest groups of the scope, for a strip that grows at its head. */
+export const latestGroupsQuery = (run: string, { steps, env, phase }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'latest-groups', steps, env, phase],
+    queryFn: ({ signal }) =>
+      api('GET /v1/runs/{run}/groups', {
+        path: { run },
+        query: { steps, phase, q: env === undefined ? undefined : `env:${printText(env)}`, sort: 'step', order: 'desc', limit: LATEST_GROUPS },
         signal,
       }),
     placeholderData: keepPreviousData,

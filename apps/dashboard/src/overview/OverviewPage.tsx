@@ -1,3 +1,112 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { type ReactNode, useCallback, useMemo } from 'react';
+import { type ChartScope, ChartScopeProvider } from '../charts/scope.ts';
+import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-reads.ts';
+import { ErrorState } from '../frame/states.tsx';
+import { useRun } from '../run/context.ts';
+import { Advisories } from './Advisories.tsx';
+import { chartAxis, pointName } from './axis.ts';
+import { curvesOf } from './curves.ts';
+import { EnvironmentPanels } from './EnvironmentPanels.tsx';
+import { Kpis } from './Kpis.tsx';
+import { LatestGroups } from './LatestGroups.tsx';
+import { LensPanels } from './LensPanels.tsx';
+import { explorerSearch, ownClauses, stepClause } from './links.ts';
+import { OverviewProvider, type OverviewScope } from './OverviewScope.tsx';
+import { CANONICAL, CanonicalPanels } from './Panels.tsx';
+import { StopBars } from './StopBars.tsx';
+import { Toolbar } from './Toolbar.tsx';
+
+/** Is it alive, is the reward moving and honestly, is there signal left: the figures and curves of a run or of some of its steps. */
 export function OverviewPage() {
-  return null;
+  const run = useRun();
+  const { run: view, scope, setScope } = run;
+  const { x = 'step' } = useSearch({ from: '/$org/runs/$run/' });
+  const summary = useQuery(summaryQuery(view.id, scope));
+  const series = useQuery(seriesQuery(view.id, { ...scope, lens: undefined, m: CANONICAL, x }));
+  const counts = useQuery(stepCountsQuery(view.id, scope));
+  const phase = scope.phase ?? summary.data?.phase ?? null;
+  const main = useMemo(() => curvesOf(series.data, phase), [series.data, phase]);
+  const inferred = (summary.data?.provenance['step']?.['inferred'] ?? 0) > 0;
+  const axis = useMemo(() => chartAxis(series.data, main, inferred), [series.data, main, inferred]);
+  const isWindow = series.data?.axis === 'window' || series.data?.window_ms != null;
+  const open = useOpen();
+  const chartScope = useMemo<ChartScope>(
+    () => ({
+      axis,
+      sync: `run-${view.id}`,
+      ranged: scope.steps !== undefined,
+      onBrush: (from, to) => !isWindow && setScope({ steps: from === to ? String(from) : `${from}..${to}` }),
+      onClear: () => setScope({ steps: undefined }),
+    }),
+    [axis, view.id, scope.steps, isWindow, setScope],
+  );
+  const overview = useMemo<OverviewScope>(
+    () => ({
+      phase,
+      nameOf: pointName(axis, isWindow),
+      main,
+      open: isWindow ? undefined : (from, to, clauses = []) => open([stepClause(from, to), ...clauses, ...ownClauses(run, { phase })]),
+    }),
+    [phase, axis, isWindow, main, open, run],
+  );
+  const error = summary.error ?? series.error ?? counts.error;
+  if (error) return <ErrorState error={error} retry={() => void Promise.all([summary.refetch(), series.refetch(), counts.refetch()])} />;
+  return (
+    <ChartScopeProvider value={chartScope}>
+      <OverviewProvider value={overview}>
+        <Toolbar x={x} axisName={axis.name} summary={summary.data} />
+        {summary.data ? (
+          <>
+            <Advisories advisories={summary.data.advisories} />
+            <Kpis summary={summary.data} />
+          </>
+        ) : (
+          <Skeleton className="h-[150px]" />
+        )}
+        {series.data && summary.data ? (
+          <>
+            {summary.data.lens !== 'canonical' && (
+              <Grid>
+                <LensPanels lens={summary.data.lens} kpis={summary.data.kpis} x={x} />
+              </Grid>
+            )}
+            <Grid>
+              <CanonicalPanels answer={series.data} counts={counts.data} />
+            </Grid>
+            {view.environments.length > 1 && scope.env === undefined && <EnvironmentPanels x={x} />}
+          </>
+        ) : (
+          <Skeleton className="h-[400px]" />
+        )}
+        <div className="grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] border-t border-line max-[1000px]:grid-cols-1">
+          <LatestGroups />
+          {summary.data && <StopBars summary={summary.data} />}
+        </div>
+      </OverviewProvider>
+    </ChartScopeProvider>
+  );
+}
+
+/** More charts a row on a wide screen, not wider ones. */
+function Grid({ children }: { children: ReactNode }) {
+  return <div className="chart-grid border-b border-line">{children}</div>;
+}
+
+const Skeleton = ({ className }: { className: string }) => (
+  <div aria-busy="true" aria-label="Loading" className={`border-b border-line p-3 ${className}`}>
+    <div className="skeleton h-full" />
+  </div>
+);
+
+/** Opens the Explorer with these clauses within the scope of the page. */
+function useOpen(): (clauses: readonly string[]) => void {
+  const run = useRun();
+  const navigate = useNavigate();
+  return useCallback(
+    (clauses) =>
+      void navigate({ to: '/$org/runs/$run/rollouts', params: { org: run.org, run: run.run.name }, search: explorerSearch(run, clauses) }),
+    [navigate, run],
+  );
 }

@@ -76,6 +76,15 @@ const perGroup: MetricTemplate[] = [
     ),
   ),
   simple('groups', 'Groups', 'distinct groups', canonical.groupsFigure, ['group']),
+  ...(['none', 'some', 'all'] as const).map((which) =>
+    simple(
+      `solved_${which}`,
+      `Groups solved: ${which}`,
+      `groups with ${{ none: 'c = 0', some: '0 < c < n', all: 'c = n' }[which]} / groups with a counted rollout`,
+      (rows, context) => canonical.solved(rows, which, context),
+      ['group', 'reward'],
+    ),
+  ),
   simple(
     'zero_variance',
     'Groups without signal',

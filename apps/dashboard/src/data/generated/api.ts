@@ -208,10 +208,47 @@ same: number
  */
 truncated: boolean
 }
+"GET /v1/environment-usage": {
+environments: {
+environment_id: (string | null)
+/**
+ * As rollouts name one that is not registered here.
+ */
+environment: (string | null)
+runs: number
+last_at: (string | null)
+rollouts: number
+scored: number
+/**
+ * Over the scored ones; null without any.
+ */
+reward_mean: (number | null)
+}[]
+/**
+ * By `owner/name`.
+ */
+live_sessions: {
+[k: string]: number
+}
+}
 "GET /v1/environments//{name}/required-secrets": unknown
 "PUT /v1/environments/{owner}/{name}/details": unknown
 "GET /v1/environments/{owner}/{name}/discovery": unknown
 "GET /v1/environments/{owner}/{name}/required-secrets": unknown
+"GET /v1/environments/{owner}/{name}/runs": {
+runs: {
+id: string
+name: string
+last_step: (number | null)
+updated_at: string
+rollouts: number
+scored: number
+/**
+ * Over the scored ones; null without any.
+ */
+reward_mean: (number | null)
+}[]
+}
 "GET /v1/environments/{owner}/{name}/task-difficulty": {
 tasks: {
 task_index: number
@@ -235,6 +272,33 @@ variant: (string | null)
 }
 "GET /v1/environments/{owner}/{name}/tasks": unknown
 "GET /v1/environments/{owner}/{name}/variants": unknown
+"GET /v1/environments/{owner}/{name}/versions": {
+versions: {
+id: string
+number: number
+created_at: string
+/**
+ * The address only for its owners.
+ */
+source: {
+kind: ("bundled" | "remote")
+url?: string
+}
+/**
+ * When its server was last asked what it offers; null: never.
+ */
+discovered_at: (string | null)
+variants: string[]
+/**
+ * Of the default variant.
+ */
+tools: string[]
+/**
+ * Of the default variant; null when its server does not say.
+ */
+num_tasks: (number | null)
+}[]
+}
 "POST /v1/environments/{owner}/{name}/versions": unknown
 "DELETE /v1/environments/{owner}/{name}": unknown
 "GET /v1/environments/{owner}/{name}": unknown
@@ -1430,6 +1494,18 @@ query: (string | null)
 incomplete: boolean
 }
 "GET /v1/runs/{run}/heatmap": {
+/**
+ * What `x` is: `window` where no step is known, its values are then the beginnings, in milliseconds since the epoch.
+ */
+axis: ("step" | "time" | "count" | "window")
+/**
+ * In words: `arrival window of 5 min`.
+ */
+axis_label: string
+/**
+ * Width of a window of arrival; null: points are steps.
+ */
+window_ms: (number | null)
 y: ("reward" | "turns" | "tokens")
 phase: (("train" | "eval" | "unknown") | null)
 /**
@@ -1437,9 +1513,12 @@ phase: (("train" | "eval" | "unknown") | null)
  */
 edges: number[]
 /**
- * First step of each column.
+ * First step of each column, or where its first window begins.
  */
 from: number[]
+/**
+ * Last step of each column, or where its last window ends.
+ */
 to: number[]
 /**
  * By column, then bin.
@@ -1499,7 +1578,22 @@ query: (string | null)
 incomplete: boolean
 }
 "GET /v1/runs/{run}/series": {
-x: ("step" | "time" | "count")
+/**
+ * As asked.
+ */
+x: ("step" | "time" | "count" | "window")
+/**
+ * What `x` is: `window` where no step is known, its values are then the beginnings, in milliseconds since the epoch.
+ */
+axis: ("step" | "time" | "count" | "window")
+/**
+ * In words: `arrival window of 5 min`.
+ */
+axis_label: string
+/**
+ * Width of a window of arrival; null: points are steps.
+ */
+window_ms: (number | null)
 series: {
 /**
  * As asked.
@@ -1515,6 +1609,21 @@ label: string
 formula: string
 phase: ("train" | "eval" | "unknown")
 env: (string | null)
+/**
+ * What `x` is: `window` where no step is known, its values are then the beginnings, in milliseconds since the epoch.
+ */
+axis: ("step" | "time" | "count" | "window")
+/**
+ * In words: `arrival window of 5 min`.
+ */
+axis_label: string
+/**
+ * Width of a window of arrival; null: points are steps.
+ */
+window_ms: (number | null)
+/**
+ * Of windows of arrival their number from 0, which is no step: no query finds it.
+ */
 step: number[]
 x: (number | null)[]
 /**
@@ -1547,13 +1656,44 @@ note: string
 unavailable: boolean
 }[]
 /**
- * Rollouts whose step is not known: in none of the series.
+ * Rollouts whose step is not known: in no series of steps.
  */
 unknown_step: number
 /**
  * Some figures are still being made: ask again.
  */
 incomplete: boolean
+}
+"GET /v1/runs/{run}/steps": {
+/**
+ * Unless asked for, the phase with the most rollouts.
+ */
+phase: (("train" | "eval" | "unknown") | null)
+/**
+ * First step of each column.
+ */
+from: number[]
+to: number[]
+rollouts: number[]
+scored: number[]
+/**
+ * Rollouts that failed by no fault of the policy.
+ */
+errors: number[]
+finished: number[]
+groups: number[]
+incomplete_groups: number[]
+/**
+ * Messages that must have been sent and are not here.
+ */
+gaps: number[]
+/**
+ * Why the rollouts of each column stopped, most frequent first.
+ */
+stops: {
+stop: string
+counts: number[]
+}[]
 }
 "GET /v1/runs/{run}/summary": {
 lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
@@ -1562,6 +1702,26 @@ den: (("all" | "scored" | "effective") | null)
  * Unless asked for, the phase with the most rollouts.
  */
 phase: (("train" | "eval" | "unknown") | null)
+/**
+ * What `x` is: `window` where no step is known, its values are then the beginnings, in milliseconds since the epoch.
+ */
+axis: ("step" | "time" | "count" | "window")
+/**
+ * In words: `arrival window of 5 min`.
+ */
+axis_label: string
+/**
+ * Width of a window of arrival; null: points are steps.
+ */
+window_ms: (number | null)
+/**
+ * Where no step is known: the windows of arrival that charts have instead; milliseconds since the epoch.
+ */
+windows: ({
+from: number
+to: number
+count: number
+} | null)
 steps: {
 from: (number | null)
 to: (number | null)
@@ -1595,7 +1755,7 @@ value: (number | null)
 denominator: number
 of: number
 /**
- * 95 % interval (Student-t on group means), where there is one.
+ * 95 % interval, where there is one: Student-t on group means; of pass@k the group bootstrap of 1000 draws, seeded.
  */
 low: (number | null)
 high: (number | null)
@@ -1970,6 +2130,15 @@ next_after: (number | null)
 sid: string
 forked_from: string
 at_call: number
+}
+"POST /v1/sessions/{sid}/rollout": {
+sid: string
+/**
+ * The run that it was kept in first, whatever a repeated request names.
+ */
+run: string
+rollout_id: string
+rollout: (string | null)
 }
 "DELETE /v1/sessions/{sid}": {
 sid: string
@@ -2373,6 +2542,13 @@ state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
 run: (string | null)
+/**
+ * null for a task by value, too.
+ */
+task: ({
+split: string
+index: number
+} | null)
 }[]
 }[]
 }
@@ -2501,7 +2677,7 @@ run?: string
 query?: string
 format?: ("parquet" | "rollouts-parquet" | "jsonl" | "openai" | "hf" | "sft" | "preference" | "curriculum")
 /**
- * Kept with the export; columns are facts, which no lens changes
+ * Whose reading of a rollout the columns lens_reward, lens_success and lens_counted are; the others are facts, which no lens changes
  */
 lens?: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
 /**
@@ -2548,6 +2724,10 @@ eventType: ("rollout" | "message" | "rollout_update")
 eventId: string
 [k: string]: unknown
 }[]
+/**
+ * The events were recorded before and are imported now: none of them counts as `late` (stamped over a minute before it came).
+ */
+history?: boolean
 }
 "PATCH /v1/runs/{id}": {
 /**
@@ -2604,6 +2784,16 @@ metadata?: ({
 [k: string]: unknown
 } | null)
 } | null)
+}
+"POST /v1/sessions/{sid}/rollout": {
+/**
+ * Name of the run; made unless it is there.
+ */
+run?: string
+/**
+ * Name of the rollout.
+ */
+rollout?: (string | null)
 }
 "POST /v1/sessions": {
 /**

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { mainPhase } from './main-phase.ts';
+import type { StepsQuery } from './run-steps.schema.ts';
+import { StepFiguresService } from './step-figures.service.ts';
+import type { StepRow } from './step-figures.sql.ts';
+
+/** What was counted at each step, from rollups. Counts of steps add up, so a column may stand for several. */
+@Injectable()
+export class RunStepsService {
+  constructor(private readonly figures: StepFiguresService) {}
+
+  async steps(runSeq: number, { max, ...scope }: StepsQuery) {
+    const read = await this.figures.steps({ runSeq, ...scope });
+    const { phase, rows } = mainPhase(read.rows, scope.phase);
+    const columns = columnsOf(rows, max);
+    const sums = (of: (row: StepRow) => number) => columns.map((own) => own.reduce((sum, row) => sum + of(row), 0));
+    return {
+      phase,
+      from: columns.map((own) => own[0]!.step),
+      to: columns.map((own) => own.at(-1)!.step),
+      rollouts: sums((row) => row.rollouts),
+      scored: sums((row) => row.scored),
+      errors: sums((row) => row.errors),
+      finished: sums((row) => row.finished),
+      groups: sums((row) => row.figures.groups),
+      incomplete_groups: sums((row) => row.figures.incomplete_groups),
+      gaps: sums((row) => row.figures.gaps),
+      stops: stopsOf(rows).map((stop) => ({ stop, counts: sums((row) => row.figures.stops[stop] ?? 0) })),
+    };
+  }
+}
+
+/** Rows of the same steps together, in at most `max` columns. A step has a row for each variant of a chosen environment. */
+function columnsOf(rows: readonly StepRow[], max: number): StepRow[][] {
+  const steps = [...new Set(rows.map(({ step }) => step))];
+  const width = Math.max(1, Math.ceil(steps.length / max));
+  const place = new Map(steps.map((step, at) => [step, Math.floor(at / width)]));
+  const columns: StepRow[][] = Array.from({ length: Math.ceil(steps.length / width) }, () => []);
+  for (const row of rows) columns[place.get(row.step)!]!.push(row);
+  return columns;
+}
+
+function stopsOf(rows: readonly StepRow[]): string[] {
+  const totals = new Map<string, number>();
+  for (const { figures } of rows)
+    for (const [stop, count] of Object.entries(figures.stops)) totals.set(stop, (totals.get(stop) ?? 0) + count);
+  return [...totals].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([stop]) => stop);
+}

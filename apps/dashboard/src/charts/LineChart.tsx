@@ -1,0 +1,113 @@
+import type uPlot from 'uplot';
+import { useMemo } from 'react';
+import { token } from '../theme/theme.ts';
+import { clipped, endLabels, faded, mark } from './draw.ts';
+import { type Hover, Plot, type PlotShape } from './Plot.tsx';
+import { useChartScope } from './scope.ts';
+
+/** `undefined`: there is no such point, the line goes on; `null`: nothing was known there, the line breaks. */
+export type Column = readonly (number | null | undefined)[];
+
+export interface Line {
+  name: string;
+  values: Column;
+  /** A colour of tokens.css. */
+  colour: string;
+  /** Its name stands at its end. */
+  labelled?: boolean;
+}
+
+export interface Band {
+  low: Column;
+  high: Column;
+  colour: string;
+  alpha: number;
+}
+
+interface Props {
+  name: string;
+  label: string;
+  x: readonly number[];
+  steps: readonly number[];
+  lines: readonly Line[];
+  bands?: readonly Band[];
+  /** Points that are not complete: hollow marks. */
+  hollow?: readonly boolean[];
+  formatY: (y: number) => string;
+  /** `unit`: 0 to 1; `zero`: from 0; `fit`: from 0, or from the least one below. */
+  y: 'unit' | 'zero' | 'fit';
+  height?: number;
+  onHover?: (hover: Hover | null) => void;
+  onPick?: (hover: Hover) => void;
+}
+
+const LABEL_PX = 58;
+
+function rangeOf(kind: Props['y'], low: number | null, high: number | null): [number, number] {
+  if (kind === 'unit') return [0, 1];
+  const top = high === null ? 1 : high;
+  const bottom = kind === 'fit' && low !== null ? Math.min(0, low) : 0;
+  const room = (top - bottom || 1) * 0.04;
+  return [bottom === 0 ? 0 : bottom - room, top <= bottom ? bottom + 1 : top + room];
+}
+
+/** Lines over bands. A name stands at the end of a line instead of a legend; incomplete steps have hollow marks; inferred ones a dashed line. */
+export function LineChart(props: Props) {
+  const { name, label, x, steps, lines, bands = [], hollow = [], formatY, y, height, onHover, onPick } = props;
+  const { axis } = useChartScope();
+  const data = useMemo(
+    () => [x, ...bands.flatMap(({ low, high }) => [low, high]), ...lines.map(({ values }) => values)] as unknown as uPlot.AlignedData,
+    [x, bands, lines],
+  );
+  const shape = (): PlotShape => ({
+    series: [
+      ...bands.flatMap((): uPlot.Series[] => [
+        { stroke: 'transparent', width: 0, points: { show: false } },
+        { stroke: 'transparent', width: 0, points: { show: false } },
+      ]),
+      ...lines.map(({ colour }): uPlot.Series => ({
+        stroke: token(colour),
+        width: 1.5,
+        points: { show: false },
+        ...(axis.inferred && { dash: [5, 3] }),
+      })),
+    ],
+    bands: bands.map(({ colour, alpha }, i) => ({ series: [2 * i + 2, 2 * i + 1], fill: faded(colour, alpha) })),
+    yRange: (low, high) => rangeOf(y, low, high),
+    formatY,
+    right: lines.some(({ labelled }) => labelled) ? LABEL_PX : 8,
+    under: (plot) => clipped(plot, () => drawLonely(plot, x, bands)),
+    over: (plot) => {
+      clipped(plot, () => lines.forEach((line) => drawMarks(plot, x, line, hollow)));
+      const ends = lines.flatMap((line) => {
+        const last = line.labelled ? line.values.findLast((value) => typeof value === 'number') : undefined;
+        return typeof last === 'number' ? { text: line.name, y: last, colour: token(line.colour) } : [];
+      });
+      endLabels(plot, ends);
+    },
+  });
+  const kind = `${name}:${axis.inferred}:${bands.length}:${lines.map((line) => line.name + line.colour).join()}`;
+  return <Plot name={kind} shape={shape} data={data} from={steps} to={steps} {...{ label, height, onHover, onPick }} />;
+}
+
+/** A band of a single step has no width of its own. */
+function drawLonely(plot: uPlot, x: readonly number[], bands: readonly Band[]): void {
+  if (x.length !== 1) return;
+  const half = 6 * devicePixelRatio;
+  const at = plot.valToPos(x[0]!, 'x', true);
+  for (const { low, high, colour, alpha } of bands) {
+    const [from, to] = [low[0], high[0]];
+    if (typeof from !== 'number' || typeof to !== 'number') continue;
+    const [y0, y1] = [plot.valToPos(to, 'y', true), plot.valToPos(from, 'y', true)];
+    plot.ctx.fillStyle = faded(colour, alpha);
+    plot.ctx.fillRect(at - half, y0, 2 * half, Math.max(1, y1 - y0));
+  }
+}
+
+function drawMarks(plot: uPlot, x: readonly number[], { values, colour }: Line, hollow: readonly boolean[]): void {
+  values.forEach((value, i) => {
+    if (typeof value !== 'number') return;
+    const alone = typeof values[i - 1] !== 'number' && typeof values[i + 1] !== 'number';
+    if (hollow[i] || alone) mark(plot, x[i]!, value, token(colour), hollow[i] ?? false);
+  });
+}

@@ -1,0 +1,151 @@
+import { type ReactNode, useId, useState } from 'react';
+import { Popover } from '../frame/Popover.tsx';
+
+/** What a chart shows, how it is made, and of what: a line a metric. */
+export interface PanelFact {
+  name: string;
+  formula: string;
+  /** Lens, what is counted, denominators, provenance: each a few words. */
+  notes: readonly string[];
+}
+
+export interface PanelTable {
+  heads: readonly string[];
+  /** As many cells as heads; the first names the row. */
+  rows: readonly (readonly ReactNode[])[];
+}
+
+interface Props {
+  /** The question that the chart answers. */
+  title: string;
+  facts: readonly PanelFact[];
+  /** Values under the pointer, or the last ones. */
+  readout: ReactNode;
+  /** Stands at the right of the title. */
+  note?: ReactNode;
+  /** Made when the reader asks for it. */
+  table: () => PanelTable;
+  /** There is nothing to draw: what is missing, and how to send it. */
+  missing?: ReactNode;
+  height?: number;
+  children: ReactNode;
+}
+
+const explain = (facts: readonly PanelFact[]) =>
+  facts.map(({ name, formula, notes }) => `${name}: ${formula}\n${notes.join(' · ')}`).join('\n\n');
+
+/** A chart with its question, how it is computed (on hover and on a click), its values in a fixed place, and its numbers as a table. */
+export function Panel({ title, facts, readout, note, table, missing, height = 150, children }: Props) {
+  const [asTable, setAsTable] = useState(false);
+  const id = useId();
+  const empty = missing !== undefined && missing !== null;
+  return (
+    <section aria-labelledby={id} className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-1 pt-2">
+      <div className="flex h-[20px] items-center gap-2">
+        <h2 id={id} className="strong min-w-0 truncate" title={explain(facts)}>
+          {facts.length === 0 ? (
+            title
+          ) : (
+            <Popover label={`How “${title}” is computed`} className="strong max-w-full truncate hover:text-accent" button={title}>
+              <Facts title={title} facts={facts} />
+            </Popover>
+          )}
+        </h2>
+        <span className="ml-auto flex min-w-0 flex-none items-center gap-2">
+          {!empty && !asTable && note}
+          {!empty && (
+            <button type="button" className="label link" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+              {asTable ? 'chart' : 'table'}
+              <span className="sr-only"> of {title}</span>
+            </button>
+          )}
+        </span>
+      </div>
+      <div className="label mb-1 h-[14px] truncate tabular-nums">{empty ? null : readout}</div>
+      <div style={{ height }}>
+        {empty ? <Missing>{missing}</Missing> : asTable ? <NumbersTable title={title} {...table()} /> : children}
+      </div>
+    </section>
+  );
+}
+
+function Facts({ title, facts }: { title: string; facts: readonly PanelFact[] }) {
+  return (
+    <>
+      <h3 className="strong mb-2">{title}</h3>
+      <dl className="flex flex-col gap-2">
+        {facts.map(({ name, formula, notes }) => (
+          <div key={name}>
+            <dt className="strong">{name}</dt>
+            <dd className="text-ink-2">{formula}</dd>
+            {notes.map((one) => (
+              <dd key={one} className="label">
+                {one}
+              </dd>
+            ))}
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function Missing({ children }: { children: ReactNode }) {
+  return <div className="flex h-full flex-col justify-center gap-1 rounded-[4px] bg-paper-1 px-4 text-ink-3">{children}</div>;
+}
+
+function NumbersTable({ title, heads, rows }: PanelTable & { title: string }) {
+  return (
+    <div className="h-full overflow-auto" tabIndex={0} role="region" aria-label={`${title} as a table`}>
+      <table className="w-full border-collapse whitespace-nowrap">
+        <thead className="sticky top-0 bg-paper-0">
+          <tr className="label text-left">
+            {heads.map((head, i) => (
+              <th key={head} scope="col" className={`border-b border-line py-[2px] font-[450] ${i > 0 ? 'num pl-3' : ''}`}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, y) => (
+            <tr key={y} className="hover:bg-paper-1">
+              {row.map((cell, x) =>
+                x === 0 ? (
+                  <th key={x} scope="row" className="text-left font-[450] text-ink-2">
+                    {cell}
+                  </th>
+                ) : (
+                  <td key={x} className="num pl-3">
+                    {cell}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Values at one x: `step 12  median .31  n 64`, with the colour of their lines. */
+export function Readout({ at, values }: { at: string; values: readonly (readonly [name: string, text: string, colour?: string])[] }) {
+  return (
+    <>
+      <span className="text-ink-2">{at}</span>
+      {values.map(([name, text, colour]) => (
+        <span key={name} className="ml-[8px]">
+          {colour && (
+            <span
+              aria-hidden="true"
+              className="mr-[3px] inline-block h-[7px] w-[7px] rounded-[2px]"
+              style={{ background: `var(--${colour})` }}
+            />
+          )}
+          {name} <span className="text-ink-1">{text}</span>
+        </span>
+      ))}
+    </>
+  );
+}

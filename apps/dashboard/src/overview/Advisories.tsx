@@ -1,0 +1,44 @@
+import { Link } from '@tanstack/react-router';
+import type { Advisory } from '../data/run-reads.ts';
+import { useRun } from '../run/context.ts';
+
+const looks = {
+  warning: { mark: '▲', word: 'Warning', className: 'bg-bad-wash', markClass: 'text-bad' },
+  hint: { mark: '○', word: 'Hint', className: '', markClass: 'text-ink-3' },
+} as const;
+
+/** What the run's figures ask somebody to look at, with the way to the rollouts behind it. Nothing when there is nothing. */
+export function Advisories({ advisories }: { advisories: readonly Advisory[] }) {
+  const { org, run, scope } = useRun();
+  if (advisories.length === 0) return null;
+  return (
+    <ul aria-label="Advisories">
+      {advisories.map(({ rule, level, text, threshold, q }) => {
+        const { mark, word, className, markClass } = looks[level];
+        return (
+          <li key={rule} className={`flex min-h-[28px] items-center gap-[10px] border-b border-line px-3 py-[3px] ${className}`}>
+            <span className={markClass} aria-hidden="true">
+              {mark}
+            </span>
+            <span className="sr-only">{word}:</span>
+            <span className="min-w-0">{text}</span>
+            {q !== null && (
+              <Link
+                to="/$org/runs/$run/rollouts"
+                params={{ org, run: run.name }}
+                search={{ ...scope, q }}
+                className="link flex-none"
+                title={q}
+              >
+                Show the rollouts
+              </Link>
+            )}
+            <span className="label ml-auto flex-none" title={threshold === null ? undefined : `Told from ${threshold} on`}>
+              {rule.replaceAll('_', ' ')}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

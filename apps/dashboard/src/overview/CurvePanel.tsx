@@ -1,0 +1,113 @@
+import { type ReactNode, useMemo, useState } from 'react';
+import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
+import type { Hover } from '../charts/Plot.tsx';
+import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
+import { curveInWords, type Curves, hasValues } from './curves.ts';
+import { type Curve, factOf, formatFigure, formatShort, unitOf } from './figures.ts';
+import { useOverview } from './OverviewScope.tsx';
+import { StepLink } from './StepLink.tsx';
+
+export interface CurveEntry {
+  name: string;
+  series: Curve | undefined;
+  colour: string;
+  /** Its name stands at the end of the line. */
+  labelled?: boolean;
+}
+
+export interface BandEntry {
+  name: string;
+  low: Curve | undefined;
+  high: Curve | undefined;
+  colour: string;
+  alpha: number;
+}
+
+interface Props {
+  title: string;
+  curves: Curves;
+  entries: readonly CurveEntry[];
+  bands?: readonly BandEntry[];
+  y: 'unit' | 'zero' | 'fit';
+  note?: ReactNode;
+  /** What is missing and how to send it, when nothing is there to draw. */
+  missing: ReactNode;
+  /** Clauses that a click adds to the step. */
+  clauses?: readonly string[];
+  env?: string | null;
+}
+
+/** A question answered by lines over the run's steps. */
+export function CurvePanel({ title, curves, entries, bands = [], y, note, missing, clauses, env }: Props) {
+  const { nameOf, open } = useOverview();
+  const [hover, setHover] = useState<Hover | null>(null);
+  const shown = useMemo(() => entries.filter(({ series }) => hasValues(series)), [entries]);
+  const lines = useMemo<Line[]>(
+    () =>
+      shown.map(({ name, series, colour, labelled }) => ({ name, values: curves.values(series), colour, ...(labelled && { labelled }) })),
+    [shown, curves],
+  );
+  const areas = useMemo<Band[]>(
+    () => bands.map(({ low, high, colour, alpha }) => ({ low: curves.values(low), high: curves.values(high), colour, alpha })),
+    [bands, curves],
+  );
+  const denominators = useMemo(() => curves.denominators(shown[0]?.series), [curves, shown]);
+  const names = useMemo(() => curves.steps.map((step, i) => nameOf(step, curves.x[i]!)), [curves, nameOf]);
+  const at = hover && hover.index < curves.steps.length ? hover.index : curves.steps.length - 1;
+  const keyOf = (i: number) => shown[i]!.series!.key;
+  const valuesAt = (i: number, format = formatFigure) => [
+    ...lines.map(({ name, values, colour }, line) => [name, format(keyOf(line), values[i]), lines.length > 1 ? colour : ''] as const),
+    ...areas.map(({ low, high }, band) => [bands[band]!.name, `${format('', low[i])}–${format('', high[i])}`, ''] as const),
+    [
+      'n',
+      `${formatFigure('groups', denominators[i])}${shown[0] && unitOf(keyOf(0)) !== 'rollouts' ? ` ${unitOf(keyOf(0))}` : ''}`,
+      '',
+    ] as const,
+  ];
+  const facts: PanelFact[] = [
+    ...shown.map(({ series }) => series!),
+    ...bands.flatMap(({ low, high }) => [low, high].filter(hasValues)),
+  ].map(factOf);
+  const table = () => ({
+    heads: ['step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), 'n'],
+    rows: curves.steps.map((step, i) => [
+      <StepLink key="step" from={step} to={step} x={curves.x[i]!} {...(env !== undefined && { env })} />,
+      ...valuesAt(i).map(([, text]) => text),
+    ]),
+  });
+  const empty = shown.length === 0 || curves.steps.length === 0;
+  const label = `${title} ${lines.map(({ name, values }, i) => curveInWords(name, values, names, (value) => formatFigure(keyOf(i), value))).join('. ')}`;
+  return (
+    <Panel
+      title={title}
+      facts={facts}
+      note={note}
+      readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatShort)} />}
+      table={table}
+      missing={empty ? missing : undefined}
+    >
+      <LineChart
+        name={title}
+        label={label}
+        x={curves.x}
+        steps={curves.steps}
+        lines={lines}
+        bands={areas}
+        hollow={curves.hollow}
+        formatY={(value) => formatAxis(shown[0]?.series?.key ?? '', value)}
+        y={y}
+        onHover={setHover}
+        {...(open && { onPick: ({ index }: Hover) => open(curves.steps[index]!, curves.steps[index]!, clauses) })}
+      />
+    </Panel>
+  );
+}
+
+/** Shorter than the figures: an axis has few places. */
+export function formatAxis(key: string, value: number): string {
+  if (/^(success|truncated|tool_error|errors|zero_variance.*|solved_.*)$/.test(key)) return `${Number((100 * value).toPrecision(3))} %`;
+  if (Math.abs(value) >= 1000) return `${Number((value / 1000).toPrecision(3))}k`;
+  return String(Number(value.toPrecision(3)))
+    .replace(/^(-?)0\./, '$1.')
+    .replace('-', '−');
+}

@@ -1,0 +1,111 @@
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { binAt, HeatChart, HeatLegend, mostOf } from '../charts/HeatChart.tsx';
+import { binClauses, shownHeat } from '../charts/heat.ts';
+import { Panel, Readout } from '../charts/Panel.tsx';
+import type { Hover } from '../charts/Plot.tsx';
+import { type Heatmap, heatmapQuery } from '../data/run-reads.ts';
+import { formatCount, formatReward } from '../format/number.ts';
+import { useRun } from '../run/context.ts';
+import { formatAxis } from './CurvePanel.tsx';
+import { useOverview } from './OverviewScope.tsx';
+import { StepLink } from './StepLink.tsx';
+
+const facts = [
+  {
+    name: 'Rollouts by step and reward',
+    formula: 'scored rollouts of the step whose total reward is in the bin; a bin holds its edge away from zero: (.40, .44]',
+    notes: ['Unscored rollouts are in no bin', 'Empty bins above the largest reward are left out'],
+  },
+];
+const title = 'Where do rewards sit?';
+const bounds = (low: number, high: number) =>
+  low < 0
+    ? `[${formatReward(low)}, ${formatReward(high)}${high > 0 ? ']' : ')'}`
+    : `${low === 0 ? '[' : '('}${formatReward(low)}, ${formatReward(high)}]`;
+
+/** Steps × bins of reward. A click on a cell opens exactly its rollouts. */
+export function HeatPanel() {
+  const { run, scope } = useRun();
+  const heat = useQuery(heatmapQuery(run.id, { ...scope, y: 'reward', bins: 50 }));
+  return heat.data ? (
+    <Heat answer={heat.data} />
+  ) : (
+    <Panel title={title} facts={facts} readout={null} table={() => ({ heads: [], rows: [] })}>
+      {null}
+    </Panel>
+  );
+}
+
+function Heat({ answer }: { answer: Heatmap }) {
+  const { nameOf, open, main } = useOverview();
+  const [hover, setHover] = useState<Hover | null>(null);
+  const { edges, counts } = useMemo(() => shownHeat(answer), [answer]);
+  const most = useMemo(() => mostOf(counts), [counts]);
+  const x = useMemo(() => columnsOnAxis(answer, main), [answer, main]);
+  const names = answer.from.map((step, i) => nameOf(step, x[i]!));
+  const empty = most === 0;
+  const at = hover && hover.index < counts.length ? hover.index : counts.length - 1;
+  const bin = hover?.y === undefined || hover.y === null ? null : binAt(edges, hover.y);
+  const total = (column: number) => (counts[column] ?? []).reduce((a, b) => a + b, 0);
+  const values =
+    bin === null
+      ? ([['scored rollouts', formatCount(total(at))]] as const)
+      : ([
+          [
+            `reward ${bounds(edges[bin]!, edges[bin + 1]!)}`,
+            `${formatCount(counts[at]?.[bin] ?? 0)} of ${formatCount(total(at))} rollouts`,
+          ],
+        ] as const);
+  const filled = edges.slice(0, -1).flatMap((_edge, i) => (counts.some((column) => column[i]! > 0) ? [i] : []));
+  return (
+    <Panel
+      title={title}
+      facts={facts}
+      note={empty ? null : <HeatLegend most={most} of="rollouts" />}
+      readout={empty ? null : <Readout at={names[at]!} values={values} />}
+      missing={
+        empty ? (
+          <>
+            <span>No rollout here has a reward.</span>
+            <span className="label">Log it with the message that earned it: rollout.log(ToolResult(…), reward=1.0)</span>
+          </>
+        ) : undefined
+      }
+      table={() => ({
+        heads: ['step', ...filled.map((i) => bounds(edges[i]!, edges[i + 1]!)), 'n'],
+        rows: counts.map((column, i) => [
+          <StepLink key="step" from={answer.from[i]!} to={answer.to[i]!} x={x[i]!} />,
+          ...filled.map((one) => formatCount(column[one])),
+          formatCount(total(i)),
+        ]),
+      })}
+    >
+      <HeatChart
+        name={title}
+        label={`${title} ${counts.length} steps by ${edges.length - 1} bins of reward, at most ${most} rollouts a cell.`}
+        x={x}
+        from={answer.from}
+        to={answer.to}
+        edges={edges}
+        counts={counts}
+        formatY={(value) => formatAxis('', value)}
+        onHover={setHover}
+        {...(open && {
+          onPick: (cell: { column: number; bin: number }) =>
+            open(
+              answer.from[cell.column]!,
+              answer.to[cell.column]!,
+              binClauses('reward', answer.edges, edges[cell.bin]!, edges[cell.bin + 1]!),
+            ),
+        })}
+      />
+    </Panel>
+  );
+}
+
+/** Where columns stand on the axis of the page: a column of several steps at the middle of them. */
+function columnsOnAxis({ from, to }: Pick<Heatmap, 'from' | 'to'>, main: { steps: number[]; x: number[] }): number[] {
+  const place = new Map(main.steps.map((step, i) => [step, main.x[i]!]));
+  return from.map((step, i) => ((place.get(step) ?? step) + (place.get(to[i]!) ?? to[i]!)) / 2);
+}

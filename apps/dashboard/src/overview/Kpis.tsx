@@ -1,0 +1,224 @@
+import type { ReactNode } from 'react';
+import type { Kpi, RunSummary } from '../data/run-reads.ts';
+import { formatCount, formatShare } from '../format/number.ts';
+import { Popover } from '../frame/Popover.tsx';
+import { Known } from '../frame/Provenance.tsx';
+import { brokenOff } from './stops.ts';
+import { formatDenominator, formatFigure, formatInterval, provenanceOf } from './figures.ts';
+
+/** Shown large, in this order; the others follow small, in the order of the answer. */
+const first = ['avg@n', 'reward_mean', 'pass@1', 'pass@n', 'zero_variance', 'turns', 'truncated', 'tool_error'];
+const MAX_LARGE = 8;
+
+function largest(kpis: readonly Kpi[]): Kpi | undefined {
+  return kpis.filter(({ key, value }) => /^pass@\d+$/.test(key) && key !== 'pass@1' && value !== null).at(-1);
+}
+
+/** The figures that lead, and the rest. */
+export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { lead: Kpi[]; rest: Kpi[]; absent: Kpi[] } {
+  const known = kpis.filter(({ value, note }) => value !== null || note !== 'not in the upload');
+  const absent = kpis.filter((kpi) => !known.includes(kpi));
+  const lead =
+    lens === 'canonical'
+      ? first.flatMap((key) => (key === 'pass@n' ? largest(kpis) : kpis.find((kpi) => kpi.key === key)) ?? [])
+      : known.filter(({ value }) => value !== null).slice(0, MAX_LARGE);
+  return { lead, rest: known.filter((kpi) => !lead.includes(kpi)), absent };
+}
+
+/** Our label beside its parameter, `pass@4`; a trainer's figure by the name that it prints. */
+const short: Record<string, string> = {
+  reward_min: 'min',
+  reward_max: 'max',
+  reward_std: 'std',
+  scored: 'scored',
+  effective: 'effective',
+  zero_variance_all_fail: 'no signal, all fail',
+  zero_variance_all_pass: 'no signal, all pass',
+  zero_variance_equal_other: 'no signal, all equal',
+  solved_none: 'solved none',
+  solved_some: 'solved some',
+  solved_all: 'solved all',
+};
+const nameOf = ({ key, label }: Kpi, canonical: boolean) => {
+  if (!canonical || /[@^]/.test(key)) return key;
+  return key.startsWith('reward_p') ? key.slice('reward_'.length) : (short[key] ?? label);
+};
+
+const hint = (kpi: Kpi) =>
+  [
+    kpi.key,
+    formatDenominator(kpi),
+    `${kpi.steps} steps`,
+    kpi.low !== null && kpi.high !== null ? `95 % interval ${formatFigure(kpi.key, kpi.low)} to ${formatFigure(kpi.key, kpi.high)}` : null,
+    kpi.note,
+  ]
+    .filter(Boolean)
+    .join('\n');
+
+function Value({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
+  return <Known provenance={kpi.value === null ? 'reported' : provenanceOf(kpi.key, summary)}>{formatFigure(kpi.key, kpi.value)}</Known>;
+}
+
+function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
+  const interval = formatInterval(kpi);
+  const even = interval?.startsWith('±');
+  const note = kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
+  return (
+    <div className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]" title={hint(kpi)} data-kpi={kpi.key}>
+      <dt className="label truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
+      <dd>
+        <span className="block truncate text-[22px] font-[550] leading-[26px] tracking-[-0.02em] tabular-nums">
+          <Value kpi={kpi} summary={summary} />
+          {even && <span className="ml-[5px] text-[13px] font-[450] tracking-normal text-ink-3">{interval}</span>}
+        </span>
+        <span className="label block truncate">{formatDenominator(kpi)}</span>
+        {interval && !even && <span className="label block truncate">95 % {interval}</span>}
+        {note && <span className="label block truncate">{note}</span>}
+      </dd>
+    </div>
+  );
+}
+
+function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
+  const interval = formatInterval(kpi);
+  return (
+    <div className="flex min-w-0 items-baseline gap-[5px]" title={hint(kpi)} data-kpi={kpi.key}>
+      <dt className="label min-w-0 truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
+      <dd className="flex min-w-0 flex-none items-baseline gap-[5px] tabular-nums">
+        <span className="text-ink-2">
+          <Value kpi={kpi} summary={summary} />
+          {interval && <span className="label ml-[3px]">{interval}</span>}
+        </span>
+        <span className="label" aria-label={formatDenominator(kpi)}>
+          {formatCount(kpi.denominator)}
+        </span>
+      </dd>
+    </div>
+  );
+}
+
+/** What was only counted: no lens has another opinion on it. */
+function countsOf(summary: RunSummary): { key: string; name: string; text: string; title: string }[] {
+  const { rollouts, scored, stops, finished, messages, gaps, groups, incomplete_groups: waiting } = summary;
+  const errors = brokenOff(stops);
+  const of = (part: number) => `${formatCount(part)} of ${formatCount(rollouts)} rollouts`;
+  return [
+    { key: 'count:rollouts', name: 'rollouts', text: formatCount(rollouts), title: `${formatCount(messages)} messages` },
+    { key: 'count:unscored', name: 'unscored', text: formatShare(rollouts - scored, rollouts), title: of(rollouts - scored) },
+    {
+      key: 'count:errors',
+      name: 'broken off',
+      text: formatShare(errors, rollouts),
+      title: `${of(errors)}: env_error, infra_error, timeout, aborted, cancelled; never counted as 0`,
+    },
+    { key: 'count:finished', name: 'finished', text: formatShare(finished, rollouts), title: of(finished) },
+    { key: 'count:gaps', name: 'messages missing', text: formatCount(gaps), title: 'Were sent and never arrived' },
+    {
+      key: 'count:incomplete',
+      name: 'groups waiting',
+      text: formatCount(waiting),
+      title: `of ${formatCount(groups)} groups, for rollouts that they should still get`,
+    },
+  ];
+}
+
+const rows = [
+  ['rewards', /^(reward_|success|scored|effective)/],
+  ['groups', /^(groups|pass|solved|zero_variance|avg@n)/],
+  ['conduct', /./],
+] as const;
+const places = [
+  'reward_min',
+  'reward_p10',
+  'reward_p25',
+  'reward_p50',
+  'reward_p75',
+  'reward_p90',
+  'reward_max',
+  'reward_std',
+  'success',
+  'scored',
+  'effective',
+  'groups',
+];
+
+/** Figures that belong together, in an order that a reader can learn; a trainer's are one row in its own order. */
+function rowsOf({ lens }: Pick<RunSummary, 'lens'>, rest: readonly Kpi[]): { name: string; kpis: Kpi[] }[] {
+  if (lens !== 'canonical') return [{ name: 'more', kpis: [...rest] }];
+  const place = ({ key }: Kpi) => (places.includes(key) ? places.indexOf(key) : places.length);
+  const rowOf = ({ key }: Kpi) => rows.findIndex(([, keys]) => keys.test(key));
+  return rows.map(([name], i) => ({
+    name,
+    kpis: rest
+      .filter((kpi) => rowOf(kpi) === i)
+      .toSorted((a, b) => place(a) - place(b) || a.key.localeCompare(b.key, 'en', { numeric: true })),
+  }));
+}
+
+/** Every figure of the scope, with its interval, what it counts, and what there is to know about it. */
+export function Kpis({ summary }: { summary: RunSummary }) {
+  const { lead, rest, absent } = splitKpis(summary);
+  return (
+    <section aria-label="Figures of the scope" className="border-b border-line">
+      <dl className="grid grid-cols-[repeat(auto-fit,minmax(128px,1fr))] overflow-hidden border-b border-line">
+        {lead.map((kpi) => (
+          <Large key={kpi.key} kpi={kpi} summary={summary} />
+        ))}
+      </dl>
+      <div className="flex flex-col gap-[2px] px-3 py-[6px]">
+        <Row name="counts">
+          {countsOf(summary).map(({ key, name, text, title }) => (
+            <div key={key} className="flex items-baseline gap-[5px]" title={title} data-kpi={key}>
+              <dt className="label">{name}</dt>
+              <dd className="text-ink-2 tabular-nums">{text}</dd>
+            </div>
+          ))}
+        </Row>
+        {rowsOf(summary, rest).map(
+          ({ name, kpis }) =>
+            kpis.length > 0 && (
+              <Row key={name} name={name}>
+                {kpis.map((kpi) => (
+                  <Small key={kpi.key} kpi={kpi} summary={summary} />
+                ))}
+              </Row>
+            ),
+        )}
+        {absent.length > 0 && (
+          <Popover
+            label="Figures that the upload does not hold"
+            className="label link self-start"
+            button={`${absent.length} not in the upload`}
+          >
+            <Absent absent={absent} />
+          </Popover>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Row({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className="grid grid-cols-[64px_minmax(0,1fr)] items-baseline">
+      <span className="label">{name}</span>
+      <dl className="flex min-w-0 flex-wrap gap-x-[16px]">{children}</dl>
+    </div>
+  );
+}
+
+function Absent({ absent }: { absent: readonly Kpi[] }) {
+  return (
+    <>
+      <h3 className="strong mb-1">Not in the upload</h3>
+      <p className="label mb-2">Nothing is shown under a trainer’s name that only resembles it.</p>
+      <ul className="mono text-ink-2">
+        {absent.map(({ key }) => (
+          <li key={key} className="truncate" title={key}>
+            {key}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { type ChartX, type Kpi, type Lens, seriesQuery } from '../data/run-reads.ts';
+import { useRun } from '../run/context.ts';
+import { lensNames } from '../run/LensMenu.tsx';
+import { curvesOf } from './curves.ts';
+import { CurvePanel } from './CurvePanel.tsx';
+import { useOverview } from './OverviewScope.tsx';
+
+/** What a trainer's own dashboard shows first; of the others, what they can say of the upload. */
+const first: Partial<Record<Lens, readonly string[]>> = {
+  skyrl: [
+    'reward/avg_raw_reward',
+    'reward/avg_pass_at_{n}',
+    'reward/mean_positive_reward',
+    'environment/turns',
+    'environment/total_reward',
+    'environment/num_rewards',
+  ],
+};
+const MAX_CHARTS = 8;
+
+export const lensMetrics = (lens: Lens, kpis: readonly Kpi[]): string[] => [
+  ...(first[lens] ??
+    kpis
+      .filter(({ value }) => value !== null)
+      .map(({ key }) => key)
+      .slice(0, MAX_CHARTS)),
+];
+
+/** The figures that a trainer prints, by its own names: one chart a name. */
+export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]; x: ChartX }) {
+  const { run, scope } = useRun();
+  const metrics = useMemo(() => lensMetrics(lens, kpis), [lens, kpis]);
+  const { data } = useQuery({ ...seriesQuery(run.id, { ...scope, lens, m: metrics, x }), enabled: metrics.length > 0 });
+  const { phase } = useOverview();
+  const curves = useMemo(() => curvesOf(data, phase), [data, phase]);
+  const panels = useMemo(
+    () =>
+      metrics.map((m) => {
+        const members = curves.of(m);
+        return {
+          m,
+          title: members.length === 1 ? members[0]!.key : m,
+          entries: members.map((series, i) => ({ name: series.key, series, colour: `hue-${1 + (i % 8)}` })),
+        };
+      }),
+    [curves, metrics],
+  );
+  return panels.map(({ m, title, entries }) => (
+    <CurvePanel
+      key={m}
+      title={title}
+      curves={curves}
+      entries={entries}
+      y="fit"
+      note={<span className="label">as {lensNames[lens]}</span>}
+      missing={
+        <>
+          <span>Not in the upload.</span>
+          <span className="label">Nothing is shown under a trainer’s name that only resembles it.</span>
+        </>
+      }
+    />
+  ));
+}

@@ -1,0 +1,22 @@
+import { createContext, useContext } from 'react';
+import type { Curves, Phase } from './curves.ts';
+
+/** What all panels of the Overview need beside the run: its phase, how a point is named, and what a click on it opens. */
+export interface OverviewScope {
+  phase: Phase | null;
+  /** `step 12`, `~12`, `arrival window 14:05`. */
+  nameOf: (step: number, x: number) => string;
+  /** Opens the Explorer with the rollouts of these steps and clauses; undefined where points are no steps, which no query finds. */
+  open?: ((from: number, to: number, clauses?: readonly string[]) => void) | undefined;
+  /** x of a step, by the run's main curve. */
+  main: Curves;
+}
+
+const Context = createContext<OverviewScope | null>(null);
+export const OverviewProvider = Context.Provider;
+
+export function useOverview(): OverviewScope {
+  const scope = useContext(Context);
+  if (!scope) throw new Error('useOverview outside of the Overview');
+  return scope;
+}

@@ -1,0 +1,252 @@
+import { useMemo } from 'react';
+import type { RunSeries, StepCounts } from '../data/run-reads.ts';
+import { curvesOf } from './curves.ts';
+import { CurvePanel } from './CurvePanel.tsx';
+import { type Curve, factOf } from './figures.ts';
+import { HeatPanel } from './HeatPanel.tsx';
+import { useOverview } from './OverviewScope.tsx';
+import { StackPanel } from './StackPanel.tsx';
+import { brokenOff, stopShades } from './stops.ts';
+import { HowTo } from './HowTo.tsx';
+
+/** What the canonical charts ask for, in one request. */
+export const CANONICAL = [
+  'reward_p10',
+  'reward_p25',
+  'reward_p50',
+  'reward_p75',
+  'reward_p90',
+  'reward_mean',
+  'pass@{k}',
+  'solved_none',
+  'solved_some',
+  'solved_all',
+  'turns',
+  'calls',
+  'tokens_out',
+  'tokens_tool',
+  'truncated',
+  'tool_error',
+] as const;
+
+const passColours = ['hue-6', 'hue-1', 'hue-8', 'hue-4', 'hue-7', 'hue-2', 'hue-5', 'hue-3'];
+const bands = { outer: 0.12, inner: 0.24 };
+const noReward = <HowTo missing="No rollout here has a reward." send="rollout.log(ToolResult(text, call_id=…), reward=1.0)" />;
+
+/** Median and mean over their spread. */
+export function RewardPanel({
+  curves,
+  title,
+  clauses,
+  env,
+}: {
+  curves: ReturnType<typeof curvesOf>;
+  title: string;
+  clauses?: string[];
+  env?: string | null;
+}) {
+  const one = (m: string) => curves.of(m)[0];
+  const entries = useMemo(
+    () => [
+      { name: 'median', series: curves.of('reward_p50')[0], colour: 'good' },
+      { name: 'mean', series: curves.of('reward_mean')[0], colour: 'ink-3' },
+    ],
+    [curves],
+  );
+  const areas = useMemo(
+    () => [
+      { name: 'p10–90', low: curves.of('reward_p10')[0], high: curves.of('reward_p90')[0], colour: 'good', alpha: bands.outer },
+      { name: 'p25–75', low: curves.of('reward_p25')[0], high: curves.of('reward_p75')[0], colour: 'good', alpha: bands.inner },
+    ],
+    [curves],
+  );
+  return (
+    <CurvePanel
+      title={title}
+      curves={curves}
+      entries={entries}
+      bands={one('reward_p10') ? areas : []}
+      y="fit"
+      missing={noReward}
+      {...(clauses && { clauses })}
+      {...(env !== undefined && { env })}
+    />
+  );
+}
+
+/** Every question that our own definitions answer. */
+export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: StepCounts | undefined }) {
+  const { main, phase } = useOverview();
+  const lines = useMemo(() => linesOf(main), [main]);
+  const errors = useMemo(() => errorLines(main, counts), [main, counts]);
+  return (
+    <>
+      <RewardPanel curves={main} title="Is the reward moving?" />
+      <HeatPanel />
+      <CurvePanel
+        title="Does it solve more with k tries?"
+        curves={main}
+        entries={lines.pass}
+        y="unit"
+        missing={
+          <HowTo
+            missing="No groups: pass@k needs several rollouts of one prompt."
+            send={'metadata={"group_id": prompt_id, "sample_idx": k}'}
+          />
+        }
+      />
+      <SolvedPanel />
+      <CurvePanel
+        title="How long are the episodes?"
+        curves={main}
+        entries={lines.turns}
+        y="zero"
+        missing={<HowTo missing="No turns." send="rollout.log(ToolCall(…))" />}
+      />
+      <CurvePanel
+        title="Who writes the tokens?"
+        curves={main}
+        entries={lines.tokens}
+        y="zero"
+        missing={<HowTo missing="No tokens in the upload." send={'metadata={"tokens": {"output": 812, "tool": 240}}'} />}
+      />
+      <StopsPanel counts={counts} />
+      <CurvePanel
+        title="What goes wrong?"
+        curves={main}
+        entries={errors}
+        y="zero"
+        missing={<HowTo missing="No tool results yet." send="rollout.log(ToolResult(…))" />}
+      />
+      <EvalPanel answer={answer} show={phase === 'train'} />
+    </>
+  );
+}
+
+function linesOf(main: ReturnType<typeof curvesOf>) {
+  const labelled = true;
+  return {
+    pass: main.of('pass@{k}').map((series, i) => ({ name: series.key, series, colour: passColours[i % passColours.length]!, labelled })),
+    turns: [
+      { name: 'turns', series: main.of('turns')[0], colour: 'hue-1', labelled },
+      { name: 'tool calls', series: main.of('calls')[0], colour: 'hue-5', labelled },
+    ],
+    tokens: [
+      { name: 'output', series: main.of('tokens_out')[0], colour: 'hue-1', labelled },
+      { name: 'tool', series: main.of('tokens_tool')[0], colour: 'hue-5', labelled },
+    ],
+  };
+}
+
+/** Shares of different things: each line says in its formula of what. */
+function errorLines(main: ReturnType<typeof curvesOf>, counts: StepCounts | undefined) {
+  const failed: Curve | undefined = counts && {
+    key: 'errors',
+    formula: 'rollouts that stopped by env_error, infra_error, timeout, aborted or cancelled / rollouts',
+    lens: null,
+    den: null,
+    step: counts.from,
+    value: counts.rollouts.map((rollouts, i) =>
+      rollouts === 0 ? null : brokenOff(Object.fromEntries(counts.stops.map((one) => [one.stop, one.counts[i]!]))) / rollouts,
+    ),
+    denominator: counts.rollouts,
+    of: counts.rollouts,
+    provenance: [],
+  };
+  return [
+    { name: 'tool errors', series: main.of('tool_error')[0], colour: 'environment', labelled: true },
+    { name: 'truncated', series: main.of('truncated')[0], colour: 'policy', labelled: true },
+    { name: 'broken off', series: failed, colour: 'infrastructure', labelled: true },
+  ];
+}
+
+function SolvedPanel() {
+  const { main } = useOverview();
+  const [none, some, all] = (['none', 'some', 'all'] as const).map((which) => main.of(`solved_${which}`)[0]);
+  const layers = useMemo(
+    () =>
+      none && some && all
+        ? [
+            { name: 'none', values: main.values(none), colour: 'bad', alpha: 0.6 },
+            { name: 'some', values: main.values(some), colour: 'good', alpha: 0.18 },
+            { name: 'all', values: main.values(all), colour: 'good', alpha: 0.75 },
+          ]
+        : [],
+    [main, none, some, all],
+  );
+  const known = none?.value.some((value) => value !== null) ?? false;
+  return (
+    <StackPanel
+      title="Is there signal left in the groups?"
+      facts={[none, some, all].flatMap((series) => (series ? [factOf(series)] : []))}
+      x={main.x}
+      from={main.steps}
+      to={main.steps}
+      layers={known ? layers : []}
+      wholes={main.denominators(none)}
+      unit="groups"
+      clausesOf={(layer) =>
+        layer === 'none'
+          ? ['group.pass:0']
+          : layer === 'all'
+            ? ['group.pass:1']
+            : layer === 'some'
+              ? ['group.pass:>0', 'group.pass:<1']
+              : []
+      }
+      missing={<HowTo missing="No groups yet." send={'metadata={"group_id": prompt_id, "sample_idx": k}'} />}
+    />
+  );
+}
+
+const stopFact = {
+  name: 'Stop reasons',
+  formula: 'rollouts of the step with this reason / rollouts of the step',
+  notes: ['All rollouts that were received', '● its own end · ▲ the policy · ◆ the environment · ✕ the infrastructure'],
+};
+
+function StopsPanel({ counts }: { counts: StepCounts | undefined }) {
+  const { main } = useOverview();
+  const place = useMemo(() => new Map(main.steps.map((step, i) => [step, main.x[i]!])), [main]);
+  const x = useMemo(
+    () => counts?.from.map((step, i) => ((place.get(step) ?? step) + (place.get(counts.to[i]!) ?? counts.to[i]!)) / 2) ?? [],
+    [counts, place],
+  );
+  const layers = useMemo(() => {
+    const columns = new Map(counts?.stops.map(({ stop, counts: column }) => [stop, column]));
+    return stopShades([...columns.keys()]).map(({ stop, colour, alpha }) => ({
+      name: stop,
+      values: columns.get(stop)!.map((count, i) => (counts!.rollouts[i] ? count / counts!.rollouts[i] : null)),
+      colour,
+      alpha,
+    }));
+  }, [counts]);
+  return (
+    <StackPanel
+      title="How do rollouts end?"
+      facts={[stopFact]}
+      x={x}
+      from={counts?.from ?? []}
+      to={counts?.to ?? []}
+      layers={layers}
+      wholes={counts?.rollouts ?? []}
+      unit="rollouts"
+      clausesOf={(layer) => (layer === null ? [] : [`stop:${layer}`])}
+      missing={<HowTo missing="No rollouts here." send={'metadata={"stop_reason": "finished"}'} />}
+    />
+  );
+}
+
+/** Only where both were uploaded: training and evaluation are never one figure. */
+function EvalPanel({ answer, show }: { answer: RunSeries; show: boolean }) {
+  const both = useMemo(() => curvesOf(answer, null), [answer]);
+  const entries = useMemo(
+    () =>
+      both
+        .of('reward_mean')
+        .map((series) => ({ name: series.phase, series, colour: series.phase === 'eval' ? 'hue-2' : 'hue-1', labelled: true })),
+    [both],
+  );
+  if (!show || !entries.some(({ name }) => name === 'eval')) return null;
+  return <CurvePanel title="Does evaluation follow?" curves={both} entries={entries} y="fit" missing={noReward} />;
+}

@@ -1,0 +1,117 @@
+import { useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useEffect, useRef } from 'react';
+import { CHART_X, type ChartX, type RunScope, type RunSummary } from '../data/run-reads.ts';
+import { formatCount } from '../format/number.ts';
+import { formatDuration } from '../format/time.ts';
+import { Menu, MenuChoice } from '../frame/Menu.tsx';
+import { useRun } from '../run/context.ts';
+import { readScope } from '../run/scope.ts';
+
+const xNames: Record<ChartX, [string, string]> = {
+  step: ['Step', ''],
+  time: ['Time', 'when a step’s first rollout came'],
+  count: ['Rollouts', 'so far'],
+};
+
+/** Which part of the run is shown, and over what; all of it is in the address. */
+export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string; summary: RunSummary | undefined }) {
+  const { run, scope, setScope } = useRun();
+  const navigate = useNavigate();
+  const phase = scope.phase ?? 'all';
+  return (
+    <div className="flex min-h-[40px] flex-wrap items-center gap-2 border-b border-line px-3 py-[5px]">
+      <StepsInput steps={scope.steps} onChange={(steps) => setScope({ steps })} />
+      {run.environments.length > 1 && (
+        <Menu label="Environment" align="start" button={<>{scope.env ?? 'All environments'} ▾</>}>
+          <MenuChoice
+            title="Rollouts of"
+            value={scope.env ?? ''}
+            options={[{ value: '', label: 'All environments' }, ...run.environments.map((env) => ({ value: env, label: env }))]}
+            onChange={(env) => setScope({ env: env || undefined })}
+          />
+        </Menu>
+      )}
+      <Menu label="Phase" align="start" button={<>{scope.phase ?? `${summary?.phase ?? 'train'} (most)`} ▾</>}>
+        <MenuChoice
+          title="Training and evaluation are never one figure"
+          value={phase}
+          options={[
+            { value: 'all', label: 'The phase with the most rollouts' },
+            { value: 'train', label: 'train' },
+            { value: 'eval', label: 'eval' },
+          ]}
+          onChange={(chosen) => setScope({ phase: chosen === 'all' ? undefined : (chosen as 'train' | 'eval') })}
+        />
+      </Menu>
+      <Menu label="Horizontal axis" align="start" button={<>by {axisName} ▾</>}>
+        <MenuChoice
+          title="Charts over"
+          value={x}
+          options={CHART_X.map((value) => ({ value, label: xNames[value][0], hint: xNames[value][1] }))}
+          onChange={(chosen) =>
+            void navigate({
+              to: '.',
+              search: (old: object) => ({ ...old, x: chosen === 'step' ? undefined : chosen }) as never,
+              replace: true,
+            })
+          }
+        />
+      </Menu>
+      {summary && <ScopeWords summary={summary} />}
+    </div>
+  );
+}
+
+/** What the figures are of, and how fresh they are. */
+function ScopeWords({ summary }: { summary: RunSummary }) {
+  const { steps, rollouts, lag_ms: lag, incomplete } = summary;
+  return (
+    <span className="label ml-auto">
+      {formatCount(rollouts)} rollouts
+      {steps.count > 0 && ` of ${formatCount(steps.count)} ${steps.count === 1 ? 'step' : 'steps'}`}
+      {lag !== null && ` · newest event ${formatDuration(lag)} ago`}
+      {incomplete && ' · some figures are still being made'}
+    </span>
+  );
+}
+
+/** `40..80`, by hand or from a brush; a chip clears it. */
+function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: (steps: RunScope['steps']) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (input.current) input.current.value = steps ?? '';
+  }, [steps]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const typed = input.current?.value.trim().replace(/\s*(?:-|–|to)\s*/, '..');
+    const understood = readScope({ steps: typed }).steps;
+    if (understood !== undefined || !typed) onChange(understood);
+    else if (input.current) input.current.value = steps ?? '';
+  };
+  return (
+    <form onSubmit={submit} className="flex items-center gap-1" role="search" aria-label="Steps">
+      <label className="label" htmlFor="steps">
+        steps
+      </label>
+      <input
+        id="steps"
+        ref={input}
+        className="input w-[92px] tabular-nums"
+        placeholder="all"
+        title="40..80, 40.. or 40; or drag over a chart"
+        defaultValue={steps}
+        onBlur={(event) => event.currentTarget.form?.requestSubmit()}
+      />
+      {steps !== undefined && (
+        <button
+          type="button"
+          className="chip hover:text-ink-1"
+          aria-label={`Clear the range of steps ${steps}`}
+          onClick={() => onChange(undefined)}
+        >
+          step {steps} <span aria-hidden="true">×</span>
+        </button>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,101 @@
+import type { Kpi, RunSummary, Series } from '../data/run-reads.ts';
+import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
+import { lensNames } from '../run/LensMenu.tsx';
+
+/** How a figure reads, by what it is: a reward or a chance, a share of a whole, a count, a mean of counts. */
+type Kind = 'reward' | 'share' | 'count' | 'mean';
+
+const shares = /^(success|truncated|tool_error|errors|zero_variance.*|solved_.*)$/;
+const counts = /^(scored|effective|groups)$/;
+const means = /^(turns|calls|tokens_.*)$/;
+
+function kindOf(key: string, value: number): Kind {
+  if (shares.test(key)) return 'share';
+  if (counts.test(key)) return 'count';
+  if (means.test(key)) return 'mean';
+  return Math.abs(value) < 10 ? 'reward' : 'mean';
+}
+
+/** A canonical figure or a trainer's: `.294`, `3.6 %`, `3 520`, `5.53`. */
+export function formatFigure(key: string, value: number | null | undefined): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return UNKNOWN;
+  const kind = kindOf(key, value);
+  if (kind === 'share') return formatShare(value, 1);
+  if (kind === 'count') return formatCount(value);
+  if (kind === 'mean' || Math.abs(value) >= 2) return formatMean(value);
+  return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
+}
+
+/** The same with fewer digits, for the line of values above a chart. */
+export function formatShort(key: string, value: number | null | undefined): string {
+  return typeof value === 'number' && Number.isFinite(value) && kindOf(key, value) === 'reward' && Math.abs(value) < 2
+    ? formatReward(value)
+    : formatFigure(key, value);
+}
+
+/** The 95 % interval beside a figure: `±.020`, or both ends where they are not alike. */
+export function formatInterval({ key, value, low, high }: Pick<Kpi, 'key' | 'value' | 'low' | 'high'>): string | null {
+  if (value === null || low === null || high === null) return null;
+  const [below, above] = [value - low, high - value];
+  if (Math.abs(below - above) < 0.0005) return `±${formatFigure(key, above)}`;
+  return `${formatFigure(key, low)}–${formatFigure(key, high)}`;
+}
+
+/** What a figure's denominator counts. */
+export function unitOf(key: string): 'rollouts' | 'groups' | 'results' {
+  if (key === 'tool_error') return 'results';
+  return /^(pass|avg@n|zero_variance|solved|groups)|pass_at|zero_variance|solved|zero_std/.test(key) ? 'groups' : 'rollouts';
+}
+
+/** `n 3 520 of 3 840 rollouts`. */
+export function formatDenominator({ key, denominator, of }: Pick<Kpi, 'key' | 'denominator' | 'of'>): string {
+  const whole = denominator === of ? '' : ` of ${formatCount(of)}`;
+  return `n ${formatCount(denominator)}${whole} ${unitOf(key)}`;
+}
+
+const denominatorWords = {
+  scored: 'counts rollouts with a reward',
+  all: 'counts all rollouts, null as 0',
+  effective: 'counts rollouts without errors',
+} as const;
+
+/** Lens, denominators and provenance of a curve, in words. */
+/** What panels need of a curve: of the API, or counted by step. */
+export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denominator' | 'of' | 'provenance'> & {
+  lens: Series['lens'] | null;
+  den: Series['den'];
+};
+
+export function notesOfSeries(series: Curve): string[] {
+  const sum = (column: readonly number[]) => column.reduce((a, b) => a + b, 0);
+  const weakest = (['unknown', 'inferred', 'parsed', 'reported'] as const).find((one) => series.provenance.includes(one));
+  return [
+    series.lens === null
+      ? 'Counted, whatever the lens'
+      : series.lens === 'canonical'
+        ? `Lens: canonical, ${denominatorWords[series.den ?? 'scored']}`
+        : `Lens: as ${lensNames[series.lens]}`,
+    `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${formatCount(series.step.length)} steps`,
+    ...(weakest ? [`Provenance: ${weakest === 'reported' ? 'as uploaded' : `${weakest}, the weakest of what went in`}`] : []),
+  ];
+}
+
+export const factOf = (series: Curve) => ({ name: series.key, formula: series.formula, notes: notesOfSeries(series) });
+
+/** Fields of an upload that a figure is made of, as the summary's provenance names them. */
+function fieldsOf(key: string): string[] {
+  const fields = ['step'];
+  if (unitOf(key) === 'groups') fields.push('group');
+  if (/token/.test(key)) fields.push('tokens');
+  else if (/turns/.test(key)) fields.push('turns');
+  else if (/truncated/.test(key)) fields.push('stop');
+  else if (!/tool_error|calls|num_rewards/.test(key)) fields.push('reward');
+  return fields;
+}
+
+/** The weakest way in which what went into a figure became known. What nobody knows went into none. */
+export function provenanceOf(key: string, { provenance }: Pick<RunSummary, 'provenance'>): 'reported' | 'parsed' | 'inferred' {
+  const used = fieldsOf(key).map((field) => provenance[field] ?? {});
+  if (used.some((counted) => (counted['inferred'] ?? 0) > 0)) return 'inferred';
+  return used.some((counted) => (counted['parsed'] ?? 0) > 0) ? 'parsed' : 'reported';
+}
