@@ -81,6 +81,26 @@ describe('palestra rollouts import', () => {
     ]);
   });
 
+  it('is history: none of its events is late, and those of a trainer that come so late are', async () => {
+    const late = async (run: string) => {
+      const { rows } = await server.database.pool.query(
+        'SELECT c.accepted::int, c.late::int FROM ingest_counters c JOIN runs ON runs.seq = c.run_seq WHERE runs.name = $1',
+        [run],
+      );
+      return rows[0] ?? null;
+    };
+    expect(await palestra(fixture('arithmetic.eval'), '--run', 'history')).toMatchObject({ code: 0 });
+    await expect.poll(() => late('history'), { timeout: 5_000 }).toEqual({ accepted: 38, late: 0 });
+    const start = {
+      eventType: 'rollout',
+      eventId: 'cccccccc-cccc-4ccc-8ccc-cccccccccccc',
+      timestamp: 1_770_000_000_000,
+      runName: 'delayed',
+    };
+    expect(await server.request('POST', '/v1/rollouts', { body: { events: [start] } })).toMatchObject({ status: 200 });
+    await expect.poll(() => late('delayed'), { timeout: 5_000 }).toEqual({ accepted: 1, late: 1 });
+  });
+
   it('tells bad lines by their number, keeps the others and exits with 1', async () => {
     const answer = await palestra(fixture('openai.jsonl'), fixture('results.jsonl'), '--run', 'mixed');
     expect(answer.code).toBe(1);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openBlobStore } from '../../apps/api/src/platform/storage.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { services } from './sealing.world.ts';
-import { openBlobStore } from '../../apps/api/src/platform/storage.ts';
 
 /** Traces that come in pieces, to two API processes on one database. */
 let servers: TestServer[];
@@ -74,8 +74,7 @@ describe('POST /v1/traces on two replicas', () => {
     const [{ id }] = await headsOf('sealed trace');
     const { blobs } = await openBlobStore(servers[0]!.config, { url: 'http://127.0.0.1:1' }, 'not used: nothing here signs a URL');
     const { sealing } = services(servers[0]!, blobs);
-    const seal = () => expect.poll(() => sealing.seal().then(({ sealed }) => sealed), { timeout: 10_000 }).toBeGreaterThan(0);
-    await seal();
+    await expect.poll(() => sealing.seal().then(({ sealed }) => sealed), { timeout: 10_000 }).toBeGreaterThan(0);
     const before = await messagesOf(id);
     await send(servers[1]!, 'sealed trace', [chat(trace, 0)]);
     expect(await messagesOf(id)).toEqual(before);
