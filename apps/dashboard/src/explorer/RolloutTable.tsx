@@ -84,15 +84,16 @@ function useRestored(
   }, [holder, tops]);
   useEffect(() => {
     if (done.current === tops || rows.length === 0) return;
-    done.current = tops;
-    const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
     const top = tops.get(LIST);
-    if (!scroller) return;
-    scroller.scrollTop = top ?? 0;
-    const index = top === undefined ? -1 : rows.findIndex(({ id }) => id === selected);
-    if (index < 0) return;
-    // After the table has drawn the rows of this position.
-    const frame = requestAnimationFrame(() => table.current?.focus(index));
+    // After the table has measured itself: it begins at its own idea of the position.
+    const frame = requestAnimationFrame(() => {
+      done.current = tops;
+      const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
+      if (!scroller || top === undefined) return;
+      scroller.scrollTop = top;
+      const index = rows.findIndex(({ id }) => id === selected);
+      if (index >= 0) requestAnimationFrame(() => table.current?.focus(index));
+    });
     return () => cancelAnimationFrame(frame);
   }, [holder, table, tops, rows, selected]);
 }

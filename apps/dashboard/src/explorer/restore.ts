@@ -1,4 +1,4 @@
-import { useRouter, useRouterState } from '@tanstack/react-router';
+import { useRouter } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
 
 /** Where the reader was in one entry of the browser's history. */
@@ -18,7 +18,6 @@ let watching = false;
  */
 export function usePlace(address: string): Place {
   const router = useRouter();
-  const index = useRouterState({ select: (state) => state.location.state.__TSR_index });
   useEffect(() => {
     if (watching) return;
     watching = true;
@@ -28,10 +27,12 @@ export function usePlace(address: string): Place {
     });
   }, [router]);
   return useMemo(() => {
+    // Read when the address of the page changes, and not before: the router is at the next entry while this page is still shown.
+    const index = router.state.location.state.__TSR_index;
     const kept = places.get(index);
     if (kept?.address === address) return kept;
     const place: Place = { address, snapshot: crypto.randomUUID(), tops: new Map() };
     places.set(index, place);
     return place;
-  }, [index, address]);
+  }, [router, address]);
 }
