@@ -67,7 +67,14 @@ const groups = createRoute({
 const group = createRoute({
   ...ofRun,
   path: '/groups/$group',
-  validateSearch: (search): { at?: number } => ({ at: searchIndex(search['at'], 0) }),
+  /** `at`: the step of a group key that is at several; `lane`: the sample that is read. */
+  validateSearch: (search): { at?: number; view?: 'matrix' | 'lanes'; pin?: true; order?: 'reward'; lane?: number } => ({
+    at: searchIndex(search['at'], 0),
+    view: search['view'] === 'matrix' || search['view'] === 'lanes' ? search['view'] : undefined,
+    pin: search['pin'] === true || undefined,
+    order: search['order'] === 'reward' ? 'reward' : undefined,
+    lane: searchIndex(search['lane'], 0),
+  }),
   component: lazyRouteComponent(() => import('./groups/GroupPage.tsx'), 'GroupPage'),
 });
 const tasks = createRoute({
@@ -124,6 +131,7 @@ const compare = createRoute({
 const exports_ = createRoute({
   ...root,
   path: '/exports',
+  validateSearch: (search): { job?: string } => ({ job: searchText(search['job']) }),
   component: lazyRouteComponent(() => import('./exports/ExportsPage.tsx'), 'ExportsPage'),
 });
 

@@ -2,6 +2,7 @@ import { type Query, QueryError } from '@palestra/query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type ListOrder, NEWEST_FIRST, SORTS } from '../data/explorer.ts';
+import { ExportDialog } from '../exports/ExportDialog.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRun } from '../run/context.ts';
 import { ColumnChooser } from './ColumnChooser.tsx';
@@ -16,6 +17,7 @@ import { effectiveQuery, readQuery } from './query-edit.ts';
 import { usePlace } from './restore.ts';
 import { QueryProblem, ScopeChips } from './StatusRow.tsx';
 import { useSolved } from './solved.ts';
+import { ViewsMenu } from './ViewsMenu.tsx';
 
 const route = '/$org/runs/$run/rollouts';
 const EVERYTHING: Query = { clauses: [], position: 0, length: 0 };
@@ -67,6 +69,7 @@ export function ExplorerPage() {
   const place = usePlace(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
   const known = useKnownValues(run.id, scope, place.snapshot);
   const solved = useSolved(run.id);
+  const [exporting, setExporting] = useState(false);
   const [panels, togglePanel] = usePanels();
 
   const setQuery = useCallback(
@@ -111,7 +114,11 @@ export function ExplorerPage() {
           known={known}
         />
         <FindField input={finder} find={search.find ?? ''} mode={mode} onFind={setFind} />
+        <ViewsMenu q={q} sort={search.sort} cols={search.cols} />
         <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
+        <button type="button" className="button" disabled={!valid} onClick={() => setExporting(true)}>
+          Export
+        </button>
         <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />
       </div>
       <div className="flex min-h-0 flex-1">
@@ -141,6 +148,7 @@ export function ExplorerPage() {
           />
         )}
       </div>
+      <ExportDialog q={effective} open={exporting} onClose={() => setExporting(false)} />
     </div>
   );
 }

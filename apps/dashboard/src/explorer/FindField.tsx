@@ -19,10 +19,11 @@ export function FindField(props: {
   return (
     <form
       role="search"
-      className="relative w-[210px] flex-none min-[1700px]:w-[320px]"
+      className="relative w-[180px] flex-none min-[1700px]:w-[320px]"
       onSubmit={(event) => {
         event.preventDefault();
         onFind(text.trim(), mode);
+        input.current?.blur();
       }}
     >
       <input

@@ -1,3 +1,124 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type ExportJob, exportsQuery } from '../data/exports.ts';
+import { meQuery } from '../data/queries.ts';
+import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
+import { formatAbsolute } from '../format/time.ts';
+import { Age } from '../frame/Age.tsx';
+import { Crumb, TopBar } from '../frame/page.tsx';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { type Column, DataTable } from '../table/DataTable.tsx';
+import { asCommand } from './commands.ts';
+import { EXPORT_FORMATS } from './formats.ts';
+import { JobDetails, JobProgress, JobState } from './JobDetails.tsx';
+
+const columns: Column<ExportJob>[] = [
+  { id: 'state', head: 'state', track: '96px', cell: (job) => <JobState job={job} /> },
+  { id: 'run', head: 'run', track: 'minmax(120px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
+  {
+    id: 'query',
+    head: 'query',
+    track: 'minmax(140px,2fr)',
+    title: (job) => job.query,
+    cell: (job) => <span className="mono text-ink-2">{job.query || 'all rollouts'}</span>,
+  },
+  { id: 'format', head: 'format', track: '124px', cell: (job) => EXPORT_FORMATS[job.format].label },
+  { id: 'rows', head: 'rows', track: 'minmax(130px,0.8fr)', cell: (job) => <JobProgress job={job} /> },
+  { id: 'bytes', head: 'size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
+  {
+    id: 'asked',
+    head: 'asked',
+    track: '86px',
+    align: 'right',
+    title: (job) => formatAbsolute(job.created_at),
+    cell: (job) => <Age iso={job.created_at} />,
+  },
+];
+
+/** All exports of rollouts of the organisation, and the chosen one's files. */
 export function ExportsPage() {
-  return null;
+  const { job: chosen } = useSearch({ from: '/exports' });
+  const navigate = useNavigate({ from: '/exports' });
+  const jobs = useQuery(exportsQuery);
+  const job = jobs.data?.find(({ id }) => id === chosen);
+  return (
+    <>
+      <TopBar title="Exports" crumbs={<Crumb>Exports</Crumb>}>
+        {jobs.data && <span className="label">{plural(jobs.data.length, 'export')}</span>}
+      </TopBar>
+      {jobs.error ? (
+        <ErrorState error={jobs.error} retry={() => void jobs.refetch()} />
+      ) : !jobs.data ? (
+        <SkeletonRows />
+      ) : (
+        <div className="flex h-full min-h-0">
+          <section aria-label="Exports" className="min-w-0 flex-1">
+            <DataTable
+              label="Exports, newest first"
+              columns={columns}
+              rows={jobs.data}
+              rowKey={({ id }) => id}
+              current={chosen ?? null}
+              onOpen={({ id }) => void navigate({ search: { job: id }, replace: true })}
+              minWidth={780}
+              empty={<NoExport />}
+            />
+          </section>
+          {job && <Details job={job} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+function NoExport() {
+  const command = asCommand({ run: 'RUN', query: 'reward:>0.5', format: 'hf', lens: 'canonical', redact: false });
+  return (
+    <div className="flex flex-col gap-3 p-4 text-ink-2">
+      <p>Nothing was exported yet. Open the rollouts of a run, narrow them by a query, and choose Export; or:</p>
+      <pre className="code-block">{command}</pre>
+    </div>
+  );
+}
+
+function Details({ job }: { job: ExportJob }) {
+  const me = useQuery(meQuery);
+  const facts: [string, string][] = [
+    ['format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],
+    ['files', EXPORT_FORMATS[job.format].files],
+    ['lens', job.lens],
+    ['credentials', job.redact ? 'what looks like one was replaced' : 'as they came'],
+    ['arrivals', `up to number ${formatCount(Number(job.as_of))}`],
+    ['finished', formatAbsolute(job.finished_at) ?? UNKNOWN],
+  ];
+  return (
+    <aside
+      aria-label="The chosen export"
+      className="h-full w-[400px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
+    >
+      <h2 className="mb-2 truncate strong">{job.run ?? 'all runs'}</h2>
+      <pre className="code-block mb-2 whitespace-pre-wrap">{job.query || 'all rollouts'}</pre>
+      {job.run !== null && me.data && (
+        <p className="mb-3">
+          <Link
+            to="/$org/runs/$run/rollouts"
+            params={{ org: me.data.org.name, run: job.run }}
+            search={{ q: job.query || undefined }}
+            className="link"
+          >
+            Rollouts of this query now
+          </Link>
+        </p>
+      )}
+      <dl className="mb-4 grid grid-cols-[86px_minmax(0,1fr)] gap-y-1">
+        {facts.map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="label leading-[18px]">{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <JobDetails job={job} />
+    </aside>
+  );
 }

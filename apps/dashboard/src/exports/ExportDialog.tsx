@@ -1,0 +1,123 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { rolloutTotalQuery } from '../data/explorer.ts';
+import { createExport, type ExportFormat, exportsQuery } from '../data/exports.ts';
+import { LENS_NAMES, type Lens } from '../data/run-reads.ts';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { Dialog } from '../frame/Dialog.tsx';
+import { useRun } from '../run/context.ts';
+import { lensNames } from '../run/LensMenu.tsx';
+import { asCommand, asCurl } from './commands.ts';
+import { estimateRows, EXPORT_FORMATS, FORMAT_NAMES } from './formats.ts';
+import { JobDetails } from './JobDetails.tsx';
+
+/** The rollouts of a query as a dataset. `q`: the effective query. */
+export function ExportDialog({ q, open, onClose }: { q: string; open: boolean; onClose: () => void }) {
+  return (
+    <Dialog title="Export the rollouts of the query" open={open} onClose={onClose} width={720}>
+      <ExportForm q={q} />
+    </Dialog>
+  );
+}
+
+function ExportForm({ q }: { q: string }) {
+  const { run, scope } = useRun();
+  const client = useQueryClient();
+  const [format, setFormat] = useState<ExportFormat>('parquet');
+  const [lens, setLens] = useState<Lens>(scope.lens ?? 'canonical');
+  const [redact, setRedact] = useState(false);
+  const total = useQuery(rolloutTotalQuery(run.id, q));
+  const create = useMutation({ mutationFn: createExport, onSuccess: () => client.invalidateQueries(exportsQuery) });
+  const jobs = useQuery({ ...exportsQuery, enabled: create.data !== undefined });
+  const job = jobs.data?.find(({ id }) => id === create.data?.id) ?? create.data;
+  const asked = { run: run.name, query: q, format, lens, redact };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate({ ...asked, run: run.id });
+  };
+  if (job) {
+    const gone = jobs.data && !jobs.data.some(({ id }) => id === job.id) && !jobs.isFetching;
+    return (
+      <div className="flex flex-col gap-3">
+        <p className="text-ink-2">
+          {EXPORT_FORMATS[job.format].label}: {EXPORT_FORMATS[job.format].row}. It is written in the background: this dialog may be closed.{' '}
+          <Link to="/exports" search={{}} className="link">
+            All exports
+          </Link>
+        </p>
+        {gone ? <p className="text-ink-3">The export was cancelled, its files are erased.</p> : <JobDetails job={job} />}
+        <div>
+          <button type="button" className="button" onClick={() => create.reset()}>
+            Another export of this query
+          </button>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4">
+      <div>
+        <p className="label mb-1">Query, within {run.name}</p>
+        <pre className="code-block whitespace-pre-wrap">{q || 'all rollouts of the run'}</pre>
+      </div>
+      <fieldset>
+        <legend className="label mb-1">Format: one row is</legend>
+        <div className="grid grid-cols-1 border-t border-line">
+          {FORMAT_NAMES.map((name) => (
+            <FormatChoice key={name} name={name} chosen={format === name} onChoose={() => setFormat(name)} />
+          ))}
+        </div>
+      </fieldset>
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <label className="flex items-center gap-2">
+          <span className="label">Lens</span>
+          <select
+            className="input"
+            value={lens}
+            onChange={(event) => setLens(LENS_NAMES.find((one) => one === event.target.value) ?? 'canonical')}
+          >
+            {LENS_NAMES.map((name) => (
+              <option key={name} value={name}>
+                {lensNames[name]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label className="flex items-center gap-2" title="What has no shape of its own is not found.">
+          <input type="checkbox" className="accent-[var(--accent)]" checked={redact} onChange={() => setRedact(!redact)} />
+          Replace what looks like a credential
+        </label>
+      </div>
+      {create.error && (
+        <p role="alert" className="text-bad">
+          {create.error.message}
+        </p>
+      )}
+      <div className="flex flex-wrap items-center gap-2 border-t border-line pt-3">
+        <span className="min-w-0 flex-1 text-ink-2">{estimateRows(format, total.data)}</span>
+        <CopyButton text={asCommand(asked)} label="Copy as command" />
+        <CopyButton text={asCurl(location.origin, asked)} label="Copy as curl" />
+        <button type="submit" className="button primary" disabled={create.isPending || total.data?.total === 0}>
+          Export
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function FormatChoice({ name, chosen, onChoose }: { name: ExportFormat; chosen: boolean; onChoose: () => void }) {
+  const { label, row, files, purpose } = EXPORT_FORMATS[name];
+  return (
+    <label
+      className={`grid min-h-[30px] cursor-pointer grid-cols-[20px_120px_minmax(0,1fr)_minmax(0,1.3fr)] items-center border-b border-line px-1 ${chosen ? 'bg-accent-wash' : 'hover:bg-paper-1'}`}
+    >
+      <input type="radio" name="format" value={name} className="accent-[var(--accent)]" checked={chosen} onChange={onChoose} />
+      <span className="strong">{label}</span>
+      <span className="pr-3 text-ink-2">{row}</span>
+      <span className="label" title={files}>
+        {purpose}
+      </span>
+    </label>
+  );
+}

@@ -1,0 +1,86 @@
+import type { ExportFormat } from '../data/exports.ts';
+
+interface FormatFacts {
+  label: string;
+  /** One row is this. */
+  row: string;
+  files: string;
+  purpose: string;
+  /** What the number of rollouts of the query says of the number of rows. */
+  rows: 'rollouts' | 'pairs' | 'tasks';
+}
+
+/** Every format of the API: a new one does not compile without its line. docs/exports.md says more. */
+export const EXPORT_FORMATS: Record<ExportFormat, FormatFacts> = {
+  parquet: {
+    label: 'Parquet',
+    row: 'a rollout with its messages',
+    files: 'Parquet, zstd',
+    purpose: 'DuckDB, pandas, Spark; messages are a list of structs',
+    rows: 'rollouts',
+  },
+  'rollouts-parquet': {
+    label: 'Parquet, narrow',
+    row: 'a rollout without messages',
+    files: 'Parquet, zstd',
+    purpose: 'curves and filters',
+    rows: 'rollouts',
+  },
+  jsonl: {
+    label: 'JSON lines',
+    row: 'a rollout with its messages',
+    files: 'JSON lines',
+    purpose: 'numbers keep every digit',
+    rows: 'rollouts',
+  },
+  openai: {
+    label: 'OpenAI chat',
+    row: 'messages and metadata of a rollout',
+    files: 'JSON lines',
+    purpose: 'tool_calls and tool messages of the chat format',
+    rows: 'rollouts',
+  },
+  hf: {
+    label: 'Hugging Face',
+    row: 'a rollout with its messages',
+    files: 'folder with README.md',
+    purpose: 'datasets.load_dataset(folder); the card has query, lens, versions',
+    rows: 'rollouts',
+  },
+  sft: {
+    label: 'SFT',
+    row: 'prompt and completion of a rollout',
+    files: 'JSON lines',
+    purpose: 'each message has train and weight: 1 for the model’s own',
+    rows: 'rollouts',
+  },
+  preference: {
+    label: 'Preference pairs',
+    row: 'best against worst of a group',
+    files: 'JSON lines',
+    purpose: 'prompt, chosen, rejected, margin',
+    rows: 'pairs',
+  },
+  curriculum: {
+    label: 'Curriculum',
+    row: 'a task with 0 < solve rate < 1',
+    files: 'Parquet, zstd',
+    purpose: 'the columns of prepare_tasks, solve_rate and n',
+    rows: 'tasks',
+  },
+};
+export const FORMAT_NAMES = Object.keys(EXPORT_FORMATS) as ExportFormat[];
+
+/** What is known of the number of rows before the export counts them. */
+export function estimateRows(format: ExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
+  if (!rollouts) return 'counting';
+  const some = `${rollouts.total_is === 'at_least' ? 'over ' : ''}${rollouts.total}`;
+  switch (EXPORT_FORMATS[format].rows) {
+    case 'rollouts':
+      return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one a rollout`;
+    case 'pairs':
+      return `at most one pair a group, out of ${some} rollouts`;
+    case 'tasks':
+      return `one row a task that is sometimes solved, out of ${some} rollouts`;
+  }
+}
