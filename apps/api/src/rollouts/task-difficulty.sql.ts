@@ -19,6 +19,7 @@ export interface DifficultyRow {
   min_reward: number;
   max_reward: number;
   num_rollouts: number;
+  num_solved: number;
   response_chars: Record<'mean' | 'p1' | 'p10' | 'p25' | 'p50' | 'p75' | 'p90' | 'p99', number>;
   split: string | null;
   variant: string | null;
@@ -26,13 +27,17 @@ export interface DifficultyRow {
 
 /**
  * Scored rollouts of an environment by (split, variant, task): openreward-wire.md 3.1. Characters of model output = assistant
- * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out.
+ * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out. Solved: as everywhere, by the
+ * owner's threshold of the run, else 1 where all rewards of run and environment lie in [0, 1], else above 0 (dashboard.md 14.3).
  */
 const DIFFICULTY = `
 WITH scored AS (
-  SELECT r.reward, r.split, e.variant, r.task_index, h.output_chars AS chars
+  SELECT r.reward, r.split, e.variant, r.task_index, h.output_chars AS chars,
+    CASE WHEN jsonb_typeof(runs.settings->'successThreshold') = 'number' THEN r.reward >= (runs.settings->>'successThreshold')::float8
+      WHEN COALESCE(x.unit_rewards, true) THEN r.reward >= 1 ELSE r.reward > 0 END AS solved
   FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs ON runs.seq = r.run_seq JOIN rollout_heads h ON h.seq = r.seq
   LEFT JOIN rollout_meta meta ON meta.rollout_seq = r.seq
+  LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
   WHERE e.org_id = $1 AND runs.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
     AND r.reward IS NOT NULL AND r.task_index IS NOT NULL
     AND ($4::text IS NULL OR e.variant = $4) AND ($5::text IS NULL OR r.split = $5)
@@ -41,7 +46,8 @@ WITH scored AS (
     AND ($8::float8 IS NULL OR (meta.start->'run_info'->>'model_params')::float8 <= $8)
     AND ($9::text IS NULL OR meta.start->'run_info'->>'training_stage' = $9)
 )
-SELECT task_index, avg(reward) AS avg_reward, min(reward) AS min_reward, max(reward) AS max_reward, count(*)::int AS num_rollouts, split, variant,
+SELECT task_index, avg(reward) AS avg_reward, min(reward) AS min_reward, max(reward) AS max_reward, count(*)::int AS num_rollouts,
+  count(*) FILTER (WHERE solved)::int AS num_solved, split, variant,
   avg(chars)::float8 AS mean,
   percentile_cont(ARRAY[0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]) WITHIN GROUP (ORDER BY chars) AS percentiles
 FROM scored GROUP BY split, variant, task_index ORDER BY split NULLS FIRST, variant NULLS FIRST, task_index`;

@@ -75,6 +75,7 @@ export const difficultySchema = z.object({
       min_reward: z.number(),
       max_reward: z.number(),
       num_rollouts: z.number(),
+      num_solved: z.number().describe('Of those whose reward counts as a success in their run.'),
       response_chars: z.object({
         mean: percentile,
         p1: percentile,
