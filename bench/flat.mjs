@@ -1,5 +1,5 @@
-// What an insert costs as the table of messages grows: the same posts' statement, and the posts, at 10^4, 10^5, ... stored messages, against
-// the first. PALESTRA_BENCH_MESSAGES: the largest, default 10 000 000 (about 3 GB); what is between is filled by INSERT..SELECT into the
+// What an insert costs as the table of messages grows: a batch's statement, and its whole post, with 10^5, 10^6, ... stored messages against
+// a second service that began with 10^4 (and gets what is measured, some 10^4 more), in turns. PALESTRA_BENCH_MESSAGES: the largest, default 10 000 000 (about 3 GB); what is between is filled by INSERT..SELECT into the
 // same partition and indexes, with words.
 import path from 'node:path';
 import { BATCH_SIZE, rolloutEvents } from './support/events.mjs';
@@ -28,63 +28,85 @@ SELECT day, seq, gen_random_uuid(), i, 150, i = ${EACH - 1}, (ARRAY['assistant_m
   'the model looks at line ' || i || ' of what came back ' || md5((seq * ${EACH} + i)::text) || ' and writes an answer that the environment scores against the one it knows'
 FROM head, generate_series(0, ${EACH - 1}) i`;
 
-/** Milliseconds of a batch: its statement by itself, and the whole post. In turns; the median of the rounds. */
-async function costs({ pool, poster, bare, bodies, read }) {
-  const rounds = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await settled(pool);
-    const statement = await drain(bodies().map(read), WORKERS, bare);
-    await settled(pool);
-    const post = await drain(bodies(), WORKERS, (body) => poster.send('/v1/rollouts', body));
-    rounds.push({ statement: (statement / POSTS) * 1000, post: (post / POSTS) * 1000 });
-  }
-  return { statement: median(rounds.map((round) => round.statement)), post: median(rounds.map((round) => round.post)) };
-}
-
-export async function benchFlat() {
-  const { default: pg } = await import('pg');
-  const { storeBatch } = await import(path.join(root, 'apps/api/dist/rollouts/ingest/ingest.sql.js'));
-  const { ensureRun } = await import(path.join(root, 'apps/api/dist/runs/run.sql.js'));
-  const { parseTolerant, readBatch } = await import('@palestra/rollouts');
+/** A service with a store of its own. */
+async function openSide({ pg, ingest, runs, rollouts }) {
   const palestra = await startPalestra();
   const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
   pool.on('error', () => {});
   const poster = openPoster(palestra.url, { 'x-api-key': apiKey }, WORKERS);
-  try {
-    const { rows } = await pool.query('SELECT id FROM organisations ORDER BY created_at LIMIT 1');
-    const orgId = rows[0].id;
-    const runSeq = await ensureRun(pool, orgId, 'ingested');
-    let made = 0;
-    const bodies = () => Array.from({ length: POSTS }, () => JSON.stringify({ events: rolloutEvents((made += 1)) }));
-    const sides = {
-      pool,
-      poster,
-      bodies,
-      read: (body) => readBatch(parseTolerant(body)).events,
-      bare: (events) => storeBatch(pool, orgId, [{ event: events[0], runSeq }], events),
-    };
-    const stored = async () => (await pool.query('SELECT COALESCE(sum(messages), 0)::int AS stored FROM rollout_heads')).rows[0].stored;
-    const points = [];
-    for (let mark = SMALLEST; mark <= LARGEST; mark *= 10) {
+  const { rows } = await pool.query('SELECT id FROM organisations ORDER BY created_at LIMIT 1');
+  const orgId = rows[0].id;
+  const runSeq = await runs.ensureRun(pool, orgId, 'ingested');
+  let made = 0;
+  const bodies = () => Array.from({ length: POSTS }, () => JSON.stringify({ events: rolloutEvents((made += 1)) }));
+  const read = (body) => rollouts.readBatch(rollouts.parseTolerant(body)).events;
+  const stored = async () => (await pool.query('SELECT COALESCE(sum(messages), 0)::int AS stored FROM rollout_heads')).rows[0].stored;
+  return {
+    fill: async (mark) => {
       for (let missing = mark - (await stored()); missing >= EACH; missing = mark - (await stored()))
         await pool.query(FILL, [orgId, runSeq, Math.min(missing, FILLED_AT_ONCE)]);
-      await pool.query('ANALYZE rollout_heads, rollout_messages');
+      await settled(pool);
+      await pool.query('VACUUM (ANALYZE) rollout_heads, rollout_messages');
       await pool.query('CHECKPOINT');
-      points.push({ mark, ...(await costs(sides)) });
-      if (process.env.PALESTRA_BENCH_VERBOSE) console.log(points.at(-1));
+    },
+    /** Milliseconds of a batch: its statement by itself, or the whole post. */
+    statement: async () => {
+      await settled(pool);
+      const events = bodies().map(read);
+      return (
+        (await drain(events, WORKERS, (batch) =>
+          ingest.storeBatch(pool, orgId, [{ event: batch[0], runSeq }], batch, [], async () => new Map()),
+        )) *
+        (1000 / POSTS)
+      );
+    },
+    post: async () => {
+      await settled(pool);
+      return (await drain(bodies(), WORKERS, (body) => poster.send('/v1/rollouts', body))) * (1000 / POSTS);
+    },
+    stop: async () => {
+      poster.close();
+      await pool.end();
+      await palestra.stop();
+    },
+  };
+}
+
+/** Median cost on both sides in turns, and the median of the ratios. */
+async function compare(large, small, kind) {
+  const rounds = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const theirs = await small[kind]();
+    const ours = await large[kind]();
+    rounds.push({ ours, theirs, ratio: ours / theirs });
+  }
+  return Object.fromEntries(['ours', 'theirs', 'ratio'].map((key) => [key, median(rounds.map((round) => round[key]))]));
+}
+
+export async function benchFlat() {
+  const modules = {
+    pg: (await import('pg')).default,
+    ingest: await import(path.join(root, 'apps/api/dist/rollouts/ingest/ingest.sql.js')),
+    runs: await import(path.join(root, 'apps/api/dist/runs/run.sql.js')),
+    rollouts: await import('@palestra/rollouts'),
+  };
+  const large = await openSide(modules);
+  const small = await openSide(modules);
+  const rows = [];
+  try {
+    await small.fill(SMALLEST);
+    for (const side of [large, small]) for (const kind of ['statement', 'post']) await side[kind]();
+    for (let mark = SMALLEST * 10; mark <= LARGEST; mark *= 10) {
+      await large.fill(mark);
+      for (const kind of ['statement', 'post']) {
+        const { ours, theirs, ratio } = await compare(large, small, kind);
+        const name = `${kind} of ${BATCH_SIZE} events with ${mark.toLocaleString('en').replaceAll(',', ' ')} messages stored; with ${SMALLEST.toLocaleString('en').replaceAll(',', ' ')}`;
+        rows.push({ name, ours, theirs, unit: 'ms', ratio, most: { value: ratio, limit: 1.5, unit: 'times' } });
+        if (process.env.PALESTRA_BENCH_VERBOSE) console.log(name, ours, theirs, ratio);
+      }
     }
-    const row = (name, key, { mark, ...cost }) => ({
-      name: `${name} of ${BATCH_SIZE} events with ${mark.toLocaleString('en').replaceAll(',', ' ')} messages stored`,
-      ours: cost[key],
-      theirs: points[0][key],
-      unit: 'ms',
-      ratio: cost[key] / points[0][key],
-      most: { value: cost[key] / points[0][key], limit: 1.5, unit: 'times' },
-    });
-    return [...points.map((point) => row('statement', 'statement', point)), ...points.map((point) => row('post', 'post', point))];
+    return rows;
   } finally {
-    poster.close();
-    await pool.end();
-    await palestra.stop();
+    await Promise.all([large.stop(), small.stop()]);
   }
 }

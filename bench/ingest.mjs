@@ -44,7 +44,7 @@ export async function benchIngest(palestra) {
     const runSeq = await ensureRun(pool, rows[0].id, 'ingested');
     const overHttp = (body) => poster.send('/v1/rollouts', body);
     const read = (body) => readBatch(parseTolerant(body)).events;
-    const bare = (events) => storeBatch(pool, rows[0].id, [{ event: events[0], runSeq }], events);
+    const bare = (events) => storeBatch(pool, rows[0].id, [{ event: events[0], runSeq }], events, [], async () => new Map());
     const rate = async (jobs, work) => (jobs.length * BATCH_SIZE) / (await drain(jobs, WORKERS, work));
     await drain(bodies(POSTS), WORKERS, overHttp);
     const rounds = [];
