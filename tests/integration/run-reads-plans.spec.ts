@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
+import { NORMALISER_VERSION } from '../../libs/rollouts/src/index.ts';
 import { seeded, upload } from './run-reads.world.ts';
 
 /** Plans of what the read routes really ask, on tables of 40 000 rows in eight runs. */
@@ -26,9 +28,9 @@ beforeAll(async () => {
         SELECT s.org_id, gen_random_uuid(), current_date, s.run_seq, false, false, false FROM generate_series(1, $1) n JOIN sample s ON s.place = n % $2 RETURNING seq, id, run_seq)
      INSERT INTO rollouts (seq, id, group_key, reward, reward_positive, last_reward, received_at, last_at, bytes, run_seq, env_id, task_id, task_index, step, sample_idx, turns, messages, calls,
        call_errors, gaps, flags, provenance, revision, reward_steps, group_size, phase, stop, normaliser, finished)
-     SELECT h.seq, h.id, h.seq / 32, (h.seq % 3) / 2.0, 0, 0, now(), now(), 100, h.run_seq, (SELECT min(id) FROM rollout_environments), (SELECT min(id) FROM rollout_tasks), h.seq % 50,
-       (h.seq / 320)::int, h.seq % 4, h.seq % 9, 1, 1, (h.seq % 7 = 0)::int, 0, CASE WHEN h.seq % 7 = 0 THEN 1024 ELSE 0 END, 3, 1, 1, 4, 0, h.seq % 2, 1, true FROM head h`,
-    [ROWS, RUNS],
+     SELECT h.seq, h.id, h.seq / 32, (h.seq % 201) / 200.0, 0, 0, now(), now(), 100, h.run_seq, (SELECT min(id) FROM rollout_environments), (SELECT min(id) FROM rollout_tasks), h.seq % 50,
+       CASE WHEN h.run_seq < $3 THEN (h.seq / 320)::int END, h.seq % 4, h.seq % 9, 1, 1, (h.seq % 7 = 0)::int, 0, CASE WHEN h.seq % 7 = 0 THEN 1024 ELSE 0 END, 3, 1, 1, 4, 0, h.seq % 2, $4, true FROM head h`,
+    [ROWS, RUNS, (await pool.query('SELECT max(seq) AS last FROM runs')).rows[0].last, NORMALISER_VERSION],
   );
   await pool.query(
     `INSERT INTO rollout_messages (day, rollout_seq, event_id, index, bytes, is_finished, type, sent_at, content)
@@ -44,7 +46,7 @@ beforeAll(async () => {
   await pool.query(
     `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM rollouts ON CONFLICT DO NOTHING`,
   );
-  for (let round = 0; round < 20; round += 1) await get('/v1/runs?limit=100');
+  await settled(pool);
   await pool.query(
     `INSERT INTO annotations (org_id, rollout_seq, run_seq, tag, author) SELECT u.org_id, r.seq, r.run_seq, 'x', 'me' FROM rollouts r JOIN runs u ON u.seq = r.run_seq`,
   );
@@ -96,6 +98,8 @@ async function scannedBy({ text, values }: Asked): Promise<string[]> {
 }
 
 const RUN = '/v1/runs/run%203';
+/** Of which one step is known, and five thousand rollouts have none. */
+const UNKNOWN = '/v1/runs/run%207';
 const routes = [
   `${RUN}/rollouts`,
   `${RUN}/rollouts?sort=reward&order=asc`,
@@ -108,6 +112,9 @@ const routes = [
   `${RUN}/series?m=reward_mean&x=time&by=env`,
   `${RUN}/series?m=reward&lens=trl`,
   `${RUN}/summary`,
+  `${RUN}/summary?den=effective`,
+  `${UNKNOWN}/series?x=window&lens=skyrl&m=reward/avg_raw_reward`,
+  `${UNKNOWN}/heatmap?x=window&y=turns`,
   `${RUN}/heatmap?y=turns`,
   `${RUN}/facets`,
   `${RUN}/facets?q=has%3Aerror`,
