@@ -144,11 +144,17 @@ const environments = createRoute({
 const environment = createRoute({
   ...root,
   path: '/environments/$owner/$name',
-  validateSearch: (search): { tab?: string; variant?: string; split?: string; start?: number } => ({
+  /** `task`: the one that is open; `only=mixed`: tasks of 0 < avg < 1. */
+  validateSearch: (
+    search,
+  ): { tab?: string; variant?: string; split?: string; sort?: string; order?: 'asc' | 'desc'; only?: 'mixed'; task?: number } => ({
     tab: searchText(search['tab']),
     variant: searchText(search['variant']),
     split: searchText(search['split']),
-    start: searchIndex(search['start']),
+    sort: searchText(search['sort']),
+    order: search['order'] === 'desc' ? 'desc' : search['order'] === 'asc' ? 'asc' : undefined,
+    only: search['only'] === 'mixed' ? 'mixed' : undefined,
+    task: searchIndex(search['task'], 0),
   }),
   component: lazyRouteComponent(() => import('./environments/EnvironmentPage.tsx'), 'EnvironmentPage'),
 });

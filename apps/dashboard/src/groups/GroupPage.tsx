@@ -1,3 +1,164 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { type GroupMember, groupQuery, type GroupView, taskStripQuery, useAlignments } from '../data/groups.ts';
+import { headerQuery } from '../data/rollout.ts';
+import { useKeys } from '../frame/keyboard.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { useSolved } from '../rollout/useSolved.ts';
+import { useRun } from '../run/context.ts';
+import { boardOf } from './align.ts';
+import { CellDialog, type Chosen } from './CellDialog.tsx';
+import { GroupHeader, TaskLine } from './GroupHeader.tsx';
+import { Lanes } from './Lanes.tsx';
+import { Matrix } from './Matrix.tsx';
+
+/** More samples than this are shown as a matrix first. */
+const MOST_LANES = 8;
+
+/** Enter where no control has the focus: on a link or a button it is theirs. */
+function useEnter(open: () => void): void {
+  const latest = useRef(open);
+  useEffect(() => {
+    latest.current = open;
+  });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'Enter' || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector('dialog[open]') || (event.target as Element).closest('a,button,input,textarea,select')) return;
+      latest.current();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+}
+
+/** Best first by reward, unscored last, else by sample. */
+const byReward = (a: GroupMember, b: GroupMember) => (b.reward ?? -Infinity) - (a.reward ?? -Infinity) || (a.sample ?? 0) - (b.sample ?? 0);
+const bySample = (a: GroupMember, b: GroupMember) => (a.sample ?? Infinity) - (b.sample ?? Infinity) || a.id.localeCompare(b.id);
+
+/** The samples of one task at one step beside each other: who got what reward, and where they part. */
 export function GroupPage() {
-  return null;
+  const { run } = useRun();
+  const { group: key } = useParams({ from: '/$org/runs/$run/groups/$group' });
+  const { at } = useSearch({ from: '/$org/runs/$run/groups/$group' });
+  const group = useQuery(groupQuery(run.id, key, at));
+  if (group.error) return <ErrorState error={group.error} retry={() => void group.refetch()} />;
+  if (!group.data) return <SkeletonRows />;
+  return <GroupBoard key={`${key}:${group.data.step}`} group={group.data} />;
+}
+
+function GroupBoard({ group }: { group: GroupView }) {
+  const { org, run } = useRun();
+  const search = useSearch({ from: '/$org/runs/$run/groups/$group' });
+  const navigate = useNavigate({ from: '/$org/runs/$run/groups/$group' });
+  const solved = useSolved(run.id, group.environment);
+  const ranked = useMemo(() => group.rollouts.toSorted(byReward), [group]);
+  const best = ranked[0];
+  const worst = ranked.findLast(({ reward }) => reward !== null);
+  const pinned = search.pin === true && worst !== undefined && best !== worst;
+  const members = useMemo(() => {
+    if (pinned) return [best!, worst];
+    return search.order === 'reward' ? ranked : group.rollouts.toSorted(bySample);
+  }, [pinned, best, worst, ranked, search.order, group]);
+  const ids = useMemo(() => members.map(({ id }) => id), [members]);
+  const alignments = useAlignments(best?.id, ids);
+  const board = useMemo(() => boardOf(alignments), [alignments]);
+  const arrived = alignments.filter((one) => one !== undefined).length;
+  const matrix = (search.view ?? (members.length > MOST_LANES ? 'matrix' : 'lanes')) === 'matrix';
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+
+  const change = (to: Partial<typeof search>) => void navigate({ search: (old) => ({ ...old, ...to }), replace: true });
+  const lane = Math.min(members.length - 1, search.lane ?? 0);
+  const setLane = (to: number) => change({ lane: Math.max(0, Math.min(members.length - 1, to)) });
+  const strip = useQuery({ ...taskStripQuery(run.id, group.task?.id ?? '', group.phase), enabled: group.task !== null }).data;
+  const spec = useQuery({ ...headerQuery(best?.id ?? ''), enabled: best !== undefined }).data?.task_spec;
+
+  const otherStep = (step: 1 | -1) => {
+    const steps = (strip?.groups ?? []).toSorted((a, b) => (a.step ?? 0) - (b.step ?? 0));
+    const here = steps.findIndex((one) => one.key === group.key && one.step === group.step);
+    const to = here < 0 ? undefined : steps[here + step];
+    if (!to) return;
+    const params = { org, run: run.name, group: to.key };
+    void navigate({ params, search: (old) => ({ ...old, at: to.step ?? undefined, lane: undefined }), replace: true });
+  };
+  const open = (member: GroupMember | undefined) => member && void navigate({ to: '/rollout/$id', params: { id: member.id }, search: {} });
+  useEnter(() => open(members[lane]));
+  useKeys({
+    h: () => setLane(lane - 1),
+    l: () => setLane(lane + 1),
+    '{': () => otherStep(-1),
+    '}': () => otherStep(1),
+    d: () =>
+      members[lane] &&
+      best &&
+      void navigate({ to: '/rollout/$id', params: { id: members[lane].id }, search: members[lane] === best ? {} : { diff: best.id } }),
+    Escape: () =>
+      void navigate({
+        to: '/$org/runs/$run/groups',
+        params: { org, run: run.name },
+        search: (old: object) => ({ ...old, at: undefined, view: undefined, pin: undefined, order: undefined, lane: undefined }) as never,
+      }),
+  });
+  const pressed = 'button aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1';
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <GroupHeader group={group} />
+      <TaskLine group={group} spec={spec} strip={strip} org={org} run={run.name} />
+      <div className="flex min-h-[38px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-1">
+        <span className="flex gap-1" role="group" aria-label="View">
+          <button type="button" className={pressed} aria-pressed={matrix} onClick={() => change({ view: 'matrix' })}>
+            Matrix
+          </button>
+          <button type="button" className={pressed} aria-pressed={!matrix} onClick={() => change({ view: 'lanes' })}>
+            Lanes
+          </button>
+        </span>
+        <button
+          type="button"
+          className={pressed}
+          aria-pressed={search.order === 'reward'}
+          onClick={() => change({ order: search.order === 'reward' ? undefined : 'reward', lane: undefined })}
+        >
+          Order by reward
+        </button>
+        <button
+          type="button"
+          className={pressed}
+          aria-pressed={pinned}
+          disabled={worst === undefined || best === worst}
+          onClick={() => change({ pin: pinned ? undefined : true, view: pinned ? search.view : 'lanes', lane: undefined })}
+        >
+          Pin best and worst
+        </button>
+        <span className="label" role="status">
+          {arrived < members.length
+            ? `${arrived} of ${members.length} samples aligned`
+            : `aligned with sample ${best?.sample ?? '–'}, the best`}
+          {alignments.some((one) => one?.truncated) && ', first 2 000 actions of each'}
+        </span>
+        <span className="flex-1" />
+        <span className="label max-[1100px]:hidden">
+          <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> other step
+        </span>
+      </div>
+      {group.note && <p className="label flex-none border-b border-line px-4 py-1">{group.note}</p>}
+      {members.length === 0 ? (
+        <p className="p-4 text-ink-2">No rollout of this group is here any more.</p>
+      ) : matrix ? (
+        <Matrix {...{ members, board, lane, setLane, solved }} best={best?.id} openLane={(to) => change({ view: 'lanes', lane: to })} />
+      ) : (
+        <Lanes
+          {...{ members, board, lane, setLane, solved }}
+          best={best?.id}
+          show={(member, cell, row) => {
+            const centre = members.findIndex(({ id }) => id === best?.id);
+            const there = centre < 0 ? null : (board.rows[row]?.cells[centre] ?? null);
+            setChosen({ member, cell, best: there && best ? { id: best.id, cell: there } : null });
+          }}
+        />
+      )}
+      <CellDialog chosen={chosen} close={() => setChosen(null)} />
+    </div>
+  );
 }

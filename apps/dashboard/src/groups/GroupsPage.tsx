@@ -1,3 +1,218 @@
+import { passAtKOfGroup } from '@palestra/metrics';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type FormEvent, useMemo, useRef } from 'react';
+import { type Group, GROUP_SORTS, type GroupSort, groupsQuery } from '../data/groups.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { useRun } from '../run/context.ts';
+import { scopeClauses } from '../run/scope.ts';
+import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { Pips } from './Pips.tsx';
+import { signalOf, taskName } from './words.ts';
+
+const columns: Column<Group>[] = [
+  {
+    id: 'step',
+    head: 'Step',
+    track: '64px',
+    align: 'right',
+    sortable: true,
+    cell: ({ step }) => step ?? <span className="text-ink-3">{UNKNOWN}</span>,
+  },
+  {
+    id: 'task',
+    head: 'Task',
+    track: 'minmax(110px,1fr)',
+    cell: (group) => <span className="strong">{taskName(group.task)}</span>,
+    title: ({ task }) => task?.key,
+  },
+  {
+    id: 'environment',
+    head: 'Environment',
+    track: 'minmax(130px,1.3fr)',
+    cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
+    title: ({ environment }) => environment ?? undefined,
+  },
+  {
+    id: 'phase',
+    head: 'Phase',
+    track: '60px',
+    cell: ({ phase }) => <span className="text-ink-3">{phase === 'unknown' ? UNKNOWN : phase}</span>,
+  },
+  {
+    id: 'n',
+    head: 'Received',
+    track: '84px',
+    align: 'right',
+    sortable: true,
+    explain: 'Rollouts received of those expected; trainers drop failed ones',
+    cell: ({ received, expected, complete }) => (
+      <span className={complete === false ? 'text-policy' : ''}>
+        {complete === false && '▲ '}
+        {formatCount(received)} of {expected === null ? UNKNOWN : formatCount(expected)}
+      </span>
+    ),
+  },
+  {
+    id: 'mean',
+    head: 'Mean',
+    track: '68px',
+    align: 'right',
+    sortable: true,
+    explain: 'Mean reward of its scored rollouts',
+    cell: ({ mean, scored }) => <span title={`n ${scored}`}>{formatReward(mean)}</span>,
+  },
+  {
+    id: 'std',
+    head: 'Std',
+    track: '60px',
+    align: 'right',
+    sortable: true,
+    explain: 'ddof 1; 0 when the rewards differ by at most 1e-6',
+    cell: ({ std }) => formatReward(std),
+  },
+  {
+    id: 'pass1',
+    head: 'pass@1',
+    track: '64px',
+    align: 'right',
+    explain: 'Successes of scored rollouts',
+    cell: ({ scored, successes }) => formatReward(scored === 0 ? null : successes / scored),
+  },
+  {
+    id: 'passn',
+    head: 'pass@n',
+    track: '64px',
+    align: 'right',
+    explain: '1 when any of its scored rollouts solved the task',
+    cell: ({ scored, successes }) => formatReward(scored === 0 ? null : passAtKOfGroup(scored, successes, scored)),
+  },
+  { id: 'pips', head: 'Samples', track: 'minmax(130px,1fr)', cell: (group) => <Pips group={group} /> },
+  {
+    id: 'signal',
+    head: 'Signal',
+    track: 'minmax(150px,1fr)',
+    explain: 'Without variance every advantage of the group is zero',
+    cell: ({ zero_variance, scored }) => {
+      const { text, className } = signalOf(zero_variance, scored);
+      return <span className={className}>{text}</span>;
+    },
+  },
+];
+
+const filters: readonly (readonly [label: string, q: string])[] = [
+  ['All', ''],
+  ['With signal', 'group.std:>0'],
+  ['Zero variance', 'group.std:0 group.n:>1'],
+  ['None solved', 'group.pass:0'],
+  ['All solved', 'group.pass:1'],
+  ['Incomplete', 'group.complete:false'],
+];
+
+const readSort = (text: string | undefined): Sort & { id: GroupSort } => {
+  const [id, order] = (text ?? '').split('.');
+  return { id: GROUP_SORTS.find((one) => one === id) ?? 'step', order: order === 'asc' ? 'asc' : 'desc' };
+};
+
+/** Every group of the scope: samples of one task at one step, which the trainer compared with each other. */
 export function GroupsPage() {
-  return null;
+  const { org, run, scope } = useRun();
+  const search = useSearch({ from: '/$org/runs/$run/groups' });
+  const navigate = useNavigate({ from: '/$org/runs/$run/groups' });
+  const sort = readSort(search.sort);
+  const q = search.q ?? '';
+  const asked = [scopeClauses({ env: scope.env }), q].filter(Boolean).join(' ');
+  const groups = useInfiniteQuery(
+    groupsQuery(run.id, { steps: scope.steps, phase: scope.phase, q: asked, sort: sort.id, order: sort.order }),
+  );
+  const rows = useMemo(() => groups.data?.pages.flatMap((page) => page.groups) ?? [], [groups.data]);
+  const input = useRef<HTMLInputElement>(null);
+  const setQ = (text: string) => void navigate({ search: (old) => ({ ...old, q: text.trim() || undefined }), replace: true });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setQ(input.current!.value);
+  };
+  const open = ({ key, step }: Group, newTab: boolean) => {
+    const to = {
+      to: '/$org/runs/$run/groups/$group',
+      params: { org, run: run.name, group: key },
+      search: { ...scope, at: step ?? undefined },
+    } as const;
+    if (newTab)
+      globalThis.open(
+        `/${encodeURIComponent(org)}/runs/${encodeURIComponent(run.name)}/groups/${key}${step === null ? '' : `?at=${step}`}`,
+        '_blank',
+        'noopener',
+      );
+    else void navigate(to);
+  };
+  const { hasNextPage, isFetching, fetchNextPage } = groups;
+  const more = hasNextPage && !isFetching ? () => void fetchNextPage() : null;
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-[5px]">
+        <div role="group" aria-label="Kind of group" className="flex flex-wrap gap-1">
+          {filters.map(([label, text]) => (
+            <button
+              key={label}
+              type="button"
+              className="button aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1"
+              aria-pressed={q === text}
+              onClick={() => setQ(text)}
+            >
+              {label}
+            </button>
+          ))}
+        </div>
+        <form onSubmit={submit} className="min-w-[220px] flex-1">
+          <input
+            type="search"
+            className="input mono w-full"
+            aria-label="Groups that hold a rollout of this query"
+            placeholder="groups with a rollout of… reward:<0.2 tool:search   Enter"
+            ref={input}
+            key={q}
+            defaultValue={q}
+          />
+        </form>
+        <span className="label" role="status">
+          {groups.data ? `${plural(rows.length, 'group')}${hasNextPage ? ' read, more follow' : ''}` : ''}
+        </span>
+      </div>
+      <div className="min-h-0 flex-1">
+        {groups.error ? (
+          <ErrorState error={groups.error} retry={() => void groups.refetch()} />
+        ) : groups.data ? (
+          <DataTable
+            label="Groups"
+            columns={columns}
+            rows={rows}
+            rowKey={(group) => `${group.key}:${group.step}:${group.phase}`}
+            sort={sort}
+            onSort={({ id, order }) => void navigate({ search: (old) => ({ ...old, sort: `${id}.${order}` }), replace: true })}
+            onOpen={open}
+            more={more}
+            minWidth={1020}
+            empty={<Empty q={q} />}
+          />
+        ) : (
+          <SkeletonRows />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Empty({ q }: { q: string }) {
+  if (q !== '') return <p className="p-4 text-ink-3">No group of this scope holds a rollout of “{q}”.</p>;
+  return (
+    <p className="max-w-[64ch] p-4 text-ink-2">
+      No group in this scope. Rollouts of one task at one step are a group: send metadata <code>group_id</code>, or{' '}
+      <code>current_step</code> and <code>task_index</code> in <code>rollout_info</code>.{' '}
+      <Link to="/check" className="link">
+        What does my event resolve to?
+      </Link>
+    </p>
+  );
 }

@@ -5,7 +5,6 @@ import { addAnnotation, type Annotation, annotationsQuery } from '../data/annota
 import { groupQuery } from '../data/groups.ts';
 import { runQuery } from '../data/queries.ts';
 import { callsQuery, type Outline, type RolloutHeader, walk } from '../data/rollout.ts';
-import { summaryQuery } from '../data/run-reads.ts';
 import { formatCount } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Dialog } from '../frame/Dialog.tsx';
@@ -24,6 +23,7 @@ import { buildTranscript, decisiveRow, errorOf, rewardOf, rowOfMessage, turnStar
 import { useFind } from './useFind.ts';
 import { useReaderKeys } from './useReaderKeys.ts';
 import { useOpened, useSelection } from './useSelection.ts';
+import { useSolved } from './useSolved.ts';
 
 const NOTICE_MS = 2_500;
 const NO_ANNOTATIONS: readonly Annotation[] = [];
@@ -37,15 +37,6 @@ function useNotice(): [text: string, say: (text: string) => void] {
     return () => clearTimeout(timer);
   }, [notice]);
   return [notice, say];
-}
-
-/** The run's own definition of success for this environment; while that is not known, any full point. */
-function useSolved(header: RolloutHeader): (reward: number) => boolean {
-  const run = header.run.id;
-  const summary = useQuery({ ...summaryQuery(run, { env: header.environment ?? undefined }), enabled: run !== '' });
-  const { threshold, strict } = summary.data?.success ?? { threshold: 1, strict: false };
-  // Summed step rewards of 1 arrive as 0.9999999999999999.
-  return useCallback((reward: number) => (strict ? reward > threshold : reward >= threshold - 1e-6), [threshold, strict]);
 }
 
 const wordsOf = ({ verdict, score, tag, note }: Annotation): string => verdict ?? (score === null ? (tag ?? note ?? '') : `${score} of 5`);
@@ -75,7 +66,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
   const inferred = header.provenance['step'] === 'inferred';
   const inference = useQuery({ ...runQuery(run.name), enabled: inferred }).data?.inference;
   const confidence = typeof inference?.['confidence'] === 'number' ? inference['confidence'] : null;
-  const solved = useSolved(header);
+  const solved = useSolved(run.id, header.environment);
 
   const failures = useMemo(
     () => new Map((calls?.calls ?? []).flatMap(({ index, failure_class }) => (failure_class === null ? [] : [[index, failure_class]]))),

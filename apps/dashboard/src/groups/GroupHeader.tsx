@@ -1,0 +1,115 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { GroupView, TaskStrip } from '../data/groups.ts';
+import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
+import { PlainText } from '../text/PlainText.tsx';
+import { signalOf, taskName } from './words.ts';
+
+function Figure({ label, title, children }: { label: string; title?: string; children: ReactNode }) {
+  return (
+    <span className="flex flex-none items-baseline gap-2 whitespace-nowrap" title={title}>
+      <span className="label">{label}</span>
+      <span className="strong tabular-nums">{children}</span>
+    </span>
+  );
+}
+
+/** How a value of three digits came out exactly: the hover of every figure. */
+const exact = (value: number | null): string => (value === null ? 'unknown' : value.toFixed(6));
+
+/** Figures of the group: n received of expected, mean, std ddof 1, pass@k. */
+export function GroupHeader({ group }: { group: GroupView }) {
+  const signal = signalOf(group.zero_variance, group.scored);
+  return (
+    <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-[18px] border-b border-line px-4" data-figures>
+      <Figure label="received">
+        {formatCount(group.received)} of {group.expected === null ? UNKNOWN : formatCount(group.expected)}
+      </Figure>
+      {group.missing > 0 && (
+        <span className="chip text-policy" title="Trainers drop rollouts that failed; figures are of those received">
+          ▲ {formatCount(group.missing)} not received
+        </span>
+      )}
+      <Figure label="mean" title={`${exact(group.mean)}, n ${group.scored} scored`}>
+        {formatReward(group.mean, { digits: 3 })} <span className="label">n {formatCount(group.scored)}</span>
+      </Figure>
+      <Figure label="std" title={`${exact(group.std)}, ddof 1`}>
+        {formatReward(group.std, { digits: 3 })} <span className="label">ddof 1</span>
+      </Figure>
+      <Figure label="solved">
+        {formatCount(group.successes)} of {formatCount(group.scored)}
+      </Figure>
+      {group.pass.map(({ k, value }) => (
+        <Figure key={k} label={`pass@${k}`} title={`${exact(value)} = 1 − C(n−c, k) / C(n, k), n ${group.scored}, c ${group.successes}`}>
+          {formatReward(value, { digits: 3 })}
+        </Figure>
+      ))}
+      <span className={`chip ${signal.className}`}>{signal.text}</span>
+    </div>
+  );
+}
+
+const specOf = (spec: unknown): string =>
+  spec === null || spec === undefined
+    ? ''
+    : typeof spec === 'string'
+      ? spec
+      : Object.entries(spec)
+          .map(([key, value]) => `${key} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+          .join(' · ');
+
+/** The task and what it asks, and how it went at the other steps; each cell leads there. */
+export function TaskLine({
+  group,
+  spec,
+  strip,
+  org,
+  run,
+}: {
+  group: GroupView;
+  spec: unknown;
+  strip: TaskStrip | undefined;
+  org: string;
+  run: string;
+}) {
+  const cells = (strip?.groups ?? []).toReversed().slice(-80);
+  return (
+    <div className="flex min-h-[34px] flex-none items-center gap-4 border-b border-line bg-paper-1 px-4 text-[12px]">
+      <span className="strong flex-none text-[13px]">{taskName(group.task)}</span>
+      <span className="truncate text-ink-2">
+        <PlainText text={specOf(spec).slice(0, 400)} />
+      </span>
+      <span className="flex-1" />
+      <span className="label flex-none">{group.environment ?? UNKNOWN}</span>
+      {cells.length > 1 && (
+        <span className="flex flex-none items-center gap-2">
+          <span className="label">solved by step</span>
+          <span className="flex gap-px">
+            {cells.map((cell) => {
+              const share = cell.scored === 0 ? null : cell.successes / cell.scored;
+              const text = `step ${cell.step ?? UNKNOWN}: ${cell.successes} of ${cell.scored} solved`;
+              return (
+                <Link
+                  key={`${cell.key}:${cell.step}`}
+                  to="/$org/runs/$run/groups/$group"
+                  params={{ org, run, group: cell.key }}
+                  search={(old: object) => ({ ...old, at: cell.step ?? undefined, lane: undefined }) as never}
+                  preload={false}
+                  title={text}
+                  aria-label={text}
+                  aria-current={cell.key === group.key ? 'true' : undefined}
+                  className="relative block h-[14px] w-[7px] bg-paper-2 outline-offset-0 aria-[current=true]:outline-2 aria-[current=true]:outline-accent"
+                >
+                  <span
+                    className={`absolute inset-x-0 bottom-0 ${share === null ? 'bg-unscored' : 'bg-good'}`}
+                    style={{ height: share === null ? 2 : `${share * 100}%` }}
+                  />
+                </Link>
+              );
+            })}
+          </span>
+        </span>
+      )}
+    </div>
+  );
+}

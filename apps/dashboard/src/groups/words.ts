@@ -1,0 +1,13 @@
+import type { Group } from '../data/groups.ts';
+import { UNKNOWN } from '../format/number.ts';
+
+export const taskName = (task: Group['task']): string =>
+  task === null ? UNKNOWN : task.index === null ? task.key.slice(0, 12) : `${task.split ?? 'task'} ${task.index}`;
+
+/** Whether the group teaches anything: without variance every advantage is zero. */
+export const signalOf = (zero: Group['zero_variance'], scored: number): { text: string; className: string } => {
+  if (zero === 'all-pass') return { text: 'zero variance: all solved', className: 'text-ink-3' };
+  if (zero === 'all-fail') return { text: 'zero variance: none solved', className: 'text-ink-3' };
+  if (zero === 'equal-other') return { text: 'zero variance: all equal', className: 'text-ink-3' };
+  return scored < 2 ? { text: 'fewer than 2 scored', className: 'text-ink-3' } : { text: 'signal', className: 'text-good' };
+};
