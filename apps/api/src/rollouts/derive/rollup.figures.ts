@@ -238,6 +238,7 @@ const sum = (tuples: readonly RollupTuple[], column: 12 | 13 | 14 | 17): number 
 function weakest(packed: readonly number[]): number {
   let result = packed[0] ?? 0;
   for (const value of packed) {
+    if (value === result) continue;
     let next = 0;
     for (let shift = 0; shift < 18; shift += 2) next |= Math.min((result >> shift) & 3, (value >> shift) & 3) << shift;
     result = next;
@@ -283,8 +284,12 @@ function groupRows(
 }
 
 function emptyGroup(key: StepKey & { env_id: number }, groupKey: string, taskId: number | null): GroupRow {
+  // One a group of every step: a spread costs more than all the rest of it.
   return {
-    ...key,
+    run_seq: key.run_seq,
+    phase: key.phase,
+    step: key.step,
+    env_id: key.env_id,
     group_key: groupKey,
     task_id: taskId,
     n: 0,

@@ -94,16 +94,27 @@ export class RollupService {
     for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
     const runs = await bumpRuns(client, runSeqs);
     const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
+    // PostgreSQL writes a step while the figures of the next are made.
+    let writing = Promise.resolve();
     for (const [at, step] of steps.entries()) {
       const version = versions.get(step.run_seq);
       // The run was erased meanwhile, and its rollups with it.
       if (version === undefined) continue;
       const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
-      await writeStepRollups(client, step, rollUpStep(step, rows[at]!, ruleOf), version);
+      const made = rollUpStep(step, rows[at]!, ruleOf);
+      await writing;
+      writing = writeStep(client, step, made, version);
+      // It is awaited below; until then it must not count as a rejection that nobody handles.
+      writing.catch(() => {});
     }
-    await writeToolRollups(client, steps);
+    await writing;
     return runs;
   }
+}
+
+async function writeStep(client: pg.PoolClient, step: StepKey, made: ReturnType<typeof rollUpStep>, version: string): Promise<void> {
+  await writeStepRollups(client, step, made, version);
+  await writeToolRollups(client, step);
 }
 
 /**

@@ -8,7 +8,7 @@ export interface StepKey {
   step: number;
 }
 
-/** A rollout as rollups read it, in the order of `ROW`. */
+/** A rollout as rollups read it, in the order of `COLUMNS`. */
 export type RollupTuple = [
   seq: string,
   envId: number,
@@ -35,9 +35,12 @@ export type RollupTuple = [
   /** Milliseconds since the epoch. */
   receivedAt: number,
 ];
-const ROW = `r.seq::text, r.env_id, r.task_id, r.group_key::text, r.reward, r.reward_positive, r.last_reward, r.reward_steps, r.group_size, r.stop, r.failure,
-  r.turns, r.messages, r.calls, r.call_errors, r.tokens_out, r.tokens_tool, r.gaps, r.flags, r.provenance, r.finished, r.tool_turns,
-  extract(epoch FROM r.received_at)::float8 * 1000`;
+const COLUMNS =
+  'seq env_id task_id group_key::text reward reward_positive last_reward reward_steps group_size stop failure turns messages calls call_errors tokens_out tokens_tool gaps flags provenance finished tool_turns received_at_ms'.split(
+    ' ',
+  );
+/** One JSON list a column, empty without rows: half of what a JSON list a row costs, since PostgreSQL looks up each value's type only once. */
+const ROWS = `concat_ws(',', ${COLUMNS.map((column) => `array_to_json(array_agg(r.${column}))`).join(', ')})`;
 
 /**
  * Takes marks of steps: whoever changes a rollout after this puts a new one. Of one run it waits for whoever is at it right now, so that
@@ -59,16 +62,28 @@ export async function takeDirtySteps(
   return rows;
 }
 
-/** All rollouts of the steps, as one JSON text a step. Plan: per step an Index Scan using rollouts_run_step_idx. */
+/** Rollouts in `seq` order, as `ROWS` wrote them. */
+function readRows(text: string): RollupTuple[] {
+  const columns = JSON.parse(`[${text}]`) as unknown[][];
+  return (columns[0] ?? []).map((seq, row) => {
+    const tuple: unknown[] = [String(seq)];
+    for (let column = 1; column < columns.length; column += 1) tuple.push(columns[column]![row]);
+    return tuple as RollupTuple;
+  });
+}
+
+const selectRows = (where: string) =>
+  `SELECT ${ROWS} FROM (SELECT *, date_part('epoch', received_at) * 1000 AS received_at_ms FROM rollouts WHERE ${where} ORDER BY seq) r`;
+
+/** All rollouts of the steps. Plan: per step an Index Scan using rollouts_run_step_idx, which is in `seq` order. */
 export async function selectStepRows(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<RollupTuple[][]> {
-  const { rows } = await client.query<{ rollouts: RollupTuple[] | null }>({
+  const { rows } = await client.query<{ rollouts: string }>({
     name: 'rollups-rows',
-    text: `SELECT (SELECT json_agg(json_build_array(${ROW}) ORDER BY r.seq) FROM rollouts r
-        WHERE r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase) AS rollouts
+    text: `SELECT (${selectRows('run_seq = s.run_seq AND COALESCE(step, -1) = s.step AND phase = s.phase')}) AS rollouts
       FROM unnest($1::int[], $2::smallint[], $3::int[]) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY position`,
     values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)],
   });
-  return rows.map(({ rollouts }) => rollouts ?? []);
+  return rows.map(({ rollouts }) => readRows(rollouts));
 }
 
 /** Rollouts whose step is not known, of one phase, by windows of arrival. Plan: per window an Index Scan using rollouts_run_step_idx over its part of the run. */
@@ -77,11 +92,11 @@ export async function selectWindowRows(
   of: { runSeq: number; phase: number },
   windows: readonly ArrivalWindow[],
 ): Promise<RollupTuple[][]> {
-  const { rows } = await client.query<{ rollouts: RollupTuple[] | null }>({
+  const within = `run_seq = $1 AND COALESCE(step, -1) = -1 AND phase = $2 AND seq >= w.first_seq AND seq <= w.last_seq
+    AND received_at >= to_timestamp(w.start / 1000) AND received_at < to_timestamp(w.until / 1000)`;
+  const { rows } = await client.query<{ rollouts: string }>({
     name: 'rollups-window-rows',
-    text: `SELECT (SELECT json_agg(json_build_array(${ROW}) ORDER BY r.seq) FROM rollouts r
-        WHERE r.run_seq = $1 AND COALESCE(r.step, -1) = -1 AND r.phase = $2 AND r.seq >= w.first_seq AND r.seq <= w.last_seq
-          AND r.received_at >= to_timestamp(w.start / 1000) AND r.received_at < to_timestamp(w.until / 1000)) AS rollouts
+    text: `SELECT (${selectRows(within)}) AS rollouts
       FROM unnest($3::bigint[], $4::bigint[], $5::float8[], $6::float8[]) WITH ORDINALITY AS w(first_seq, last_seq, start, until, position) ORDER BY position`,
     values: [
       of.runSeq,
@@ -92,7 +107,7 @@ export async function selectWindowRows(
       windows.map((w) => w.to),
     ],
   });
-  return rows.map(({ rollouts }) => rollouts ?? []);
+  return rows.map(({ rollouts }) => readRows(rollouts));
 }
 
 export interface EnvironmentThreshold {
@@ -217,28 +232,50 @@ export async function bumpRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly
   return rows;
 }
 
+/** Columns of a group, with their types. */
+const GROUP_COLUMNS = {
+  group_key: 'bigint',
+  env_id: 'int',
+  task_id: 'int',
+  n: 'int',
+  n_expected: 'int',
+  scored: 'int',
+  errors: 'int',
+  successes: 'int',
+  sum: 'float8',
+  sum_squares: 'float8',
+  min: 'float8',
+  max: 'float8',
+} as const;
+const GROUP_NAMES = Object.keys(GROUP_COLUMNS) as (keyof typeof GROUP_COLUMNS)[];
+const FIRST_GROUP_PARAMETER = 6;
+
 /**
  * Rollups and groups of one step replace those that were there. One step a statement: PostgreSQL takes the lists for short ones and compares each
- * with each, which of one step's groups is nothing and of twenty steps' seconds. Plan: primary keys; rollout_groups_step_idx.
+ * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written. Plan: primary keys; rollout_groups_step_idx.
  */
 const WRITE = `
 WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
   finished int, messages bigint, reward_sum float8, provenance int, figures jsonb, windows jsonb)),
-grp AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($5::jsonb) AS s(group_key bigint, env_id int, task_id int, n int,
-  n_expected int, scored int, errors int, successes int, sum float8, sum_squares float8, min float8, max float8)),
+grp AS MATERIALIZED (SELECT * FROM unnest(${Object.values(GROUP_COLUMNS)
+  .map((type, at) => `$${FIRST_GROUP_PARAMETER + at}::${type}[]`)
+  .join(', ')})
+  AS s(${GROUP_NAMES.join(', ')})),
 gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
 written AS (
   INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
-  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $6, figures, windows FROM rollup
+  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $5, figures, windows FROM rollup
   ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
     finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
     version = excluded.version, figures = excluded.figures, windows = excluded.windows),
-ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND NOT g.group_key = ANY(ARRAY(SELECT group_key FROM grp)))
-INSERT INTO rollout_groups (run_seq, group_key, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max)
-SELECT $1, group_key, $2, $3, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max FROM grp
-ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET env_id = excluded.env_id, task_id = excluded.task_id, n = excluded.n,
-  n_expected = excluded.n_expected, scored = excluded.scored, errors = excluded.errors, successes = excluded.successes, sum = excluded.sum,
-  sum_squares = excluded.sum_squares, min = excluded.min, max = excluded.max`;
+ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND g.group_key NOT IN (SELECT group_key FROM grp))
+INSERT INTO rollout_groups AS old (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
+SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM grp
+ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}
+  WHERE (${GROUP_NAMES.map((name) => `old.${name}`).join(', ')}) IS DISTINCT FROM (${GROUP_NAMES.map((name) => `excluded.${name}`).join(', ')})`;
+
+/** A PostgreSQL array of numbers. */
+const numbers = (values: readonly (number | string | null)[]): string => `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 
 export async function writeStepRollups(
   client: Pick<pg.Pool, 'query'>,
@@ -246,42 +283,45 @@ export async function writeStepRollups(
   made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[] },
   version: string,
 ): Promise<void> {
+  const column = (name: keyof typeof GROUP_COLUMNS) => numbers(made.groups.map((group) => group[name]));
   await client.query({
     name: 'rollups-write',
     text: WRITE,
-    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), JSON.stringify(made.groups), version],
+    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), version, ...GROUP_NAMES.map(column)],
   });
 }
 
 /**
- * Figures of tools at these steps: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
- * Plan: per step an Index Scan using rollouts_run_step_idx, per rollout one of rollout_tools_pkey and of rollout_calls_pkey.
+ * Figures of tools at one step: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
+ * Plan: an Index Scan using rollouts_run_step_idx; one of rollout_tools_pkey and of rollout_calls_pkey over the whole list, hashed with it. Names of
+ * tools are sorted by their bytes, which is what a locale makes slow. One step a statement, for the lists.
  */
 const TOOLS = `
-WITH step AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($1::jsonb) AS s(run_seq int, phase smallint, step int)),
-used AS (
-  SELECT s.run_seq, s.phase, s.step, r.env_id, t.tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
-    sum(t.result_bytes)::bigint AS result_bytes, count(r.reward)::int AS scored, sum(r.reward) AS reward_sum
-  FROM step s JOIN rollouts r ON r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase JOIN rollout_tools t ON t.rollout_seq = r.seq
-  GROUP BY 1, 2, 3, 4, 5
+WITH member AS MATERIALIZED (
+  SELECT seq, env_id, reward FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) = $3 AND phase = $2
+), used AS (
+  SELECT m.env_id, t.tool COLLATE "C" AS tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
+    sum(t.result_bytes)::bigint AS result_bytes, count(m.reward)::int AS scored, sum(m.reward) AS reward_sum
+  FROM rollout_tools t JOIN member m ON m.seq = t.rollout_seq WHERE t.rollout_seq = ANY(ARRAY(SELECT seq FROM member))
+  GROUP BY 1, 2
 ), timed AS (
-  SELECT s.run_seq, s.phase, s.step, r.env_id, c.tool, count(*)::int AS timed, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY c.duration_ms) AS latency,
+  SELECT m.env_id, c.tool COLLATE "C" AS tool, count(*)::int AS timed, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY c.duration_ms) AS latency,
     count(*) FILTER (WHERE c.failure_class = 'policy')::int AS policy, count(*) FILTER (WHERE c.failure_class = 'environment')::int AS environment,
     count(*) FILTER (WHERE c.failure_class = 'infrastructure')::int AS infrastructure
-  FROM step s JOIN rollouts r ON r.run_seq = s.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase JOIN rollout_calls c ON c.rollout_seq = r.seq
-  GROUP BY 1, 2, 3, 4, 5
+  FROM rollout_calls c JOIN member m ON m.seq = c.rollout_seq WHERE c.rollout_seq = ANY(ARRAY(SELECT seq FROM member))
+  GROUP BY 1, 2
 ), fresh AS MATERIALIZED (
-  SELECT u.run_seq, u.phase, u.step, u.env_id, u.tool, jsonb_build_object('rollouts', u.rollouts, 'calls', u.calls, 'errors', u.errors, 'result_bytes', u.result_bytes,
+  SELECT u.env_id, u.tool, jsonb_build_object('rollouts', u.rollouts, 'calls', u.calls, 'errors', u.errors, 'result_bytes', u.result_bytes,
     'scored', u.scored, 'reward_sum', u.reward_sum, 'timed', COALESCE(t.timed, 0), 'p50_ms', t.latency[1], 'p95_ms', t.latency[2], 'policy', COALESCE(t.policy, 0),
     'environment', COALESCE(t.environment, 0), 'infrastructure', COALESCE(t.infrastructure, 0)) AS figures
-  FROM used u LEFT JOIN timed t USING (run_seq, phase, step, env_id, tool)
+  FROM used u LEFT JOIN timed t USING (env_id, tool)
 ), gone AS (
-  DELETE FROM tool_rollups r USING step s WHERE (r.run_seq, r.phase, r.step) = (s.run_seq, s.phase, s.step)
-    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.run_seq, f.phase, f.step, f.env_id, f.tool) = (r.run_seq, r.phase, r.step, r.env_id, r.tool))
+  DELETE FROM tool_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3
+    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.env_id, f.tool) = (r.env_id, r.tool))
 )
-INSERT INTO tool_rollups (run_seq, phase, step, env_id, tool, figures) SELECT run_seq, phase, step, env_id, tool, figures FROM fresh
-ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures`;
+INSERT INTO tool_rollups AS old (run_seq, phase, step, env_id, tool, figures) SELECT $1, $2, $3, env_id, tool, figures FROM fresh
+ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures WHERE old.figures <> excluded.figures`;
 
-export async function writeToolRollups(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<void> {
-  await client.query({ name: 'rollups-tools', text: TOOLS, values: [JSON.stringify(steps)] });
+export async function writeToolRollups(client: Pick<pg.Pool, 'query'>, step: StepKey): Promise<void> {
+  await client.query({ name: 'rollups-tools', text: TOOLS, values: [step.run_seq, step.phase, step.step] });
 }
