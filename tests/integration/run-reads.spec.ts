@@ -212,6 +212,24 @@ describe('tools, failures, facets and ingest', () => {
     });
     const some = (await get(path('facets?q=step%3A1%20has%3Aerror'))).body;
     expect(some.total).toBe(errors.filter(({ step }) => step === 1).length);
+    expect(all.tool_error).toEqual([{ value: 'add', count: errors.length }]);
+    expect(all.provenance.step).toEqual({ unknown: 0, inferred: 0, parsed: 0, reported: 48 });
+    expect(all.policy_step).toEqual({ min: null, max: null });
+  });
+
+  it('count rewards in bins whose edges a query can name', async () => {
+    const { reward } = (await get(path('facets'))).body;
+    const known = rows.flatMap((row) => (row.reward === null ? [] : [row.reward]));
+    expect(new Set(known).size).toBeGreaterThan(1);
+    expect(reward.bins.length).toBeGreaterThan(1);
+    for (const { from, below, count } of reward.bins) {
+      expect(count).toBe(known.filter((value) => from <= value && value < below).length);
+      const { total } = (await get(path(`rollouts?q=${encodeURIComponent(`reward:>=${from} reward:<${below}`)}&limit=1`))).body;
+      expect(total).toBe(count);
+    }
+    expect(reward.bins.reduce((sum: number, { count }: { count: number }) => sum + count, reward.unscored)).toBe(48);
+    const one = (await get(path(`facets?q=${encodeURIComponent(`reward:${known[0]}`)}`))).body;
+    expect(one.reward).toMatchObject({ min: known[0], max: known[0], bins: [] });
   });
 
   it('say what came and how it is known', async () => {

@@ -85,6 +85,7 @@ export const configSchema = z.object({
 
 export const facetQuerySchema = z.object({ q: z.string().max(2_000).optional() });
 const counted = z.array(z.object({ value: z.string(), count: z.number() }));
+const range = z.object({ min: z.number().nullable(), max: z.number().nullable() });
 export const facetsSchema = z.object({
   total: z.number(),
   total_is: z.enum(['exact', 'at_least']).describe('Counting stops at 10 000: show "10k+".'),
@@ -95,9 +96,17 @@ export const facetsSchema = z.object({
   phase: z.array(z.object({ value: z.enum(PHASES), count: z.number() })),
   stop: counted,
   tool: counted.describe('Rollouts that called it.'),
+  tool_error: counted.describe('Rollouts in which a call of it failed.'),
   tag: counted,
   model: counted,
-  step: z.object({ min: z.number().nullable(), max: z.number().nullable() }),
-  reward: z.object({ min: z.number().nullable(), max: z.number().nullable(), unscored: z.number() }),
+  step: range,
+  policy_step: range,
+  reward: range.extend({
+    unscored: z.number(),
+    bins: z
+      .array(z.object({ from: z.number(), below: z.number(), count: z.number() }))
+      .describe('About ten, `from` ≤ reward < `below`; none where all rewards are equal.'),
+  }),
+  provenance: z.record(z.string(), z.record(provenance, z.number())).describe('Of each field, rollouts by how it is known.'),
   errors: z.number().describe('Rollouts with a failed tool result.'),
 });

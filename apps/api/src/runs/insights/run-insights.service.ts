@@ -63,7 +63,9 @@ export class RunInsightsService {
   async facets(run: RunScope, q: string | undefined) {
     const query = q === undefined || q.trim() === '' ? null : rolloutQuery(q, [run.seq], FIRST_FACET_PARAMETER);
     const found = await selectFacets(this.database.pool, run.seq, COUNTED + 1, query?.where);
-    const { env, split, tool, tag, model, unscored, errors } = found;
+    const { env, split, tool, tool_error, tag, model, unscored, errors } = found;
+    const filled = found.reward_bins.map(({ count }) => count > 0);
+    const bins = found.reward_bins.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
     return {
       total: Math.min(found.total, COUNTED),
       total_is: found.total > COUNTED ? ('at_least' as const) : ('exact' as const),
@@ -72,13 +74,16 @@ export class RunInsightsService {
       env,
       split,
       tool,
+      tool_error,
       tag,
       model,
       errors,
       phase: found.phase.map(({ value, count }) => ({ value: wordOf(PHASES, value) ?? ('unknown' as const), count })),
       stop: found.stop.map(({ value, count }) => ({ value: wordOf(STOPS, value) ?? 'unknown', count })),
       step: { min: found.step_min, max: found.step_max },
-      reward: { min: found.reward_min, max: found.reward_max, unscored },
+      policy_step: { min: found.policy_step_min, max: found.policy_step_max },
+      reward: { min: found.reward_min, max: found.reward_max, unscored, bins },
+      provenance: mixOf(Object.fromEntries(found.provenance.map(({ value, count }) => [value, count]))),
     };
   }
 

@@ -125,8 +125,14 @@ export interface FacetRow {
   phase: { value: number; count: number }[];
   stop: { value: number; count: number }[];
   tool: Counts;
+  tool_error: Counts;
   tag: Counts;
   model: Counts;
+  /** By the packed number of libs/rollouts. */
+  provenance: { value: number; count: number }[];
+  reward_bins: { from: number; below: number; count: number }[];
+  policy_step_min: number | null;
+  policy_step_max: number | null;
   step_min: number | null;
   step_max: number | null;
   reward_min: number | null;
@@ -135,16 +141,30 @@ export interface FacetRow {
   errors: number;
 }
 
+/**
+ * Edges of about ten bins of 1, 2 or 5 times a power of ten over the rewards of `picked`. They are computed as decimals, so that an edge is
+ * the very number that a query writes: a bin counts what `reward:>=from reward:<below` finds.
+ */
+const REWARD_BINS = `span AS (SELECT min(reward)::numeric AS lo, max(reward)::numeric AS hi FROM picked),
+    scale AS (SELECT lo, hi, power(10::numeric, floor(log(hi - lo))) AS p FROM span WHERE hi > lo),
+    unit AS (SELECT lo, hi, p * CASE WHEN hi - lo <= 1.5 * p THEN 0.1 WHEN hi - lo <= 3 * p THEN 0.2 WHEN hi - lo <= 7.5 * p THEN 0.5 ELSE 1 END AS u FROM scale),
+    edges AS (SELECT array_agg((k * u)::float8 ORDER BY k) AS e FROM unit, generate_series(floor(lo / u) - 1, floor(hi / u) + 1) AS k),
+    filled AS (SELECT width_bucket(s.reward, e) AS b, count(*)::int AS n FROM picked s, edges WHERE s.reward IS NOT NULL GROUP BY 1),
+    bins AS (SELECT b, e[b] AS low, e[b + 1] AS high, COALESCE(n, 0) AS n FROM edges, generate_series(1, cardinality(e) - 1) AS b LEFT JOIN filled USING (b))`;
+
 /** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey and rollout_meta_pkey a rollout, and annotations_run_seq_idx. */
 export function facetSql(where: string | null): string {
   const count = (value: string, from: string) =>
     `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;
-  return `WITH picked AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.run_seq = $1 ${where === null ? '' : `AND (${where})`} LIMIT $2)
+  const tools = 'picked s JOIN rollout_tools x ON x.rollout_seq = s.seq';
+  const tagged = `(SELECT DISTINCT a.rollout_seq, a.tag FROM annotations a JOIN picked s ON s.seq = a.rollout_seq WHERE a.run_seq = $1 AND a.tag IS NOT NULL) a`;
+  return `WITH picked AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.run_seq = $1 ${where === null ? '' : `AND (${where})`} LIMIT $2), ${REWARD_BINS}
     SELECT (SELECT count(*)::int FROM picked) AS total, ${count('e.environment', 'picked s JOIN rollout_environments e ON e.id = s.env_id')} AS env, ${count('s.split', 'picked s')} AS split,
-      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', 'picked s JOIN rollout_tools x ON x.rollout_seq = s.seq')} AS tool,
-      ${count('a.tag', '(SELECT DISTINCT a.rollout_seq, a.tag FROM annotations a JOIN picked s ON s.seq = a.rollout_seq WHERE a.run_seq = $1 AND a.tag IS NOT NULL) a')} AS tag,
-      ${count('m.model', 'picked s JOIN rollout_meta m ON m.rollout_seq = s.seq')} AS model,
-      min(step) AS step_min, max(step) AS step_max, min(reward) AS reward_min, max(reward) AS reward_max, count(*) FILTER (WHERE reward IS NULL)::int AS unscored,
+      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', tools)} AS tool, ${count('x.tool', `${tools} AND x.errors > 0`)} AS tool_error,
+      ${count('a.tag', tagged)} AS tag, ${count('m.model', 'picked s JOIN rollout_meta m ON m.rollout_seq = s.seq')} AS model, ${count('s.provenance', 'picked s')} AS provenance,
+      (SELECT COALESCE(json_agg(json_build_object('from', low, 'below', high, 'count', n) ORDER BY b), '[]') FROM bins) AS reward_bins,
+      min(step) AS step_min, max(step) AS step_max, min(policy_step) AS policy_step_min, max(policy_step) AS policy_step_max,
+      min(reward) AS reward_min, max(reward) AS reward_max, count(*) FILTER (WHERE reward IS NULL)::int AS unscored,
       count(*) FILTER (WHERE call_errors > 0)::int AS errors FROM picked`;
 }
 

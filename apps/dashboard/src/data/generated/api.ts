@@ -256,6 +256,10 @@ avg_reward: number
 min_reward: number
 max_reward: number
 num_rollouts: number
+/**
+ * Of those whose reward counts as a success in their run.
+ */
+num_solved: number
 response_chars: {
 mean: number
 p1: number
