@@ -1290,6 +1290,13 @@ tool: {
 value: string
 count: number
 }[]
+/**
+ * Rollouts in which a call of it failed.
+ */
+tool_error: {
+value: string
+count: number
+}[]
 tag: {
 value: string
 count: number
@@ -1302,10 +1309,30 @@ step: {
 min: (number | null)
 max: (number | null)
 }
+policy_step: {
+min: (number | null)
+max: (number | null)
+}
 reward: {
 min: (number | null)
 max: (number | null)
 unscored: number
+/**
+ * About ten, `from` ≤ reward < `below`; none where all rewards are equal.
+ */
+bins: {
+from: number
+below: number
+count: number
+}[]
+}
+/**
+ * Of each field, rollouts by how it is known.
+ */
+provenance: {
+[k: string]: {
+[k: string]: number
+}
 }
 /**
  * Rollouts with a failed tool result.
