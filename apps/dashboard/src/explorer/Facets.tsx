@@ -1,30 +1,18 @@
-import { useQuery } from '@tanstack/react-query';
-import { findKey, type Query, type QueryKey } from '@palestra/query';
+import { findKey, type QueryKey } from '@palestra/query';
 import { type ReactNode, useState } from 'react';
-import { type Facets as FacetCounts, facetsQuery } from '../data/explorer.ts';
-import type { RunScope } from '../data/run-reads.ts';
-import { formatCount } from '../format/number.ts';
-import { boundsOf, type Choice, choicesOf, choose, effectiveQuery, setBounds, withoutKey } from './query-edit.ts';
+import type { Facets as FacetCounts } from '../data/explorer.ts';
+import { boundsOf, choicesOf, choose, setBounds } from './query-edit.ts';
+import { type FacetContext, useFacets } from './facet-counts.ts';
+import { Row } from './FacetRow.tsx';
+import { ProvenanceFacet } from './Provenance.tsx';
 import { RangeFields } from './RangeFields.tsx';
-
-export interface FacetContext {
-  run: string;
-  scope: RunScope;
-  snapshot: string;
-  /** The query of the bar, without the scope. */
-  query: Query;
-  onQuery: (text: string) => void;
-}
-
-/** Counts are of the query without what it wants of `key`, so that the other values of an open choice are still there. */
-function useFacets({ run, scope, snapshot, query }: FacetContext, key: QueryKey): FacetCounts | undefined {
-  return useQuery(facetsQuery(run, effectiveQuery(scope, withoutKey(query, key)), snapshot)).data;
-}
+import { RewardBins } from './RewardBins.tsx';
 
 export function Facets(context: FacetContext) {
   return (
     <aside aria-label="Facets" className="flex h-full w-[200px] flex-none flex-col overflow-y-auto border-r border-line bg-paper-1 pb-4">
-      <StepFacet {...context} />
+      <StepFacet title="Step" of="step" {...context} />
+      <StepFacet title="Policy step" of="policy_step" {...context} />
       <ValueFacet title="Phase" of="phase" counts={(facets) => facets.phase} {...context} />
       <ValueFacet title="Environment" of="env" counts={(facets) => facets.env} name={shortName} {...context} />
       <ValueFacet title="Split" of="split" counts={(facets) => facets.split} {...context} />
@@ -38,8 +26,10 @@ export function Facets(context: FacetContext) {
         {...context}
       />
       <ValueFacet title="Tool" of="tool" counts={(facets) => facets.tool} {...context} />
+      <ValueFacet title="Failed tool" of="tool.error" counts={(facets) => facets.tool_error} {...context} />
       <ValueFacet title="Tag" of="tag" counts={(facets) => facets.tag} {...context} />
       <ValueFacet title="Model" of="model" counts={(facets) => facets.model} {...context} />
+      <ProvenanceFacet {...context} />
     </aside>
   );
 }
@@ -58,19 +48,21 @@ export function Section({ title, of, children }: { title: string; of: QueryKey; 
   );
 }
 
-function StepFacet(context: FacetContext) {
+function StepFacet({ title, of, ...context }: FacetContext & { title: string; of: 'step' | 'policy_step' }) {
   const { query, onQuery } = context;
-  const facets = useFacets(context, 'step');
-  if (facets?.step.min === null && facets.step.max === null && Object.keys(boundsOf(query, 'step')).length === 0) return null;
+  const facets = useFacets(context, of);
+  const bounds = boundsOf(query, of);
+  const range = facets?.[of];
+  if (range?.min === null && Object.keys(bounds).length === 0) return null;
   return (
-    <Section title="Step" of="step">
+    <Section title={title} of={of}>
       <RangeFields
-        name="Step"
-        bounds={boundsOf(query, 'step')}
-        least={facets?.step.min ?? null}
-        most={facets?.step.max ?? null}
+        name={title}
+        bounds={bounds}
+        least={range?.min ?? null}
+        most={range?.max ?? null}
         whole
-        onChange={(bounds) => onQuery(setBounds(query, 'step', bounds))}
+        onChange={(next) => onQuery(setBounds(query, of, next))}
       />
     </Section>
   );
@@ -82,6 +74,14 @@ function RewardFacet(context: FacetContext) {
   const unscored = choicesOf(query, 'reward').get('null') ?? null;
   return (
     <Section title="Reward" of="reward">
+      {facets && facets.reward.bins.length > 0 && (
+        <RewardBins
+          bins={facets.reward.bins}
+          more={facets.total_is === 'at_least'}
+          bounds={boundsOf(query, 'reward')}
+          onBounds={(bounds) => onQuery(setBounds(query, 'reward', bounds))}
+        />
+      )}
       <RangeFields
         name="Reward"
         bounds={boundsOf(query, 'reward')}
@@ -139,47 +139,5 @@ function ValueFacet({ title, of, counts, name = (value) => value, ...context }: 
         </button>
       )}
     </Section>
-  );
-}
-
-interface RowProps {
-  name: string;
-  title?: string;
-  count: number | undefined;
-  /** Counting stopped: there may be more. */
-  more: boolean;
-  choice: Choice | null;
-  onChoose: (choice: Choice | null) => void;
-}
-
-/** A value of a facet: the box wants it, the minus refuses it, each once more takes it back. */
-export function Row({ name, title = name, count, more, choice, onChoose }: RowProps) {
-  return (
-    <div className="group -mx-1 flex h-[22px] items-center gap-[6px] rounded-[3px] px-1 hover:bg-paper-2">
-      <label className="flex min-w-0 flex-1 cursor-pointer items-center gap-[6px]" title={title}>
-        <input
-          type="checkbox"
-          className="size-[13px] flex-none accent-[var(--accent)]"
-          checked={choice === 'in'}
-          onChange={() => onChoose(choice === 'in' ? null : 'in')}
-        />
-        <span className={`truncate ${choice === 'out' ? 'text-ink-3 line-through' : choice === 'in' ? 'strong' : 'text-ink-2'}`}>
-          {name}
-        </span>
-      </label>
-      <button
-        type="button"
-        aria-label={`Without ${name}`}
-        aria-pressed={choice === 'out'}
-        className={`h-[18px] w-[16px] flex-none rounded-[3px] text-ink-3 hover:text-bad focus-visible:opacity-100 group-hover:opacity-100 ${choice === 'out' ? 'text-bad' : 'opacity-0'}`}
-        onClick={() => onChoose(choice === 'out' ? null : 'out')}
-      >
-        −
-      </button>
-      <span className="label num flex-none tabular-nums">
-        {formatCount(count)}
-        {more && count !== undefined && count > 0 ? '+' : ''}
-      </span>
-    </div>
   );
 }

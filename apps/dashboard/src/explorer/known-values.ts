@@ -10,7 +10,7 @@ export function useKnownValues(run: string, scope: RunScope, snapshot: string): 
   const { data } = useQuery(facetsQuery(run, effectiveQuery(scope, ''), snapshot));
   return useMemo(() => {
     if (!data) return {};
-    const { env, split, phase, stop, tool, tag, model } = data;
-    return { env, split, phase, stop, tool, 'tool.error': tool, tag, model };
+    const { env, split, phase, stop, tool, tool_error, tag, model } = data;
+    return { env, split, phase, stop, tool, 'tool.error': tool_error, tag, model };
   }, [data]);
 }

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type ExportJob, exportsQuery } from '../data/exports.ts';
+import { type ExportJob, exportsQuery, isUnderWay } from '../data/exports.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
@@ -13,17 +13,22 @@ import { EXPORT_FORMATS } from './formats.ts';
 import { JobDetails, JobProgress, JobState } from './JobDetails.tsx';
 
 const columns: Column<ExportJob>[] = [
-  { id: 'state', head: 'state', track: '96px', cell: (job) => <JobState job={job} /> },
-  { id: 'run', head: 'run', track: 'minmax(120px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
+  { id: 'state', head: 'state', track: '92px', cell: (job) => <JobState job={job} /> },
+  { id: 'run', head: 'run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
   {
     id: 'query',
     head: 'query',
-    track: 'minmax(140px,2fr)',
+    track: 'minmax(110px,2fr)',
     title: (job) => job.query,
     cell: (job) => <span className="mono text-ink-2">{job.query || 'all rollouts'}</span>,
   },
   { id: 'format', head: 'format', track: '124px', cell: (job) => EXPORT_FORMATS[job.format].label },
-  { id: 'rows', head: 'rows', track: 'minmax(130px,0.8fr)', cell: (job) => <JobProgress job={job} /> },
+  {
+    id: 'rows',
+    head: 'rows',
+    track: 'minmax(112px,0.8fr)',
+    cell: (job) => (isUnderWay(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
+  },
   { id: 'bytes', head: 'size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
   {
     id: 'asked',
@@ -60,7 +65,7 @@ export function ExportsPage() {
               rowKey={({ id }) => id}
               current={chosen ?? null}
               onOpen={({ id }) => void navigate({ search: { job: id }, replace: true })}
-              minWidth={780}
+              minWidth={690}
               empty={<NoExport />}
             />
           </section>
@@ -94,7 +99,7 @@ function Details({ job }: { job: ExportJob }) {
   return (
     <aside
       aria-label="The chosen export"
-      className="h-full w-[400px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
+      className="h-full w-[380px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
     >
       <h2 className="mb-2 truncate strong">{job.run ?? 'all runs'}</h2>
       <pre className="code-block mb-2 whitespace-pre-wrap">{job.query || 'all rollouts'}</pre>

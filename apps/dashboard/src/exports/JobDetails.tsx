@@ -77,7 +77,7 @@ export function JobDetails({ job }: { job: ExportJob }) {
               >
                 {file.name}
               </a>
-              <span className="num flex-none text-ink-2">{plural(file.rows, 'row')}</span>
+              <span className="num flex-none text-ink-2">{file.rows > 0 && plural(file.rows, 'row')}</span>
               <span className="num w-[72px] flex-none text-ink-3">{formatBytes(file.size)}</span>
             </li>
           ))}
