@@ -179,6 +179,8 @@ export interface EnvironmentView {
   sessions: SessionPolicyView | null;
   created_at: string;
   updated_at: string;
+  /** Ours: the number of its newest version; null for one without a server. */
+  version: number | null;
   /** Ours: where it runs, and whether it answers now. */
   source: { kind: 'bundled' | 'remote' | 'none'; url?: string };
   status: 'ready' | 'starting' | 'unreachable' | 'unlinked';

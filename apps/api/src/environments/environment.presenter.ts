@@ -34,6 +34,7 @@ export function presentEnvironment(record: EnvironmentRecord, status: Environmen
     sessions: record.sessionPolicy as SessionPolicyView | null,
     created_at: record.createdAt.toISOString(),
     updated_at: record.updatedAt.toISOString(),
+    version: version?.number ?? null,
     source: presentSource(record, detailed),
     status: status.status,
     status_detail: status.detail === null || detailed || version?.sourceKind !== 'remote' ? status.detail : 'Its server does not answer.',

@@ -1,54 +1,159 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentView } from '@palestra/protocol';
-import { useRef } from 'react';
+import { useMemo, useRef, useState } from 'react';
+import { type EnvironmentUsage, usageQuery } from '../data/environments.ts';
 import { environmentsQuery } from '../data/queries.ts';
-import { formatCount, plural, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { Age } from '../frame/Age.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
-import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
 
-const columns = 'grid-cols-[minmax(170px,1.2fr)_minmax(220px,3fr)_minmax(130px,1fr)_80px_90px_116px]';
+interface Row {
+  environment: EnvironmentView;
+  usage: EnvironmentUsage['environments'][number] | null;
+  live: number | null;
+}
 
-function Row({ environment }: { environment: EnvironmentView }) {
-  const { owner, name } = environment;
-  return (
-    <Link to="/environments/$owner/$name" params={{ owner, name }} search={{}} role="row" data-row className={`row px-2 ${columns}`}>
-      <span role="cell" className="cell" title={`${owner}/${name}`}>
+function rowsOf(environments: readonly EnvironmentView[], usage: EnvironmentUsage | undefined): Row[] {
+  const known = usage?.environments ?? [];
+  return environments.map((environment) => {
+    const slug = `${environment.owner}/${environment.name}`;
+    return {
+      environment,
+      usage: known.find((one) => one.environment_id === environment.id) ?? known.find((one) => one.environment === slug) ?? null,
+      live: usage === undefined ? null : (usage.live_sessions[slug] ?? 0),
+    };
+  });
+}
+
+const figures: Record<string, (row: Row) => number | string | null> = {
+  name: ({ environment }) => `${environment.owner}/${environment.name}`,
+  tasks: ({ environment }) => environment.total_task_count,
+  live: ({ live }) => live,
+  runs: ({ usage }) => usage?.runs ?? 0,
+  rollouts: ({ usage }) => usage?.rollouts ?? 0,
+  reward: ({ usage }) => usage?.reward_mean ?? null,
+  used: ({ usage }) => usage?.last_at ?? null,
+};
+
+/** What is unknown comes last, whatever the order. */
+function sorted(rows: readonly Row[], { id, order }: Sort): Row[] {
+  const figure = figures[id] ?? figures['name']!;
+  const sign = order === 'asc' ? 1 : -1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [figure(a), figure(b)];
+    if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
+    return sign * (x < y ? -1 : x > y ? 1 : 0);
+  });
+}
+
+const faint = (text: string) => <span className="text-ink-3">{text}</span>;
+const columns: Column<Row>[] = [
+  {
+    id: 'name',
+    head: 'Environment',
+    track: 'minmax(180px,1.3fr)',
+    sortable: true,
+    title: ({ environment: { owner, name } }) => `${owner}/${name}`,
+    cell: ({ environment: { owner, name, is_private: hidden } }) => (
+      <>
         <span className="text-ink-3">{owner}/</span>
         <span className="strong">{name}</span>
-        {environment.is_private && <span className="chip ml-2">private</span>}
-      </span>
-      <span role="cell" className="cell text-ink-2" title={environment.description}>
-        {environment.description || UNKNOWN}
-      </span>
-      <span role="cell" className="cell text-ink-2">
-        {environment.split_types.join(', ') || UNKNOWN}
-      </span>
-      <span role="cell" className="cell num">
-        {formatCount(environment.total_task_count)}
-      </span>
-      <span role="cell" className="cell text-ink-3">
-        {environment.source.kind === 'none' ? UNKNOWN : environment.source.kind}
-      </span>
-      <span role="cell" className="cell">
-        <EnvironmentStatus environment={environment} />
-      </span>
-    </Link>
-  );
-}
+        {hidden && <span className="chip ml-2">private</span>}
+      </>
+    ),
+  },
+  {
+    id: 'description',
+    head: 'Description',
+    track: 'minmax(160px,2.4fr)',
+    title: ({ environment }) => environment.description || undefined,
+    cell: ({ environment }) => <span className="text-ink-2">{environment.description || UNKNOWN}</span>,
+  },
+  {
+    id: 'version',
+    head: 'Version',
+    track: '62px',
+    align: 'right',
+    title: ({ environment }) => (environment.source.kind === 'none' ? 'No server yet' : `Runs as ${environment.source.kind}`),
+    cell: ({ environment }) => (environment.version === null ? faint(UNKNOWN) : formatCount(environment.version)),
+  },
+  {
+    id: 'splits',
+    head: 'Splits',
+    track: 'minmax(90px,.8fr)',
+    title: ({ environment }) => environment.split_types.join(', ') || undefined,
+    cell: ({ environment }) => <span className="text-ink-2">{environment.split_types.join(', ') || UNKNOWN}</span>,
+  },
+  {
+    id: 'tasks',
+    head: 'Tasks',
+    track: '66px',
+    align: 'right',
+    sortable: true,
+    cell: ({ environment }) => formatCount(environment.total_task_count),
+  },
+  {
+    id: 'live',
+    head: 'Live',
+    explain: 'Open sessions of your organisation',
+    track: '54px',
+    align: 'right',
+    sortable: true,
+    cell: ({ live }) => (live ? formatCount(live) : faint(live === null ? UNKNOWN : '0')),
+  },
+  {
+    id: 'runs',
+    head: 'Runs',
+    explain: 'Runs of your organisation whose rollouts used it',
+    track: '58px',
+    align: 'right',
+    sortable: true,
+    cell: ({ usage }) => (usage ? formatCount(usage.runs) : faint('0')),
+  },
+  {
+    id: 'rollouts',
+    head: 'Rollouts',
+    track: '74px',
+    align: 'right',
+    sortable: true,
+    cell: ({ usage }) => (usage ? formatCount(usage.rollouts) : faint('0')),
+  },
+  {
+    id: 'reward',
+    head: 'Mean reward',
+    explain: 'Over the scored rollouts of your organisation, all runs',
+    track: '92px',
+    align: 'right',
+    sortable: true,
+    title: ({ usage }) => (usage ? `of ${plural(usage.scored, 'scored rollout')}` : undefined),
+    cell: ({ usage }) => formatReward(usage?.reward_mean),
+  },
+  {
+    id: 'used',
+    head: 'Last run',
+    track: '92px',
+    align: 'right',
+    sortable: true,
+    cell: ({ usage }) => <span className="text-ink-3">{usage?.last_at ? <Age iso={usage.last_at} /> : UNKNOWN}</span>,
+  },
+  { id: 'status', head: 'Status', track: '104px', cell: ({ environment }) => <EnvironmentStatus environment={environment} /> },
+];
 
 export function CatalogPage() {
   const { q } = useSearch({ from: '/environments' });
-  const navigate = useNavigate({ from: '/environments' });
+  const navigate = useNavigate();
   const environments = useQuery(environmentsQuery(q ?? ''));
-  const list = useRef<HTMLDivElement>(null);
+  const usage = useQuery(usageQuery);
   const search = useRef<HTMLInputElement>(null);
-  const move = useRowFocus(list);
-  useKeys({ j: () => move(1), k: () => move(-1), '/': () => search.current?.focus() });
+  const [sort, setSort] = useState<Sort>({ id: 'name', order: 'asc' });
+  useKeys({ '/': () => search.current?.focus() });
   const found = environments.data?.environments;
+  const rows = useMemo(() => sorted(rowsOf(found ?? [], usage.data), sort), [found, usage.data, sort]);
   return (
     <>
       <TopBar title="Environments" crumbs={<Crumb>Environments</Crumb>}>
@@ -60,7 +165,7 @@ export function CatalogPage() {
           placeholder="Find an environment  /"
           aria-label="Find an environment by name or description"
           defaultValue={q}
-          onChange={(event) => void navigate({ search: { q: event.target.value || undefined }, replace: true })}
+          onChange={(event) => void navigate({ to: '/environments', search: { q: event.target.value || undefined }, replace: true })}
         />
       </TopBar>
       {environments.error ? (
@@ -74,19 +179,20 @@ export function CatalogPage() {
           <pre className="code-block">palestra env add acme/math --url http://127.0.0.1:8000</pre>
         </div>
       ) : (
-        <div role="table" aria-label="Environments" ref={list} className="min-w-[880px]">
-          <div role="row" className={`sticky top-0 z-10 grid border-b border-line bg-paper-0 px-2 ${columns}`}>
-            {['Environment', 'Description', 'Splits', 'Tasks', 'Runs as', 'Status'].map((head) => (
-              <span key={head} role="columnheader" className={`head-cell ${head === 'Tasks' ? 'justify-end' : ''}`}>
-                {head}
-              </span>
-            ))}
-          </div>
-          {found.map((environment) => (
-            <Row key={environment.id} environment={environment} />
-          ))}
-          {found.length === 0 && <p className="p-4 text-ink-3">No environment matches “{q}”.</p>}
-        </div>
+        <DataTable
+          label="Environments"
+          columns={columns}
+          rows={rows}
+          rowKey={({ environment }) => environment.id}
+          sort={sort}
+          onSort={setSort}
+          minWidth={960}
+          onOpen={({ environment: { owner, name } }, newTab) => {
+            if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
+            else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
+          }}
+          empty={<p className="p-4 text-ink-3">No environment matches “{q}”.</p>}
+        />
       )}
     </>
   );

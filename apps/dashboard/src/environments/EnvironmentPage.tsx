@@ -1,143 +1,98 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { EnvironmentDiscoveryView, EnvironmentView } from '@palestra/protocol';
-import type { ReactNode } from 'react';
+import type { EnvironmentView } from '@palestra/protocol';
+import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
-import { formatCount, plural } from '../format/number.ts';
-import { Age } from '../frame/Age.tsx';
-import { CopyButton } from '../frame/CopyButton.tsx';
+import { formatCount } from '../format/number.ts';
+import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { LiveSessions } from '../sessions/LiveSessions.tsx';
-import { Markdown } from '../text/Markdown.tsx';
+import { CardTab } from './CardTab.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
-import { TaskBrowser } from './TaskBrowser.tsx';
-import { ToolCard } from './ToolCard.tsx';
+import { variantOf } from './place.ts';
+import { RunsTab } from './RunsTab.tsx';
+import { SessionsTab } from './SessionsTab.tsx';
+import { TasksTab } from './TasksTab.tsx';
+import { ToolsTab } from './ToolsTab.tsx';
+import { VersionsTab } from './VersionsTab.tsx';
 
-type Variant = EnvironmentDiscoveryView['variants'][number];
+const from = '/environments/$owner/$name' as const;
+const tabStyle =
+  'flex h-full items-center gap-[6px] border-b-2 border-transparent px-[10px] text-ink-2 hover:text-ink-1 aria-[current=page]:border-accent aria-[current=page]:font-[550] aria-[current=page]:text-ink-1';
+const tabs = ['card', 'tasks', 'tools', 'runs', 'sessions', 'versions'] as const;
+type Tab = (typeof tabs)[number];
+const titles: Record<Tab, string> = {
+  card: 'Card',
+  tasks: 'Tasks',
+  tools: 'Tools',
+  runs: 'Runs',
+  sessions: 'Sessions and slots',
+  versions: 'Versions',
+};
 
-function Section({ title, note, action, children }: { title: string; note?: ReactNode; action?: ReactNode; children: ReactNode }) {
-  return (
-    <section className="px-4 pb-4 pt-3">
-      <h2 className="flex items-baseline gap-2 border-b border-line pb-[6px] strong">
-        {title} <span className="label">{note}</span>
-        {action && <span className="ml-auto">{action}</span>}
-      </h2>
-      {children}
-    </section>
-  );
-}
-
-function Discovered({ environment, variants }: { environment: EnvironmentView; variants: Variant[] }) {
+function Tabs({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
   const { owner, name } = environment;
-  const search = useSearch({ from: '/environments/$owner/$name' });
-  const navigate = useNavigate({ from: '/environments/$owner/$name' });
-  const variant = variants.find((one) => one.name === search.variant) ?? variants.find((one) => one.is_default) ?? variants[0];
-  if (!variant) return <p className="p-4 text-ink-2">The server behind this environment offers no environment at all.</p>;
-  const split = variant.splits.find((one) => one.name === search.split) ?? variant.splits[0];
-  const tabs = 'flex h-[28px] items-center gap-2 rounded-[4px] px-2 hover:bg-paper-2';
-  return (
-    <>
-      {variants.length > 1 && (
-        <nav aria-label="Variants" className="flex flex-wrap gap-1 border-b border-line px-3 py-1">
-          {variants.map((one) => (
-            <button
-              key={one.name}
-              type="button"
-              aria-pressed={one === variant}
-              onClick={() => void navigate({ search: { variant: one.name } })}
-              className={`${tabs} ${one === variant ? 'bg-paper-2 strong' : 'text-ink-2'}`}
-            >
-              {one.name}
-            </button>
-          ))}
-        </nav>
-      )}
-      <Section title="Tools" note={plural(variant.tools.tools.length, 'tool')}>
-        {variant.tools.tools.map((tool) => (
-          <ToolCard key={tool.name} tool={tool} terminal={variant.tools.terminal_tool?.name === tool.name} />
-        ))}
-        {variant.tools.tools.length === 0 && <p className="py-2 text-ink-3">No tool for every task; tasks may bring tools of their own.</p>}
-      </Section>
-      <Section title="Tasks" note={plural(variant.splits.length, 'split')}>
-        <div role="group" aria-label="Splits" className="flex flex-wrap gap-1 py-2">
-          {variant.splits.map((one) => (
-            <button
-              key={one.name}
-              type="button"
-              aria-pressed={one === split}
-              onClick={() => void navigate({ search: (before) => ({ ...before, split: one.name, start: undefined }) })}
-              className={`${tabs} ${one === split ? 'bg-paper-2 strong' : 'text-ink-2'}`}
-            >
-              {one.name}
-              {one.name !== one.type && <span className="label">{one.type}</span>}
-              <span className="num text-ink-3">{formatCount(one.num_tasks)}</span>
-            </button>
-          ))}
-        </div>
-        {split ? (
-          <TaskBrowser
-            owner={owner}
-            name={name}
-            variant={variant.name}
-            split={split.name}
-            start={search.start ?? 0}
-            go={(start) => void navigate({ search: (before) => ({ ...before, start: start || undefined }) })}
-          />
-        ) : (
-          <p className="py-2 text-ink-3">This environment names no split.</p>
-        )}
-      </Section>
-    </>
-  );
-}
-
-function Facts({ environment }: { environment: EnvironmentView }) {
-  const slug = `${environment.owner}/${environment.name}`;
-  const snippet = `environment = client.environments.get(name="${slug}")\ntasks = environment.list_tasks(split="${environment.split_types[0] ?? 'train'}")`;
-  const prepare = `palestra prepare-tasks --env ${slug} --output tasks.parquet`;
-  return (
-    <aside className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t" aria-label="About this environment">
-      <Section title="About">
-        <dl className="grid grid-cols-[88px_minmax(0,1fr)] gap-x-3 gap-y-[3px] pt-2 text-[12px]">
-          <dt className="text-ink-3">status</dt>
-          <dd>
-            <EnvironmentStatus environment={environment} />
-          </dd>
-          {environment.status_detail && (
-            <>
-              <dt className="text-ink-3">detail</dt>
-              <dd className="break-words">{environment.status_detail}</dd>
-            </>
-          )}
-          <dt className="text-ink-3">runs as</dt>
-          <dd className="break-all">{environment.source.url ?? environment.source.kind}</dd>
-          <dt className="text-ink-3">tasks</dt>
-          <dd>{formatCount(environment.total_task_count)}</dd>
-          <dt className="text-ink-3">visibility</dt>
-          <dd>{environment.is_private ? 'private' : 'public'}</dd>
-          <dt className="text-ink-3">updated</dt>
-          <dd>
-            <Age iso={environment.updated_at} />
-          </dd>
-        </dl>
-      </Section>
-      {[
-        ['Use it', snippet],
-        ['Export its tasks', prepare],
-      ].map(([title, text]) => (
-        <Section key={title} title={title!} action={<CopyButton text={text!} />}>
-          <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
-        </Section>
-      ))}
-    </aside>
-  );
-}
-
-export function EnvironmentPage() {
-  const { owner, name } = useParams({ from: '/environments/$owner/$name' });
-  const environment = useQuery(environmentQuery(owner, name));
   const discovery = useQuery(discoveryQuery(owner, name));
+  const runs = useQuery(environmentRunsQuery(owner, name));
+  const versions = useQuery(versionsQuery(owner, name));
+  const search = useSearch({ from });
+  const tools = discovery.data && variantOf(discovery.data, search.variant)?.tools.tools.length;
+  const counts: Partial<Record<Tab, number | null | undefined>> = {
+    tasks: environment.total_task_count,
+    tools,
+    runs: runs.data?.runs.length,
+    versions: versions.data?.versions.length,
+  };
+  return (
+    <nav
+      aria-label="Pages of the environment"
+      className="flex h-[34px] flex-none items-stretch overflow-x-auto border-b border-line px-[6px]"
+    >
+      {tabs.map((one) => (
+        <Link
+          key={one}
+          from={from}
+          to="."
+          search={(before) => ({ variant: before.variant, split: before.split, tab: one === 'card' ? undefined : one })}
+          className={tabStyle}
+          activeOptions={{ explicitUndefined: true }}
+        >
+          {titles[one]}
+          {typeof counts[one] === 'number' && <span className="label tabular-nums">{formatCount(counts[one])}</span>}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+function Content({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
+  const { owner, name } = environment;
+  const discovery = useQuery(discoveryQuery(owner, name));
+  if (tab === 'runs') return <RunsTab owner={owner} name={name} />;
+  if (tab === 'sessions') return <SessionsTab environment={`${owner}/${name}`} />;
+  if (tab === 'versions') return <VersionsTab owner={owner} name={name} />;
+  if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
+  if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;
+  if (!discovery.data) return <SkeletonRows />;
+  return tab === 'tools' ? <ToolsTab discovery={discovery.data} /> : <TasksTab owner={owner} name={name} discovery={discovery.data} />;
+}
+
+/** An environment: its card, tasks by difficulty, tools, the runs that used it, who holds its slots, its versions. */
+export function EnvironmentPage() {
+  const { owner, name } = useParams({ from });
+  const search = useSearch({ from });
+  const navigate = useNavigate({ from });
+  const environment = useQuery(environmentQuery(owner, name));
+  const tab = tabs.find((one) => one === search.tab) ?? 'card';
+  const step = (by: number) => {
+    const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]!;
+    void navigate({ search: (before) => ({ variant: before.variant, split: before.split, tab: next === 'card' ? undefined : next }) });
+  };
+  useKeys({
+    '[': () => step(-1),
+    ']': () => step(1),
+    p: () => void navigate({ to: '/environments/$owner/$name/play', search: { variant: search.variant, split: search.split } }),
+  });
   const bar = (
     <TopBar
       title={`${owner}/${name}`}
@@ -153,7 +108,21 @@ export function EnvironmentPage() {
         </>
       }
     >
-      {environment.data && <EnvironmentStatus environment={environment.data} />}
+      {environment.data && (
+        <>
+          <EnvironmentStatus environment={environment.data} />
+          <Link
+            to="/environments/$owner/$name/play"
+            params={{ owner, name }}
+            search={{ variant: search.variant, split: search.split }}
+            className="button primary"
+            aria-keyshortcuts="p"
+            title="Play a task by hand (p)"
+          >
+            Play
+          </Link>
+        </>
+      )}
     </TopBar>
   );
   if (environment.error || !environment.data)
@@ -163,31 +132,14 @@ export function EnvironmentPage() {
         {environment.error ? <ErrorState error={environment.error} retry={() => void environment.refetch()} /> : <SkeletonRows />}
       </>
     );
-  const readme = environment.data.readme_content;
   return (
     <>
       {bar}
-      <div className="grid min-h-full grid-cols-[minmax(0,1fr)_320px] max-[1000px]:grid-cols-1">
-        <div className="min-w-0">
-          <div className="border-b border-line px-4 py-4">
-            {readme ? (
-              <Markdown source={readme} className="max-w-[84ch] text-[14px] leading-[22px]" />
-            ) : (
-              <p className="max-w-[84ch] text-[14px] leading-[22px]">
-                {environment.data.description || 'No description and no README card.'}
-              </p>
-            )}
-          </div>
-          <LiveSessions environment={`${owner}/${name}`} />
-          {discovery.error ? (
-            <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />
-          ) : discovery.data ? (
-            <Discovered environment={environment.data} variants={discovery.data.variants} />
-          ) : (
-            <SkeletonRows />
-          )}
+      <div className="flex h-full flex-col">
+        <Tabs environment={environment.data} tab={tab} />
+        <div className="min-h-0 flex-1 overflow-auto">
+          <Content environment={environment.data} tab={tab} />
         </div>
-        <Facts environment={environment.data} />
       </div>
     </>
   );

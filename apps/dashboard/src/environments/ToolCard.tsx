@@ -1,68 +1,99 @@
-import type { JsonObject, JsonValue, ToolSpec } from '@palestra/protocol';
+import type { ToolSpec } from '@palestra/protocol';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { argumentsOf, type Field, limitsOf, typeName } from '../playground/form/field.ts';
 import { PlainText } from '../text/PlainText.tsx';
+import { anthropicTool, openAiTool, toolText } from './copies.ts';
 
-const isObject = (value?: JsonValue): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+interface Line {
+  name: string;
+  required: boolean;
+  field: Field;
+  depth: number;
+  /** What follows from a choice, rather than from a name. */
+  choice: boolean;
+}
+const MAX_LINES = 400;
 
-/** `string`, `integer[]`, `"a" | "b"`, `string | null`: a JSON Schema in one line; `any` when it does not say. */
-export function typeOf(schema?: JsonValue): string {
-  if (!isObject(schema)) return 'any';
-  if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => JSON.stringify(value)).join(' | ');
-  if (schema['const'] !== undefined) return JSON.stringify(schema['const']);
-  const choices = schema['anyOf'] ?? schema['oneOf'];
-  if (Array.isArray(choices)) return [...new Set(choices.map(typeOf))].join(' | ');
-  if (schema['type'] === 'array') return `${typeOf(schema['items'])}[]`;
-  if (typeof schema['$ref'] === 'string') return schema['$ref'].split('/').at(-1) ?? 'any';
-  return Array.isArray(schema['type']) ? schema['type'].join(' | ') : typeof schema['type'] === 'string' ? schema['type'] : 'any';
+/** A schema as lines: members below their object, items below their list, choices below what is chosen. */
+function linesOf(field: Field, depth: number, lines: Line[]): Line[] {
+  if (lines.length > MAX_LINES) return lines;
+  const { shape } = field;
+  if (shape.kind === 'object') {
+    for (const { name, required, field: member } of shape.members) {
+      lines.push({ name, required, field: member, depth, choice: false });
+      linesOf(member, depth + 1, lines);
+    }
+    if (shape.others) {
+      lines.push({ name: 'any other name', required: true, field: shape.others, depth, choice: true });
+      linesOf(shape.others, depth + 1, lines);
+    }
+  } else if (shape.kind === 'list') {
+    if (isDeep(shape.item)) {
+      lines.push({ name: 'each item', required: true, field: shape.item, depth, choice: true });
+      linesOf(shape.item, depth + 1, lines);
+    }
+  } else if (shape.kind === 'oneOf') {
+    for (const { label, field: option } of shape.options) {
+      if (!isDeep(option)) continue;
+      lines.push({ name: `or ${label}`, required: true, field: option, depth, choice: true });
+      linesOf(option, depth + 1, lines);
+    }
+  }
+  return lines;
 }
 
-function limitsOf(schema: JsonObject): string {
-  const names = ['minimum', 'maximum', 'minLength', 'maxLength', 'pattern', 'default'];
-  return names
-    .filter((name) => schema[name] !== undefined)
-    .map((name) => `${name} ${JSON.stringify(schema[name])}`)
-    .join(', ');
-}
+const isDeep = ({ shape, description }: Field): boolean =>
+  shape.kind === 'object' || shape.kind === 'oneOf' || shape.kind === 'list' || description !== null;
 
-/** One tool: its name, what it does, and its arguments as aligned name, type and description. */
+/** One tool: its name, what it does, and its arguments as aligned name, type and description, whatever their depth. */
 export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean }) {
-  const properties = isObject(tool.input_schema?.['properties']) ? Object.entries(tool.input_schema['properties']) : [];
-  const required = Array.isArray(tool.input_schema?.['required']) ? tool.input_schema['required'] : [];
+  const field = argumentsOf(tool.input_schema);
+  const lines = linesOf(field, 0, []);
   return (
-    <article className="border-b border-line py-[10px]">
-      <h3 className="flex items-center gap-2">
-        <span className="mono font-medium text-[var(--role-tool)]">{tool.name}</span>
+    <article id={`tool-${tool.name}`} aria-label={`Tool ${tool.name}`} className="border-b border-line py-[10px]">
+      <div className="flex items-center gap-2">
+        <h3 className="mono font-medium text-[var(--role-tool)]">{tool.name}</h3>
         {terminal && <span className="chip text-good">● ends the episode</span>}
-      </h3>
+        <span className="flex-1" />
+        <span className="label">copy for</span>
+        <CopyButton text={toolText(openAiTool(tool))} label="OpenAI" />
+        <CopyButton text={toolText(anthropicTool(tool))} label="Anthropic" />
+      </div>
       {tool.description && (
         <p className="max-w-[84ch] whitespace-pre-line text-ink-2">
           <PlainText text={tool.description} />
         </p>
       )}
-      {properties.length === 0 ? (
-        <p className="label mt-1">no arguments</p>
+      {lines.length === 0 ? (
+        <p className="label mt-1">{field.shape.kind === 'object' ? 'no arguments' : `one argument: ${typeName(field)}`}</p>
       ) : (
-        <dl className="mt-1 grid grid-cols-[max-content_max-content_minmax(0,1fr)] gap-x-4 gap-y-[2px] text-[12px]">
-          {properties.map(([name, schema]) => (
-            <div key={name} className="contents">
-              <dt className="mono">
-                {name}
-                {!required.includes(name) && (
-                  <span className="text-ink-3" title="optional">
-                    ?
-                  </span>
-                )}
-              </dt>
-              <dd className="mono max-w-[44ch] truncate text-ink-3" title={typeOf(schema)}>
-                {typeOf(schema)}
-              </dd>
-              <dd className="text-ink-2">
-                {isObject(schema) && typeof schema['description'] === 'string' && <PlainText text={schema['description']} />}{' '}
-                {isObject(schema) && <span className="text-ink-3">{limitsOf(schema)}</span>}
-              </dd>
-            </div>
+        <dl className="mt-1 grid grid-cols-[fit-content(320px)_fit-content(320px)_minmax(0,1fr)] gap-x-4 gap-y-[2px] text-[12px]">
+          {lines.map((line, index) => (
+            <Argument key={index} line={line} />
           ))}
         </dl>
       )}
     </article>
+  );
+}
+
+function Argument({ line: { name, required, field, depth, choice } }: { line: Line }) {
+  const type = typeName(field);
+  const facts = [limitsOf(field), field.fallback === null ? '' : `default ${field.fallback.slice(0, 120)}`].filter(Boolean).join(', ');
+  return (
+    <div className="contents">
+      <dt className={choice ? 'text-ink-3' : 'mono'} style={{ paddingLeft: depth * 16 }}>
+        <PlainText text={name} />
+        {!required && (
+          <span className="text-ink-3" title="optional">
+            ?
+          </span>
+        )}
+      </dt>
+      <dd className="mono max-w-[44ch] [overflow-wrap:anywhere] text-ink-3">{type}</dd>
+      <dd className="min-w-0 text-ink-2 [overflow-wrap:anywhere]">
+        {field.description && <PlainText text={field.description} />} {facts && <span className="text-ink-3">{facts}</span>}
+      </dd>
+    </div>
   );
 }

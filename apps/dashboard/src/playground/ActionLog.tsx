@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { JsonValue, SessionCallView, SessionView } from '@palestra/protocol';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { PlayCall } from '../data/playground.ts';
 import { forkSession, wholeCallQuery } from '../data/sessions.ts';
 import { formatBytes, formatReward } from '../format/number.ts';
@@ -19,6 +19,8 @@ interface LogProps {
   session: SessionView;
   calls: readonly SessionCallView[];
   replayed: ReadonlySet<string>;
+  /** Task id of the call that the player just made: it is brought into view, nothing else moves. */
+  mine: string | null;
   /** Leads from a fork to the playground of its environment. */
   place: { owner: string; name: string };
   onRepeat: (call: PlayCall) => void;
@@ -83,9 +85,15 @@ function Action({
   call,
   position,
   replayed,
+  mine,
   place,
   onRepeat,
 }: Omit<LogProps, 'calls'> & { call: SessionCallView; position: number }) {
+  const item = useRef<HTMLLIElement>(null);
+  const isMine = call.task_id === mine;
+  useEffect(() => {
+    if (isMine) item.current?.scrollIntoView({ block: 'nearest' });
+  }, [isMine, call.state]);
   const whole = useQuery({
     ...wholeCallQuery(session.sid, call.task_id),
     enabled: call.truncated && (call.result_bytes ?? 0) + call.input_bytes < READ_WHOLE_BYTES,
@@ -94,6 +102,7 @@ function Action({
   const failed = call.failure_class !== null && call.failure_class !== 'ok' ? call.failure_class : null;
   return (
     <li
+      ref={item}
       className={`grid grid-cols-[minmax(0,1fr)_72px] gap-x-3 border-b border-l-2 border-b-line px-4 py-[10px] ${failed ? rules[failed] : 'border-l-[var(--role-tool)]'}`}
       aria-label={`Call ${position}: ${call.tool}`}
       data-task={call.task_id}

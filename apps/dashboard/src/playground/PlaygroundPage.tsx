@@ -171,6 +171,7 @@ function Board({ place, session }: { place: Place; session: SessionView }) {
             session={session}
             calls={rows}
             replayed={play.replayed}
+            mine={play.mine}
             place={place}
             onRepeat={({ tool, input }) => choose(tool, input)}
           />

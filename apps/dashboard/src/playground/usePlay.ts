@@ -25,6 +25,8 @@ export interface Play {
   problem: string | null;
   /** Calls whose stored result was read after their connection broke. */
   replayed: ReadonlySet<string>;
+  /** The task id of the player's last call: what the reader waits for. */
+  mine: string | null;
   call: (call: PlayCall) => void;
 }
 
@@ -34,6 +36,7 @@ export function usePlay(sid: string): Play {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const [replayed, setReplayed] = useState<ReadonlySet<string>>(new Set());
+  const [mine, setMine] = useState<string | null>(null);
   const leaving = useRef(new AbortController());
   useEffect(() => {
     leaving.current = new AbortController();
@@ -43,7 +46,15 @@ export function usePlay(sid: string): Play {
     if (busy) return;
     setBusy(true);
     setProblem(null);
-    callTool(sid, asked, () => void refreshSession(client, sid), leaving.current.signal)
+    callTool(
+      sid,
+      asked,
+      (taskId) => {
+        setMine(taskId);
+        void refreshSession(client, sid);
+      },
+      leaving.current.signal,
+    )
       .then(
         (played) => played.replayed && setReplayed((before) => new Set([...before, played.taskId])),
         (error: unknown) => !leaving.current.signal.aborted && setProblem(error instanceof Error ? error.message : String(error)),
@@ -53,5 +64,5 @@ export function usePlay(sid: string): Play {
         void refreshSession(client, sid);
       });
   };
-  return { busy, problem, replayed, call };
+  return { busy, problem, replayed, mine, call };
 }

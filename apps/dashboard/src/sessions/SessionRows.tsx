@@ -8,9 +8,9 @@ import { EndButton } from './EndButton.tsx';
 import { holderName, holderText, shortId } from './names.ts';
 import { FailureClass, SessionState } from './SessionState.tsx';
 
-const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_80px_84px_52px_minmax(130px,1.2fr)_188px]';
+const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_88px_92px_52px_minmax(130px,1.2fr)_188px]';
 const endedGrid =
-  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_80px_84px_52px_minmax(130px,1.2fr)_minmax(188px,1.4fr)]';
+  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_88px_92px_52px_minmax(130px,1.2fr)_minmax(188px,1.4fr)]';
 const shared = ['Session', 'State', 'Environment', 'Run', 'Holder'];
 const heads = {
   live: [...shared, 'Opened', 'Last seen', 'Calls', 'Last call', ''],

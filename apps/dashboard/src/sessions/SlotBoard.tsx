@@ -13,11 +13,8 @@ import { holderName, holderText } from './names.ts';
 import { LastCall, SessionLink } from './SessionRows.tsx';
 import { SessionState } from './SessionState.tsx';
 
-const grid = 'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(110px,1fr)_84px_84px_minmax(150px,1.4fr)_188px]';
-const heads = ['Session', 'State', 'Holder', 'Run', 'Opened', 'Last seen', 'Last call', ''];
-/** Beside other things on a page: without run and age. */
-const compactGrid = 'grid-cols-[84px_96px_minmax(96px,1fr)_84px_minmax(130px,1.4fr)_188px]';
-const compactHeads = ['Session', 'State', 'Holder', 'Last seen', 'Last call', ''];
+const grid = 'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px]';
+const heads = ['Session', 'State', 'Holder', 'Run', 'Task', 'Since', 'Last seen', 'Last call', ''];
 
 /** `3 of 8 slots taken, 2 waiting`, and the same as a bar. */
 export function SlotMeter({ group }: { group: SlotGroup }) {
@@ -39,9 +36,9 @@ export function SlotMeter({ group }: { group: SlotGroup }) {
   );
 }
 
-function HolderRow({ session, compact }: { session: SlotHolder; compact: boolean }) {
+function HolderRow({ session }: { session: SlotHolder }) {
   return (
-    <div role="row" className={`row hover px-2 ${compact ? compactGrid : grid}`}>
+    <div role="row" className={`row hover px-2 ${grid}`}>
       <span role="cell" className="cell">
         {session.sid === null ? <span className="text-ink-3">{UNKNOWN}</span> : <SessionLink sid={session.sid} />}
       </span>
@@ -51,16 +48,15 @@ function HolderRow({ session, compact }: { session: SlotHolder; compact: boolean
       <span role="cell" className="cell text-ink-2" title={session.holder ? holderText(session.holder) : undefined}>
         {session.holder ? holderName(session.holder) : `${session.org}, another organisation`}
       </span>
-      {!compact && (
-        <>
-          <span role="cell" className="cell text-ink-2">
-            {session.run ?? UNKNOWN}
-          </span>
-          <span role="cell" className="cell num text-ink-3">
-            <Age iso={session.created_at} />
-          </span>
-        </>
-      )}
+      <span role="cell" className="cell text-ink-2">
+        {session.run ?? UNKNOWN}
+      </span>
+      <span role="cell" className="cell text-ink-2">
+        {session.task ? `${session.task.split} ${session.task.index}` : session.sid === null ? UNKNOWN : 'by value'}
+      </span>
+      <span role="cell" className="cell num text-ink-3">
+        <Age iso={session.created_at} />
+      </span>
       <span role="cell" className="cell num text-ink-3">
         <Age iso={session.last_seen_at} />
       </span>
@@ -74,18 +70,18 @@ function HolderRow({ session, compact }: { session: SlotHolder; compact: boolean
   );
 }
 
-export function HolderTable({ sessions, label, compact = false }: { sessions: SlotHolder[]; label: string; compact?: boolean }) {
+export function HolderTable({ sessions, label }: { sessions: SlotHolder[]; label: string }) {
   return (
-    <div role="table" aria-label={label} className={compact ? 'min-w-[700px]' : 'min-w-[940px]'}>
-      <div role="row" className={`grid border-b border-line px-2 ${compact ? compactGrid : grid}`}>
-        {(compact ? compactHeads : heads).map((head) => (
-          <span key={head} role="columnheader" className={`head-cell ${head === 'Opened' || head === 'Last seen' ? 'justify-end' : ''}`}>
+    <div role="table" aria-label={label} className="min-w-[1036px]">
+      <div role="row" className={`grid border-b border-line px-2 ${grid}`}>
+        {heads.map((head) => (
+          <span key={head} role="columnheader" className={`head-cell ${head === 'Since' || head === 'Last seen' ? 'justify-end' : ''}`}>
             {head || <span className="sr-only">End</span>}
           </span>
         ))}
       </div>
       {sessions.map((session, index) => (
-        <HolderRow key={session.sid ?? index} session={session} compact={compact} />
+        <HolderRow key={session.sid ?? index} session={session} />
       ))}
     </div>
   );

@@ -71,12 +71,13 @@ export function fieldOf(schema: JsonValue): Field {
 
 /** The arguments of a tool: an object, with no members for a tool without arguments. */
 export function argumentsOf(schema: JsonObject | null): Field {
-  if (schema === null) return { ...anything('object'), shape: { kind: 'object', members: [], others: null } };
+  const none: Shape = { kind: 'object', members: [], others: null };
+  if (schema === null) return { ...anything('object'), shape: none };
   const field = fieldOf(schema);
-  if (field.shape.kind === 'json' && own(schema, 'type') !== undefined && Object.keys(schema).length <= 2) {
-    return { ...field, shape: { kind: 'object', members: [], others: null } };
-  }
-  return field;
+  // An object that names nothing takes nothing, unless it says that it does.
+  const further = own(schema, 'additionalProperties');
+  const named = further === true || isObject(further) || own(schema, 'patternProperties') !== undefined;
+  return field.shape.kind === 'json' && field.shape.expects === 'object' && !named ? { ...field, shape: none } : field;
 }
 
 function anything(expects: 'any' | 'object' | 'list' = 'any'): Field {

@@ -69,10 +69,11 @@ describe('what a schema asks for', () => {
   });
 
   test('a tool without arguments has an empty form, whichever way it says so', () => {
-    for (const schema of [null, { type: 'object' }, { type: 'object', properties: {} }]) {
+    for (const schema of [null, { type: 'object' }, { $schema: 'x', type: 'object', properties: {}, additionalProperties: false }]) {
       const field = argumentsOf(schema);
       expect(readDraft(field, blank(field))).toEqual({ json: '{}', problems: [] });
     }
+    expect(argumentsOf({ type: 'object', additionalProperties: true }).shape).toEqual({ kind: 'json', expects: 'object' });
   });
 });
 

@@ -1,0 +1,35 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { ApiAnswers } from './generated/api.ts';
+import { api } from './http.ts';
+
+/** What the pages of environments read beside `queries.ts`: who uses them, their versions, how hard their tasks are. */
+
+export type EnvironmentUsage = ApiAnswers['GET /v1/environment-usage'];
+export type EnvironmentRun = ApiAnswers['GET /v1/environments/{owner}/{name}/runs']['runs'][number];
+export type VersionView = ApiAnswers['GET /v1/environments/{owner}/{name}/versions']['versions'][number];
+export type TaskFigures = ApiAnswers['GET /v1/environments/{owner}/{name}/task-difficulty']['tasks'][number];
+
+export const usageQuery = queryOptions({
+  queryKey: ['environments', 'usage'],
+  queryFn: ({ signal }) => api('GET /v1/environment-usage', { signal }),
+  meta: { live: 'replace' },
+});
+
+export const environmentRunsQuery = (owner: string, name: string) =>
+  queryOptions({
+    queryKey: ['environment', owner, name, 'runs'],
+    queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/runs', { path: { owner, name }, signal }),
+  });
+
+export const versionsQuery = (owner: string, name: string) =>
+  queryOptions({
+    queryKey: ['environment', owner, name, 'versions'],
+    queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/versions', { path: { owner, name }, signal }),
+  });
+
+/** Of all splits and variants: the page joins them to the tasks that it shows. */
+export const difficultyQuery = (owner: string, name: string) =>
+  queryOptions({
+    queryKey: ['environment', owner, name, 'difficulty'],
+    queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/task-difficulty', { path: { owner, name }, signal }),
+  });

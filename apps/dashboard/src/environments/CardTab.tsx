@@ -1,0 +1,199 @@
+import { Link } from '@tanstack/react-router';
+import { useQuery } from '@tanstack/react-query';
+import type { EnvironmentDiscoveryView, EnvironmentView } from '@palestra/protocol';
+import type { ReactNode } from 'react';
+import { environmentRunsQuery } from '../data/environments.ts';
+import { slotsQuery } from '../data/sessions.ts';
+import { formatCount, formatReward, plural } from '../format/number.ts';
+import { Age } from '../frame/Age.tsx';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { SlotMeter } from '../sessions/SlotBoard.tsx';
+import { Markdown } from '../text/Markdown.tsx';
+import { EnvironmentStatus } from './EnvironmentStatus.tsx';
+
+function Section({ title, action, children }: { title: string; action?: ReactNode; children: ReactNode }) {
+  return (
+    <section className="border-b border-line px-4 py-3">
+      <h2 className="mb-1 flex items-center gap-2 strong">
+        {title}
+        {action && <span className="ml-auto">{action}</span>}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+type Fact = [name: string, value: ReactNode] | false;
+const Facts = ({ facts }: { facts: Fact[] }) => (
+  <dl className="grid grid-cols-[88px_minmax(0,1fr)] gap-x-3 gap-y-[3px] text-[12px]">
+    {facts
+      .filter((fact) => fact !== false)
+      .map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="text-ink-3">{name}</dt>
+          <dd className="min-w-0 [overflow-wrap:anywhere]">{value}</dd>
+        </div>
+      ))}
+  </dl>
+);
+
+interface CardProps {
+  environment: EnvironmentView;
+  discovery: EnvironmentDiscoveryView | undefined;
+  problem: Error | null;
+}
+
+/** The README, and beside it what the environment is, offers, and is used for. */
+export function CardTab({ environment, discovery, problem }: CardProps) {
+  const { readme_content: readme, description } = environment;
+  return (
+    <div className="grid min-h-full grid-cols-[minmax(0,1fr)_340px] max-[1000px]:grid-cols-1">
+      <div className="min-w-0 px-4 py-4">
+        {readme ? (
+          <Markdown source={readme} className="max-w-[84ch] text-[14px] leading-[22px]" />
+        ) : (
+          <p className="max-w-[84ch] text-[14px] leading-[22px]">{description || 'No description and no README card.'}</p>
+        )}
+      </div>
+      <aside className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t" aria-label="About this environment">
+        <About environment={environment} />
+        <Slots slug={`${environment.owner}/${environment.name}`} />
+        {problem && <p className="border-b border-line px-4 py-3 text-bad">{problem.message}</p>}
+        {discovery?.variants.map((variant) => (
+          <Variant key={variant.name} environment={environment} variant={variant} alone={discovery.variants.length === 1} />
+        ))}
+        <UsedBy owner={environment.owner} name={environment.name} />
+        <Snippets environment={environment} />
+      </aside>
+    </div>
+  );
+}
+
+function About({ environment }: { environment: EnvironmentView }) {
+  return (
+    <Section title="About">
+      <Facts
+        facts={[
+          ['status', <EnvironmentStatus key="status" environment={environment} />],
+          environment.status_detail !== null && ['detail', environment.status_detail],
+          ['runs as', environment.source.url ?? environment.source.kind],
+          environment.version !== null && ['version', formatCount(environment.version)],
+          ['tasks', formatCount(environment.total_task_count)],
+          ['visibility', environment.is_private ? 'private' : 'public'],
+          ['updated', <Age key="updated" iso={environment.updated_at} />],
+        ]}
+      />
+    </Section>
+  );
+}
+
+function Slots({ slug }: { slug: string }) {
+  const slots = useQuery(slotsQuery(slug));
+  const [owner, name] = slug.split('/') as [string, string];
+  return (
+    <Section
+      title="Live sessions"
+      action={
+        <Link to="/environments/$owner/$name" params={{ owner, name }} search={{ tab: 'sessions' }} className="link text-[12px]">
+          Who holds them
+        </Link>
+      }
+    >
+      {slots.data?.environments.map((group) => (
+        <SlotMeter key={group.version} group={group} />
+      ))}
+      {slots.data?.environments.length === 0 && <p className="text-ink-3">Nobody holds a slot.</p>}
+      {slots.error && <p className="text-bad">{slots.error.message}</p>}
+    </Section>
+  );
+}
+
+function Variant({
+  environment: { owner, name },
+  variant,
+  alone,
+}: {
+  environment: EnvironmentView;
+  variant: EnvironmentDiscoveryView['variants'][number];
+  alone: boolean;
+}) {
+  const params = { owner, name };
+  const { tools } = variant.tools;
+  return (
+    <Section title={alone ? 'Splits and tools' : `Variant ${variant.name}`}>
+      <ul className="mb-2 text-[12px]">
+        {variant.splits.map((split) => (
+          <li key={split.name} className="flex items-baseline gap-2 py-[1px]">
+            <Link
+              to="/environments/$owner/$name"
+              params={params}
+              search={{ tab: 'tasks', variant: alone ? undefined : variant.name, split: split.name }}
+              className="link"
+            >
+              {split.name}
+            </Link>
+            {split.name !== split.type && <span className="label">{split.type}</span>}
+            <span className="ml-auto tabular-nums text-ink-2">
+              {split.num_tasks === null ? 'open-ended' : plural(split.num_tasks, 'task')}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p className="flex flex-wrap gap-x-2 gap-y-1">
+        {tools.map((tool) => (
+          <Link
+            key={tool.name}
+            to="/environments/$owner/$name"
+            params={params}
+            search={{ tab: 'tools', variant: alone ? undefined : variant.name }}
+            hash={`tool-${tool.name}`}
+            className="mono text-[var(--role-tool)] hover:underline"
+            title={tool.description}
+          >
+            {tool.name}
+          </Link>
+        ))}
+        {tools.length === 0 && <span className="text-ink-3">No tool for every task; tasks may bring tools of their own.</span>}
+      </p>
+    </Section>
+  );
+}
+
+function UsedBy({ owner, name }: { owner: string; name: string }) {
+  const runs = useQuery(environmentRunsQuery(owner, name));
+  const all = runs.data?.runs ?? [];
+  if (all.length === 0) return null;
+  const scored = all.reduce((sum, run) => sum + run.scored, 0);
+  const mean = scored === 0 ? null : all.reduce((sum, run) => sum + (run.reward_mean ?? 0) * run.scored, 0) / scored;
+  return (
+    <Section title="Used by">
+      <Facts
+        facts={[
+          ['runs', formatCount(all.length)],
+          ['rollouts', formatCount(all.reduce((sum, run) => sum + run.rollouts, 0))],
+          ['mean reward', `${formatReward(mean)} · n ${formatCount(scored)}`],
+        ]}
+      />
+    </Section>
+  );
+}
+
+function Snippets({ environment }: { environment: EnvironmentView }) {
+  const slug = `${environment.owner}/${environment.name}`;
+  const snippet = `environment = client.environments.get(name="${slug}")\ntasks = environment.list_tasks(split="${environment.split_types[0] ?? 'train'}")`;
+  const prepare = `palestra prepare-tasks --env ${slug} --output tasks.parquet`;
+  return (
+    <>
+      {(
+        [
+          ['Use it', snippet],
+          ['Export its tasks', prepare],
+        ] as const
+      ).map(([title, text]) => (
+        <Section key={title} title={title} action={<CopyButton text={text} />}>
+          <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
+        </Section>
+      ))}
+    </>
+  );
+}

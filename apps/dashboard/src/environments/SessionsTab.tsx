@@ -1,0 +1,43 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { slotsQuery } from '../data/sessions.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { HolderTable, SlotMeter } from '../sessions/SlotBoard.tsx';
+
+/** Who holds the slots of the environment, and who waits for one; by version, oldest first. */
+export function SessionsTab({ environment }: { environment: string }) {
+  const slots = useQuery(slotsQuery(environment));
+  if (slots.error) return <ErrorState error={slots.error} retry={() => void slots.refetch()} />;
+  if (!slots.data) return <SkeletonRows />;
+  const groups = slots.data.environments;
+  const open = groups.some(({ sessions }) => sessions.length > 0);
+  return (
+    <div className="pb-4">
+      <p className="flex gap-4 px-4 pt-2">
+        <span className="text-ink-3">
+          Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and how many others hold' : ''}.
+        </span>
+        <Link to="/sessions" search={{ environment, tab: 'ended' }} className="link ml-auto">
+          Ended ones
+        </Link>
+        <Link to="/sessions" search={{ environment }} className="link">
+          All live ones
+        </Link>
+      </p>
+      {groups.map((group) => (
+        <section key={group.version} aria-label={`Slots of version ${group.version}`}>
+          <h2 className="flex h-[36px] items-center gap-3 px-4 strong">
+            version {group.version}
+            <SlotMeter group={group} />
+          </h2>
+          {group.sessions.length > 0 && (
+            <div className="overflow-x-auto">
+              <HolderTable sessions={group.sessions} label={`Sessions on version ${group.version}, oldest first`} />
+            </div>
+          )}
+        </section>
+      ))}
+      {!open && <p className="p-4 text-ink-3">No session of yours is open on this environment.</p>}
+    </div>
+  );
+}

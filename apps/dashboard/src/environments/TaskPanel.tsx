@@ -1,0 +1,92 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { printText } from '@palestra/query';
+import { environmentRunsQuery } from '../data/environments.ts';
+import { meQuery } from '../data/queries.ts';
+import { formatCount, formatReward, formatShare, plural } from '../format/number.ts';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { useKeys } from '../frame/keyboard.ts';
+import { PlainText } from '../text/PlainText.tsx';
+import type { Difficulty } from './difficulty.ts';
+import { type Place, useTask } from './place.ts';
+
+interface PanelProps {
+  place: Place;
+  index: number;
+  difficulty: Difficulty | null;
+  onClose: () => void;
+}
+const SHOWN_RUNS = 20;
+
+/** One task: its specification, what rollouts say of it, and the ways to them. */
+export function TaskPanel({ place, index, difficulty, onClose }: PanelProps) {
+  const { page, task } = useTask(place, index);
+  useKeys({ Escape: onClose });
+  const text = task === undefined ? '' : (JSON.stringify(task.task_spec, null, 2) ?? '');
+  return (
+    <aside
+      aria-label={`Task ${place.split} ${index}`}
+      className="flex w-[380px] min-h-0 flex-col overflow-y-auto border-l border-line max-[900px]:w-[300px]"
+    >
+      <h2 className="flex items-center gap-2 border-b border-line px-3 py-[6px] strong">
+        {place.split} {formatCount(index)}
+        <span className="flex-1" />
+        <Link
+          to="/environments/$owner/$name/play"
+          params={{ owner: place.owner, name: place.name }}
+          search={{ variant: place.variant, split: place.split, task: index }}
+          className="button"
+        >
+          Play
+        </Link>
+        <button type="button" className="button" onClick={onClose} aria-label="Close the task">
+          Close
+        </button>
+      </h2>
+      <div className="border-b border-line px-3 py-2 text-[12px]">
+        {difficulty === null ? (
+          <p className="text-ink-3">No scored rollout of yours is of this task yet.</p>
+        ) : (
+          <p>
+            avg reward <span className="strong tabular-nums">{formatReward(difficulty.avg, { digits: 3 })}</span>,{' '}
+            {formatReward(difficulty.min)} to {formatReward(difficulty.max)} · solved {formatShare(difficulty.solved, difficulty.n)} of{' '}
+            {plural(difficulty.n, 'rollout')}
+          </p>
+        )}
+        <Rollouts place={place} index={index} />
+      </div>
+      <div className="flex items-center gap-2 px-3 pt-2">
+        <span className="label">Specification</span>
+        <span className="flex-1" />
+        {text !== '' && <CopyButton text={text} />}
+      </div>
+      <pre className="mono m-3 mt-1 min-w-0 whitespace-pre-wrap [overflow-wrap:anywhere]">
+        {page.error ? page.error.message : <PlainText text={text.slice(0, 100_000)} />}
+      </pre>
+    </aside>
+  );
+}
+
+/** Its rollouts, in each run that used the environment. */
+function Rollouts({ place: { owner, name, split }, index }: Pick<PanelProps, 'place' | 'index'>) {
+  const runs = useQuery(environmentRunsQuery(owner, name));
+  const me = useQuery(meQuery);
+  const org = me.data?.org.name;
+  if (!runs.data || org === undefined || runs.data.runs.length === 0) return null;
+  const q = `env:${printText(`${owner}/${name}`)} split:${printText(split)} task:${index}`;
+  return (
+    <div className="mt-1">
+      <span className="label">Rollouts in</span>
+      <ul>
+        {runs.data.runs.slice(0, SHOWN_RUNS).map((run) => (
+          <li key={run.id} className="truncate">
+            <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ q }} className="link" title={run.name}>
+              {run.name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {runs.data.runs.length > SHOWN_RUNS && <p className="label">and {plural(runs.data.runs.length - SHOWN_RUNS, 'older run')}</p>}
+    </div>
+  );
+}

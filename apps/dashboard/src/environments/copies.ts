@@ -1,0 +1,18 @@
+import type { JsonObject, ToolSpec } from '@palestra/protocol';
+
+/** Tools as model APIs take them. A tool without arguments has an empty object there. */
+
+const schemaOf = ({ input_schema: schema }: ToolSpec): JsonObject => schema ?? { type: 'object', properties: {} };
+
+export const openAiTool = (tool: ToolSpec): JsonObject => ({
+  type: 'function',
+  function: { name: tool.name, description: tool.description, parameters: schemaOf(tool) },
+});
+
+export const anthropicTool = (tool: ToolSpec): JsonObject => ({
+  name: tool.name,
+  description: tool.description,
+  input_schema: schemaOf(tool),
+});
+
+export const toolText = (value: JsonObject | JsonObject[]): string => JSON.stringify(value, null, 2);
