@@ -10,9 +10,9 @@ import { median } from './support/rounds.mjs';
 import { usageOf } from './support/usage.mjs';
 
 const WORKERS = 8;
-const ROUNDS = 7;
+const ROUNDS = 5;
 /** Posts of a round: short rounds, many turns. */
-const POSTS = 150;
+const POSTS = 60;
 const ROLLOUTS = Number(process.env.PALESTRA_BENCH_INGESTED ?? 100_000);
 /** Events of a rollout when memory is looked at: rollouts are what could pile up, not bytes. */
 const SHORT = 5;

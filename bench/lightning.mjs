@@ -17,8 +17,8 @@ const ROUNDS = 5;
 const REQUESTS = 9;
 /** Events of a rollout: model requests and the reward. */
 const EVENTS = REQUESTS + 1;
-const STEP = 200;
-const OURS_AT_ONCE = 2_000;
+const STEP = 100;
+const OURS_AT_ONCE = 600;
 const MODEL = 'Qwen/Qwen2.5-7B-Instruct';
 
 /** What its proxy records of one call (agentlightning/server/proxy.py, `_capture_event`): 1 kB of it. */

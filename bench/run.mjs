@@ -1,6 +1,6 @@
 // `npm run bench`: both sides of every figure in one run on this machine, as ratios.
 // PALESTRA_BENCH_ROUNDS, PALESTRA_BENCH_SECONDS: length; PALESTRA_BENCH_PROFILE: a folder for a CPU profile of the service.
-import { cpus, totalmem } from 'node:os';
+import { cpus, loadavg, totalmem } from 'node:os';
 import { benchDiscovery } from './discovery.mjs';
 import { benchExport } from './export.mjs';
 import { benchFlat } from './flat.mjs';
@@ -60,4 +60,6 @@ for (const line of table)
       .join('  ')
       .trimEnd(),
   );
-console.log(`${cpus()[0].model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.version}`);
+console.log(
+  `${cpus()[0].model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.version}, load ${number(loadavg()[1])}`,
+);

@@ -35,8 +35,13 @@ async function pagesAnywhere(client, run) {
   return rows.map(({ value, seq }) => Buffer.from(JSON.stringify(['reward', 'desc', value, seq])).toString('base64url'));
 }
 
+/** Every 31st group has another reward, as if one more of its rollouts had come: what a dirty step is about. */
+const CHANGE =
+  'UPDATE rollouts SET reward = 1 - reward WHERE run_seq = $1 AND group_key % 31 = 0 AND sample_idx = 0 AND reward BETWEEN 0 AND 1';
+
 /** Milliseconds of a step in the service's own loop, from the first batch on: what it slept before that is no work. */
 async function stepRound(client, run) {
+  await client.query(CHANGE, [run]);
   const marked = await markSteps(client, run);
   const left = async () => (await client.query('SELECT count(*)::int AS left FROM dirty_steps')).rows[0].left;
   let at = marked;
@@ -87,6 +92,7 @@ export async function benchStore() {
       [`search of two common words in ${messages} messages, first page`, 1_000, await timed(() => search('model%20reads'))],
       [`series of ${STEPS} steps`, 100, await timed(() => get('/v1/runs/large/series?m=reward_mean'))],
       [`a dirty step of ${ROLLOUTS / STEPS} made again, median of ${STEP_ROUNDS} rounds of all steps`, 5, median(steps)],
+      ['a dirty step, the best of these rounds', 5, Math.min(...steps)],
     ];
     return figures.map(([name, limit, ms]) => ({
       name: `${ROLLOUTS} rollouts: ${name}${name.startsWith('a dirty') ? '' : ', p95'}`,
