@@ -41,6 +41,8 @@ interface Props {
   onPick?: (hover: Hover) => void;
 }
 
+/** One array for all renders: another one would be other data. */
+const NONE: readonly never[] = [];
 const LABEL_PX = 58;
 
 function rangeOf(kind: Props['y'], low: number | null, high: number | null): [number, number] {
@@ -53,7 +55,7 @@ function rangeOf(kind: Props['y'], low: number | null, high: number | null): [nu
 
 /** Lines over bands. A name stands at the end of a line instead of a legend; incomplete steps have hollow marks; inferred ones a dashed line. */
 export function LineChart(props: Props) {
-  const { name, label, x, steps, lines, bands = [], hollow = [], formatY, y, height, onHover, onPick } = props;
+  const { name, label, x, steps, lines, bands = NONE, hollow = NONE, formatY, y, height, onHover, onPick } = props;
   const { axis } = useChartScope();
   const data = useMemo(
     () => [x, ...bands.flatMap(({ low, high }) => [low, high]), ...lines.map(({ values }) => values)] as unknown as uPlot.AlignedData,

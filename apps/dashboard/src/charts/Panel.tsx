@@ -42,7 +42,7 @@ export function Panel({ title, facts, readout, note, table, missing, height = 15
   return (
     <section aria-labelledby={id} className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-1 pt-2">
       <div className="flex h-[20px] items-center gap-2">
-        <h2 id={id} className="strong min-w-0 truncate" title={explain(facts)}>
+        <h2 id={id} className="strong flex min-w-0 truncate" title={explain(facts)}>
           {facts.length === 0 ? (
             title
           ) : (

@@ -119,9 +119,20 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
     hooks: {
       drawAxes: [(plot) => current().under?.(plot)],
       draw: [(plot) => current().over?.(plot)],
-      setCursor: [(plot) => latest.current.props.onHover?.(hoverOf(plot))],
+      setCursor: [tellHover(latest)],
       setSelect: [(plot) => brush(plot, latest)],
     },
+  };
+}
+
+/** Tells a hover that is another one: redrawing sets the cursor again where it is. */
+function tellHover(latest: Latest): (plot: uPlot) => void {
+  let told: Hover | null = null;
+  return (plot) => {
+    const hover = hoverOf(plot);
+    if (hover?.index === told?.index && hover?.y === told?.y) return;
+    told = hover;
+    latest.current.props.onHover?.(hover);
   };
 }
 

@@ -37,8 +37,10 @@ interface Props {
   env?: string | null;
 }
 
+const NO_BANDS: readonly BandEntry[] = [];
+
 /** A question answered by lines over the run's steps. */
-export function CurvePanel({ title, curves, entries, bands = [], y, note, missing, clauses, env }: Props) {
+export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env }: Props) {
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const shown = useMemo(() => entries.filter(({ series }) => hasValues(series)), [entries]);

@@ -42,7 +42,11 @@ export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]
         return {
           m,
           title: members.length === 1 ? members[0]!.key : m,
-          entries: members.map((series, i) => ({ name: series.key, series, colour: `hue-${1 + (i % 8)}` })),
+          entries: members.map((series, i) => ({
+            name: members.length === 1 ? 'value' : series.key,
+            series,
+            colour: `hue-${1 + (i % 8)}`,
+          })),
         };
       }),
     [curves, metrics],

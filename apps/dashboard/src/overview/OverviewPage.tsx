@@ -67,12 +67,8 @@ export function OverviewPage() {
         )}
         {series.data && summary.data ? (
           <>
-            {summary.data.lens !== 'canonical' && (
-              <Grid>
-                <LensPanels lens={summary.data.lens} kpis={summary.data.kpis} x={x} />
-              </Grid>
-            )}
             <Grid>
+              {summary.data.lens !== 'canonical' && <LensPanels lens={summary.data.lens} kpis={summary.data.kpis} x={x} />}
               <CanonicalPanels answer={series.data} counts={counts.data} />
             </Grid>
             {view.environments.length > 1 && scope.env === undefined && <EnvironmentPanels x={x} />}

@@ -45,7 +45,6 @@ export function RewardPanel({
   clauses?: string[];
   env?: string | null;
 }) {
-  const one = (m: string) => curves.of(m)[0];
   const entries = useMemo(
     () => [
       { name: 'median', series: curves.of('reward_p50')[0], colour: 'good' },
@@ -65,7 +64,7 @@ export function RewardPanel({
       title={title}
       curves={curves}
       entries={entries}
-      bands={one('reward_p10') ? areas : []}
+      bands={areas}
       y="fit"
       missing={noReward}
       {...(clauses && { clauses })}
@@ -152,6 +151,7 @@ function errorLines(main: ReturnType<typeof curvesOf>, counts: StepCounts | unde
     denominator: counts.rollouts,
     of: counts.rollouts,
     provenance: [],
+    notes: [],
   };
   return [
     { name: 'tool errors', series: main.of('tool_error')[0], colour: 'environment', labelled: true },

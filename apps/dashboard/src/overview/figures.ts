@@ -61,7 +61,7 @@ const denominatorWords = {
 
 /** Lens, denominators and provenance of a curve, in words. */
 /** What panels need of a curve: of the API, or counted by step. */
-export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denominator' | 'of' | 'provenance'> & {
+export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denominator' | 'of' | 'provenance' | 'notes'> & {
   lens: Series['lens'] | null;
   den: Series['den'];
 };
@@ -76,7 +76,22 @@ export function notesOfSeries(series: Curve): string[] {
         ? `Lens: canonical, ${denominatorWords[series.den ?? 'scored']}`
         : `Lens: as ${lensNames[series.lens]}`,
     `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${formatCount(series.step.length)} steps`,
+    ...remarksOf(series),
     ...(weakest ? [`Provenance: ${weakest === 'reported' ? 'as uploaded' : `${weakest}, the weakest of what went in`}`] : []),
+  ];
+}
+
+const MAX_REMARKS = 3;
+
+/** What the API remarked at some steps, the most frequent first, and at how many nothing could be computed. */
+function remarksOf({ value, notes }: Curve): string[] {
+  const counted = new Map<string, number>();
+  for (const { note } of notes) counted.set(note, (counted.get(note) ?? 0) + 1);
+  const remarks = [...counted].toSorted(([, a], [, b]) => b - a).slice(0, MAX_REMARKS);
+  const absent = value.filter((one) => one === null).length;
+  return [
+    ...(absent > 0 ? [`${formatCount(absent)} of ${formatCount(value.length)} steps: not in the upload`] : []),
+    ...remarks.map(([note, steps]) => `${formatCount(steps)} ${steps === 1 ? 'step' : 'steps'}: ${note}`),
   ];
 }
 
