@@ -30,7 +30,11 @@ export async function renderApiTypes(document) {
   const options = { bannerComment: '', additionalProperties: false, format: false, ignoreMinAndMaxItems: true };
   const parts = [
     await compile(table('ApiAnswers', answerOf), 'ApiAnswers', options),
-    await compile(table('ApiBodies', ({ requestBody }) => jsonOf(requestBody)), 'ApiBodies', options),
+    await compile(
+      table('ApiBodies', ({ requestBody }) => jsonOf(requestBody)),
+      'ApiBodies',
+      options,
+    ),
   ];
   return `// Written by \`npm run generate\` from docs/openapi.json; do not edit.\n${parts.join('\n')}`;
 }

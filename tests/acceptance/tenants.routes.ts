@@ -25,6 +25,8 @@ export const PUBLIC: Record<string, number> = {
   // The key is in the body, and nobody has it.
   'POST /v1/login': 401,
   'POST /v1/logout': 200,
+  // Nobody opened a link.
+  'GET /v1/shared': 404,
 };
 /** Of the caller's own organisation, whoever that is. */
 export const OWN = new Set([
@@ -32,6 +34,12 @@ export const OWN = new Set([
   'GET /v1/namespace/current',
   'GET /v1/keys',
   'POST /v1/keys',
+  'GET /v1/organisation',
+  'PATCH /v1/organisation',
+  'POST /v1/organisations',
+  'GET /v1/members',
+  'POST /v1/members',
+  'GET /v1/shares',
   'GET /v1/runs',
   'GET /v1/search',
   'GET /v1/annotations',
@@ -85,7 +93,12 @@ export function scopeOf(route: Route): Scope | null {
     return 'rollouts';
   switch (route.path.split('/')[2]) {
     case 'keys':
+    case 'organisation':
+    case 'organisations':
+    case 'members':
       return 'keys';
+    case 'shares':
+      return 'rollouts';
     case 'rollouts':
     case 'runs':
     case 'stream':
@@ -156,7 +169,10 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
     annotations: { rollout: first.rolloutId, tag: 'taken over' },
     views: { name: 'one more' },
-    '{id}': method === 'PUT' ? { name: 'taken over' } : {},
+    '{id}': method === 'PUT' ? { name: 'taken over' } : path.startsWith('/v1/members/') ? { role: 'owner' } : {},
+    members: { name: 'one more' },
+    organisations: { name: 'one-more' },
+    shares: { rollout: first.rolloutId },
     keys: { name: 'one more', scopes: ['rollouts'] },
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },

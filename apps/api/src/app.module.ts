@@ -10,6 +10,7 @@ import { RunsModule } from './runs/runs.module.ts';
 import { ObservabilityModule } from './sessions/observability.module.ts';
 import { RecordingModule } from './sessions/recording.module.ts';
 import { SessionsModule } from './sessions/sessions.module.ts';
+import { SharesModule } from './shares/shares.module.ts';
 
 @Module({})
 export class AppModule {
@@ -28,6 +29,7 @@ export class AppModule {
         RecordingModule,
         ObservabilityModule,
         ExportsModule,
+        SharesModule,
       ],
     };
   }

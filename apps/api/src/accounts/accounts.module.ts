@@ -6,12 +6,15 @@ import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
+import { OrganisationController } from './organisation.controller.ts';
+import { OrganisationService } from './organisation.service.ts';
+import { ShareAccess } from './share-access.ts';
 import { SignInController } from './sign-in.controller.ts';
 
 @Global()
 @Module({
-  controllers: [AccountController, KeyController, SignInController],
-  providers: [Authenticator, KeyService, AccountService, { provide: APP_GUARD, useClass: ApiKeyGuard }],
-  exports: [Authenticator, AccountService, KeyService],
+  controllers: [AccountController, KeyController, OrganisationController, SignInController],
+  providers: [Authenticator, KeyService, AccountService, OrganisationService, ShareAccess, { provide: APP_GUARD, useClass: ApiKeyGuard }],
+  exports: [Authenticator, AccountService, KeyService, ShareAccess],
 })
 export class AccountsModule {}

@@ -3,7 +3,8 @@ import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import { Authenticator } from './authenticator.ts';
-import { PUBLIC_ROUTE, REQUIRED_SCOPE, type Scope } from './caller.decorator.ts';
+import { PUBLIC_ROUTE, REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
+import { ShareAccess } from './share-access.ts';
 
 /** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
 @Injectable()
@@ -11,12 +12,16 @@ export class ApiKeyGuard implements CanActivate {
   constructor(
     private readonly authenticator: Authenticator,
     private readonly reflector: Reflector,
+    private readonly shares: ShareAccess,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const targets = [context.getHandler(), context.getClass()];
-    const caller = await this.authenticator.authenticate(request);
+    // The link of a rollout shows it also to whoever is signed in elsewhere.
+    const shareable = this.reflector.getAllAndOverride<boolean>(SHAREABLE_ROUTE, targets);
+    const guest = shareable && !request.headers['x-api-key'] ? await this.shares.callerFor(request) : null;
+    const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
       if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;
       throw new PalestraError('unauthorized');

@@ -8,6 +8,7 @@ import { Database } from '../platform/database.ts';
 import { patiently } from '../platform/database-retry.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
+import { readCookie } from './cookies.ts';
 import { hashToken } from './secret-token.ts';
 
 export const COOKIE_NAME = 'palestra_session';
@@ -45,7 +46,7 @@ export class Authenticator {
       if (!this.config.anonymous) return this.ofKey(key.trim());
       return this.ofKey(key.trim()).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
     }
-    const cookie = readCookie(request.headers.cookie);
+    const cookie = readCookie(request.headers.cookie, COOKIE_NAME);
     if (cookie !== null) {
       assertSameOrigin(request);
       return this.#callerOf('cookie', cookie).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
@@ -129,14 +130,6 @@ export class Authenticator {
 }
 
 const isWrongKey = (error: unknown): boolean => error instanceof PalestraError && error.status === 401;
-
-function readCookie(header: string | undefined): string | null {
-  for (const part of header?.split(';') ?? []) {
-    const [name, ...value] = part.trim().split('=');
-    if (name === COOKIE_NAME && value.length > 0) return value.join('=');
-  }
-  return null;
-}
 
 /** A cookie comes along by itself; a changing request must come from our own page (browsers send one of these headers). */
 function assertSameOrigin(request: FastifyRequest): void {

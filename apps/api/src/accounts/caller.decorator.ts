@@ -22,3 +22,7 @@ export const Public = () => SetMetadata(PUBLIC_ROUTE, true);
 export const REQUIRED_SCOPE = 'palestra:scope';
 export type Scope = 'sessions' | 'environments' | 'rollouts' | 'keys';
 export const RequireScope = (scope: Scope) => SetMetadata(REQUIRED_SCOPE, scope);
+
+/** Route metadata read by ApiKeyGuard: whoever opened a share link of the rollout that `:id` names may read this, without a key. */
+export const SHAREABLE_ROUTE = 'palestra:shareable';
+export const Shareable = () => SetMetadata(SHAREABLE_ROUTE, true);

@@ -6,6 +6,7 @@ import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { Authenticator, COOKIE_NAME } from './authenticator.ts';
 import { Public } from './caller.decorator.ts';
+import { cookieOf, readCookie } from './cookies.ts';
 
 const signInBodySchema = z.object({ key: z.string().min(1) });
 const okSchema = z.object({ ok: z.literal(true) });
@@ -41,7 +42,7 @@ export class SignInController {
   @Public()
   @Api({ summary: 'Sign the browser out', response: okSchema })
   async logout(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
-    const token = new RegExp(`(?:^|;\\s*)${COOKIE_NAME}=([^;]+)`).exec(request.headers.cookie ?? '')?.[1];
+    const token = readCookie(request.headers.cookie, COOKIE_NAME);
     if (token) await this.accounts.closeBrowserSession(token);
     this.authenticator.forget();
     reply.header('set-cookie', this.#cookie('', 0));
@@ -49,7 +50,6 @@ export class SignInController {
   }
 
   #cookie(value: string, maxAgeSeconds: number): string {
-    const secure = this.origin.url.startsWith('https:') ? '; Secure' : '';
-    return `${COOKIE_NAME}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`;
+    return cookieOf(COOKIE_NAME, value, maxAgeSeconds, this.origin.url);
   }
 }

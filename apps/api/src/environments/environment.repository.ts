@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { type EnvironmentDiscoveryView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { isDuplicate } from '../platform/database-errors.ts';
 import { Database } from '../platform/database.ts';
 import { Prisma } from '../platform/generated/prisma/client.ts';
 import { type EnvironmentRecord, type EnvironmentSource, newestVersion, type VersionRecord } from './environment.record.ts';
@@ -22,7 +23,6 @@ const sourceColumns = (source: EnvironmentSource) =>
 /** PostgreSQL's text holds no NUL, so nothing stored can have such a name. */
 const isStorable = (text: string): boolean => !text.includes('\0');
 
-const isDuplicate = (error: unknown): boolean => (error as { code?: unknown }).code === 'P2002';
 
 /** Rows of the registry. No rule about who may see them lives here. */
 @Injectable()

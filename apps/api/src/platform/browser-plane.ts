@@ -39,7 +39,6 @@ const PAGES = [
   '/exports',
   '/check',
   '/settings',
-  '/share/:token',
   '/environments',
   '/environments/*',
   '/keys',

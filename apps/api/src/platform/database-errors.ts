@@ -24,3 +24,6 @@ export function isRolledBack(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && code.startsWith('40');
 }
+
+/** Prisma's code of a unique constraint that a statement would have broken. */
+export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 'P2002';

@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
-import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
 import { ReadsAnswer, ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { sendRaw } from './raw-body.ts';
@@ -21,6 +21,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/header')
   @ReadsRollout()
+  @Shareable()
   @Api({ summary: 'A rollout without its messages, and its neighbours', response: headerSchema, errors: ['rollout_not_found'] })
   header(@OfRollout() rollout: RolloutScope) {
     return this.reads.header(rollout);
@@ -28,6 +29,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/outline')
   @ReadsRollout()
+  @Shareable()
   @Api({ summary: 'Messages of a rollout as columns, without texts', response: outlineSchema, errors: ['rollout_not_found'] })
   outline(@OfRollout() rollout: RolloutScope) {
     return this.reads.outline(rollout);
@@ -35,6 +37,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/calls')
   @ReadsRollout()
+  @Shareable()
   @Api({ summary: 'True latency and failure of calls, from the session ledger', response: callsSchema, errors: ['rollout_not_found'] })
   calls(@OfRollout() rollout: RolloutScope) {
     return this.reads.calls(rollout);
@@ -42,6 +45,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/messages/:index/body')
   @ReadsRollout()
+  @Shareable()
   @Api({
     summary: 'The whole text of a message; takes Range',
     query: bodyQuerySchema,
@@ -60,6 +64,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/objects/:name')
   @ReadsRollout()
+  @Shareable()
   @Api({
     summary: 'An image or another object of a rollout; takes Range',
     text: true,

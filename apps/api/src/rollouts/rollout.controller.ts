@@ -3,7 +3,7 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
-import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
 import { ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { IngestService } from './ingest/ingest.service.ts';
@@ -42,6 +42,7 @@ export class RolloutController {
 
   @Get(':id')
   @ReadsRollout()
+  @Shareable()
   @Api({ summary: 'A rollout with every message', response: rolloutViewSchema, errors: ['rollout_not_found'] })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     return this.rollouts.get(caller, id);
@@ -49,6 +50,7 @@ export class RolloutController {
 
   @Get(':id/messages')
   @ReadsRollout()
+  @Shareable()
   @Api({
     summary: 'Messages of a rollout by index',
     query: messagePageQuerySchema,

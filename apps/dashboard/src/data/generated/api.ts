@@ -677,10 +677,109 @@ id: string
 name: string
 }
 }
+"POST /v1/members/{id}/sign-in-link": {
+sign_in_url: string
+}
+"DELETE /v1/members/{id}": {
+deleted: true
+}
+"PATCH /v1/members/{id}": {
+id: string
+name: string
+/**
+ * owner: also settings, members and keys of the organisation.
+ */
+role: ("owner" | "member")
+created_at: string
+keys: number
+}
+"GET /v1/members": {
+members: {
+id: string
+name: string
+/**
+ * owner: also settings, members and keys of the organisation.
+ */
+role: ("owner" | "member")
+created_at: string
+keys: number
+}[]
+}
+"POST /v1/members": {
+id: string
+name: string
+/**
+ * owner: also settings, members and keys of the organisation.
+ */
+role: ("owner" | "member")
+created_at: string
+keys: number
+/**
+ * Signs a browser in, once, within a day; shown this once.
+ */
+sign_in_url: string
+}
 "GET /v1/namespace/current": {
 id: string
 name: string
 type: string
+}
+"GET /v1/organisation": {
+id: string
+name: string
+/**
+ * Of the caller.
+ */
+role: ("owner" | "member")
+/**
+ * Days without news after which rollouts are erased, where a run does not say otherwise; null: never.
+ */
+retention_days: (number | null)
+/**
+ * Sessions open at the same time; null: the default of the server.
+ */
+max_sessions: (number | null)
+created_at: string
+}
+"PATCH /v1/organisation": {
+id: string
+name: string
+/**
+ * Of the caller.
+ */
+role: ("owner" | "member")
+/**
+ * Days without news after which rollouts are erased, where a run does not say otherwise; null: never.
+ */
+retention_days: (number | null)
+/**
+ * Sessions open at the same time; null: the default of the server.
+ */
+max_sessions: (number | null)
+created_at: string
+}
+"POST /v1/organisations": {
+organisation: {
+id: string
+name: string
+/**
+ * Of the caller.
+ */
+role: ("owner" | "member")
+/**
+ * Days without news after which rollouts are erased, where a run does not say otherwise; null: never.
+ */
+retention_days: (number | null)
+/**
+ * Sessions open at the same time; null: the default of the server.
+ */
+max_sessions: (number | null)
+created_at: string
+}
+/**
+ * Signs a browser in, once, within a day; shown this once.
+ */
+sign_in_url: string
 }
 "GET /v1/rollouts/{id}/calls": {
 session: (string | null)
@@ -2524,6 +2623,39 @@ infrastructure: number
  */
 total_reward: (number | null)
 }
+"GET /v1/shared": {
+rollout: string
+message: (number | null)
+expires_at: string
+}
+"DELETE /v1/shares/{id}": {
+deleted: true
+}
+"GET /v1/shares": {
+/**
+ * Those that have not expired; newest first, at most 500.
+ */
+shares: {
+id: string
+rollout: string
+message: (number | null)
+author: string
+created_at: string
+expires_at: string
+}[]
+}
+"POST /v1/shares": {
+id: string
+rollout: string
+message: (number | null)
+author: string
+created_at: string
+expires_at: string
+/**
+ * The link; shown this once.
+ */
+url: string
+}
 "GET /v1/slots": {
 environments: {
 environment: string
@@ -2749,6 +2881,23 @@ max_sessions?: (number | null)
 "POST /v1/login": {
 key: string
 }
+"PATCH /v1/members/{id}": {
+/**
+ * owner: also settings, members and keys of the organisation.
+ */
+role: ("owner" | "member")
+}
+"POST /v1/members": {
+name: string
+role?: ("owner" | "member")
+}
+"PATCH /v1/organisation": {
+retention_days?: (number | null)
+max_sessions?: (number | null)
+}
+"POST /v1/organisations": {
+name: string
+}
 "POST /v1/rollouts": {
 events: {
 eventType: ("rollout" | "message" | "rollout_update")
@@ -2870,6 +3019,14 @@ metadata?: ({
  * Chosen by a client that wants to repeat the request when its answer is lost.
  */
 sid?: string
+}
+"POST /v1/shares": {
+rollout: string
+/**
+ * Index of the message that it opens at.
+ */
+message?: (number | null)
+expires_in_days?: number
 }
 "POST /v1/traces": {
 /**

@@ -1,0 +1,104 @@
+import { Body, Controller, Delete, Get, Param, Patch, Post } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { z } from 'zod';
+import { Api } from '../platform/api.decorator.ts';
+import { CurrentCaller, RequireScope } from './caller.decorator.ts';
+import {
+  type ChangeMember,
+  changeMemberSchema,
+  type ChangeOrganisation,
+  changeOrganisationSchema,
+  createdMemberSchema,
+  createdOrganisationSchema,
+  type CreateMember,
+  createMemberSchema,
+  type CreateOrganisation,
+  createOrganisationSchema,
+  memberListSchema,
+  memberSchema,
+  organisationSchema,
+} from './organisation.schema.ts';
+import { OrganisationService } from './organisation.service.ts';
+
+@Controller('v1')
+@RequireScope('keys')
+export class OrganisationController {
+  constructor(private readonly organisations: OrganisationService) {}
+
+  @Get('organisation')
+  @Api({ summary: 'The organisation of the key, with its settings', response: organisationSchema })
+  get(@CurrentCaller() caller: Caller) {
+    return this.organisations.get(caller);
+  }
+
+  @Patch('organisation')
+  @Api({
+    summary: 'Change retention or the limit of sessions',
+    body: changeOrganisationSchema,
+    response: organisationSchema,
+    errors: ['owner_required'],
+  })
+  change(@CurrentCaller() caller: Caller, @Body({ schema: changeOrganisationSchema }) body: ChangeOrganisation) {
+    return this.organisations.change(caller, body);
+  }
+
+  @Post('organisations')
+  @Api({
+    summary: 'Create an organisation; the link that enters it is shown this once',
+    body: createOrganisationSchema,
+    response: createdOrganisationSchema,
+    errors: ['owner_required', 'organisation_exists'],
+  })
+  create(@CurrentCaller() caller: Caller, @Body({ schema: createOrganisationSchema }) body: CreateOrganisation) {
+    return this.organisations.create(caller, body);
+  }
+
+  @Get('members')
+  @Api({ summary: 'Members of the organisation', response: memberListSchema })
+  async members(@CurrentCaller() caller: Caller) {
+    return { members: await this.organisations.members(caller) };
+  }
+
+  @Post('members')
+  @Api({
+    summary: 'Add somebody to the organisation; their sign-in link is shown this once',
+    body: createMemberSchema,
+    response: createdMemberSchema,
+    errors: ['owner_required', 'user_exists'],
+  })
+  add(@CurrentCaller() caller: Caller, @Body({ schema: createMemberSchema }) body: CreateMember) {
+    return this.organisations.addMember(caller, body);
+  }
+
+  @Post('members/:id/sign-in-link')
+  @Api({
+    summary: 'Another sign-in link for a member; shown this once',
+    response: z.object({ sign_in_url: z.string() }),
+    errors: ['owner_required', 'member_not_found'],
+  })
+  link(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    return this.organisations.linkOf(caller, id);
+  }
+
+  @Patch('members/:id')
+  @Api({
+    summary: 'Change the role of a member',
+    body: changeMemberSchema,
+    response: memberSchema,
+    errors: ['owner_required', 'member_not_found', 'last_owner'],
+  })
+  changeMember(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: changeMemberSchema }) body: ChangeMember) {
+    return this.organisations.changeMember(caller, id, body);
+  }
+
+  @Delete('members/:id')
+  @Api({
+    summary: 'Take somebody out of the organisation, and their keys of it back',
+    response: z.object({ deleted: z.literal(true) }),
+    errors: ['owner_required', 'member_not_found', 'last_owner'],
+  })
+  async remove(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    await this.organisations.removeMember(caller, id);
+    return { deleted: true };
+  }
+}

@@ -1,0 +1,148 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { isUuid } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database.ts';
+import { isDuplicate } from '../platform/database-errors.ts';
+import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
+import { AccountService } from './account.service.ts';
+import { Authenticator } from './authenticator.ts';
+import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
+
+type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
+type Role = (typeof ROLES)[number];
+
+/** An organisation, its settings and the people in it. What only an owner may do throws `owner_required` for anybody else. */
+@Injectable()
+export class OrganisationService {
+  constructor(
+    private readonly database: Database,
+    private readonly accounts: AccountService,
+    private readonly authenticator: Authenticator,
+    @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
+  ) {}
+
+  async get(caller: Caller) {
+    const row = await this.database.prisma.organisation.findUniqueOrThrow({
+      where: { id: caller.orgId },
+      include: { memberships: { where: { userId: caller.userId } } },
+    });
+    return {
+      id: row.id,
+      name: row.name,
+      role: (row.memberships[0]?.role ?? 'member') as Role,
+      retention_days: row.retentionDays,
+      max_sessions: row.maxSessions,
+      created_at: row.createdAt.toISOString(),
+    };
+  }
+
+  async change(caller: Caller, { retention_days, max_sessions }: ChangeOrganisation) {
+    await this.#requireOwner(caller);
+    const data = {
+      ...(retention_days !== undefined && { retentionDays: retention_days }),
+      ...(max_sessions !== undefined && { maxSessions: max_sessions }),
+    };
+    await this.database.prisma.organisation.update({ where: { id: caller.orgId }, data });
+    this.authenticator.forget();
+    return this.get(caller);
+  }
+
+  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`. */
+  async create(caller: Caller, { name }: CreateOrganisation) {
+    await this.#requireOwner(caller);
+    const data = { name, memberships: { create: { userId: caller.userId, role: 'owner' } } };
+    const row = await this.database.prisma.organisation.create({ data }).catch((error: unknown) => {
+      throw isDuplicate(error) ? new PalestraError('organisation_exists') : error;
+    });
+    const organisation = await this.get({ ...caller, orgId: row.id, orgName: row.name });
+    return { organisation, sign_in_url: await this.#link(row.id, caller.userId) };
+  }
+
+  async members(caller: Caller) {
+    const rows = await this.database.prisma.membership.findMany({
+      where: { orgId: caller.orgId },
+      include: { user: { include: { apiKeys: { where: { orgId: caller.orgId, revokedAt: null }, select: { id: true } } } } },
+      orderBy: [{ createdAt: 'asc' }, { userId: 'asc' }],
+    });
+    return rows.map(({ user, role, createdAt }) => ({
+      id: user.id,
+      name: user.name,
+      role: role as Role,
+      created_at: createdAt.toISOString(),
+      keys: user.apiKeys.length,
+    }));
+  }
+
+  /**
+   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`.
+   */
+  async addMember(caller: Caller, { name, role }: CreateMember) {
+    await this.#requireOwner(caller);
+    const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
+    const user = await this.database.prisma.user.create({ data, include: { memberships: true } }).catch((error: unknown) => {
+      throw isDuplicate(error) ? new PalestraError('user_exists') : error;
+    });
+    const created_at = user.memberships[0]!.createdAt.toISOString();
+    return { id: user.id, name: user.name, role, created_at, keys: 0, sign_in_url: await this.#link(caller.orgId, user.id) };
+  }
+
+  /** Throws `member_not_found`, `last_owner`. */
+  async changeMember(caller: Caller, id: string, { role }: ChangeMember) {
+    await this.#requireOwner(caller);
+    await this.#member(caller, id);
+    const where = { orgId_userId: { orgId: caller.orgId, userId: id } };
+    await this.#withOwners(caller, role === 'owner' ? null : id, (transaction) => transaction.membership.update({ where, data: { role } }));
+    return (await this.members(caller)).find((member) => member.id === id)!;
+  }
+
+  /** Their keys of this organisation are revoked and their browsers signed out. Throws `member_not_found`, `last_owner`. */
+  async removeMember(caller: Caller, id: string): Promise<void> {
+    if (id !== caller.userId) await this.#requireOwner(caller);
+    await this.#member(caller, id);
+    const theirs = { orgId: caller.orgId, userId: id };
+    await this.#withOwners(caller, id, async (transaction) => {
+      await transaction.apiKey.updateMany({ where: { ...theirs, revokedAt: null }, data: { revokedAt: new Date() } });
+      await transaction.browserSession.deleteMany({ where: theirs });
+      await transaction.signInToken.deleteMany({ where: theirs });
+      await transaction.membership.delete({ where: { orgId_userId: theirs } });
+    });
+    this.authenticator.forget();
+  }
+
+  /** Another sign-in link for a member: for a new browser, or who lost the first one. Throws `member_not_found`. */
+  async linkOf(caller: Caller, id: string) {
+    if (id !== caller.userId) await this.#requireOwner(caller);
+    await this.#member(caller, id);
+    return { sign_in_url: await this.#link(caller.orgId, id) };
+  }
+
+  async #link(orgId: string, userId: string): Promise<string> {
+    return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId })}`;
+  }
+
+  async #requireOwner({ orgId, userId }: Caller): Promise<void> {
+    const membership = await this.database.prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } });
+    if (membership?.role !== 'owner') throw new PalestraError('owner_required');
+  }
+
+  async #member({ orgId }: Caller, userId: string) {
+    const membership = isUuid(userId)
+      ? await this.database.prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } })
+      : null;
+    if (!membership) throw new PalestraError('member_not_found');
+    return membership;
+  }
+
+  /** Changes members, one change of an organisation after the other, so that two owners cannot both be the other's last one. */
+  async #withOwners({ orgId }: Caller, leaving: string | null, change: (transaction: Transaction) => Promise<unknown>): Promise<void> {
+    await this.database.prisma.$transaction(async (transaction) => {
+      await transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;
+      if (leaving !== null) {
+        const others = await transaction.membership.count({ where: { orgId, role: 'owner', NOT: { userId: leaving } } });
+        if (others === 0) throw new PalestraError('last_owner');
+      }
+      await change(transaction);
+    });
+  }
+}

@@ -1,0 +1,35 @@
+import type { RolloutView } from '@palestra/protocol';
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character]!);
+
+/** A page without script that names a rollout's task and reward for link previews (Open Graph), and leads on to `target`. */
+export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string): string {
+  const task = rollout.task_index === null ? (rollout.rolloutName ?? 'rollout') : `${rollout.split ?? 'task'} ${rollout.task_index}`;
+  const reward = rollout.reward === null ? 'not scored' : `reward ${Number(rollout.reward.toFixed(3))}`;
+  const title = escape(`${task}: ${reward}`);
+  const facts = [
+    rollout.environment,
+    rollout.run.name,
+    rollout.step === null ? null : `step ${rollout.step}`,
+    rollout.stop,
+    `${rollout.turns} turns`,
+  ];
+  const description = escape(facts.filter((fact) => fact !== null).join(' · '));
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title} · Palestra</title>
+<meta property="og:type" content="article">
+<meta property="og:site_name" content="Palestra">
+<meta property="og:title" content="${title}">
+<meta property="og:description" content="${description}">
+<meta name="description" content="${description}">
+<meta name="robots" content="noindex">
+<meta http-equiv="refresh" content="0; url=${escape(target)}">
+</head>
+<body><p><a href="${escape(target)}">${title}</a></p></body>
+</html>
+`;
+}
