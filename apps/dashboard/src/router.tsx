@@ -3,6 +3,7 @@ import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
 import { meQuery } from './data/queries.ts';
+import { headerQuery, outlineQuery } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
 import { readScope } from './run/scope.ts';
@@ -116,6 +117,12 @@ const rollout = createRoute({
     // Every row at once, for paper.
     print: search['print'] === true || search['print'] === '' || search['print'] === 'true' || undefined,
   }),
+  // While the page's code is on its way; a link that is only pointed at costs nothing.
+  loader: ({ params, preload }) => {
+    if (preload) return;
+    void queryClient.prefetchQuery(headerQuery(params.id));
+    void queryClient.prefetchQuery(outlineQuery(params.id, undefined));
+  },
   component: lazyRouteComponent(() => import('./rollout/RolloutPage.tsx'), 'RolloutPage'),
 });
 const compare = createRoute({

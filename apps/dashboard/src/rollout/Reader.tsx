@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useCanGoBack, useNavigate, useRouter, useSearch } from '@tanstack/react-router';
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { addAnnotation, type Annotation, annotationsQuery } from '../data/annotations.ts';
 import { groupQuery } from '../data/groups.ts';
 import { runQuery } from '../data/queries.ts';
@@ -9,9 +9,7 @@ import { formatCount } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { TopBar } from '../frame/page.tsx';
-import { ActionsMenu } from './ActionsMenu.tsx';
 import { type RolloutContext, RolloutProvider } from './context.ts';
-import { DiffPanel } from './DiffPanel.tsx';
 import { FindBand } from './FindBand.tsx';
 import { Crumbs, Header } from './Header.tsx';
 import { OutlinePane } from './OutlinePane.tsx';
@@ -24,6 +22,10 @@ import { useFind } from './useFind.ts';
 import { useReaderKeys } from './useReaderKeys.ts';
 import { useOpened, useSelection } from './useSelection.ts';
 import { useSolved } from './useSolved.ts';
+
+// Neither is needed for the first paint.
+const ActionsMenu = lazy(async () => ({ default: (await import('./ActionsMenu.tsx')).ActionsMenu }));
+const DiffPanel = lazy(async () => ({ default: (await import('./DiffPanel.tsx')).DiffPanel }));
 
 const NOTICE_MS = 2_500;
 const NO_ANNOTATIONS: readonly Annotation[] = [];
@@ -48,7 +50,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
   const canGoBack = useCanGoBack();
   const { q, tab, diff, print } = useSearch({ from: '/rollout/$id' });
   const transcript = useRef<TranscriptHandle>(null);
-  const items = useMemo(() => buildTranscript(header.state === 'live' ? { ...outline, missing: [] } : outline), [outline, header.state]);
+  const items = useMemo(() => buildTranscript(outline), [outline]);
   const decisive = useMemo(() => decisiveRow(outline, items), [outline, items]);
   const { selected, message, select, go } = useSelection(outline, items, transcript);
   const { openness, toggle, expandAll, flipReasoning } = useOpened();
@@ -192,7 +194,15 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
         >
           <kbd>d</kbd> diff with best
         </button>
-        <ActionsMenu header={header} say={say} />
+        <Suspense
+          fallback={
+            <button type="button" className="button" disabled>
+              More ▾
+            </button>
+          }
+        >
+          <ActionsMenu header={header} say={say} />
+        </Suspense>
       </TopBar>
       <div className="flex h-full min-h-0 flex-col">
         <Header
@@ -224,7 +234,11 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
                 <SidePanel {...{ header, outline, items, message, group, calls, annotations, solved, go, say }} tab={tabOf(tab)} />
               </div>
             )}
-            {!focusMode && diff !== undefined && <DiffPanel header={header} other={diff} go={goMessage} close={() => setDiff(undefined)} />}
+            {!focusMode && diff !== undefined && (
+              <Suspense fallback={<div className="border-l border-line" />}>
+                <DiffPanel header={header} other={diff} go={goMessage} close={() => setDiff(undefined)} />
+              </Suspense>
+            )}
           </div>
         )}
       </div>

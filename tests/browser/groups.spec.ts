@@ -1,0 +1,203 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { type UploadedMessage, uploadRollout } from './upload.ts';
+
+let palestra: Palestra;
+let browser: Browser;
+const runName = 'groups suite / n 64';
+const narrow: View = { width: 1280, theme: 'light' };
+
+/** The first `shared` searches are the same in all samples, then each goes its own way. */
+function episode(sample: number, shared: number, own: number, reward: number): UploadedMessage[] {
+  const messages: UploadedMessage[] = [{ type: 'user_message', content: 'Find who did it.' }];
+  const act = (name: string, args: object, more: Partial<UploadedMessage> = {}) => {
+    const callId = `c${messages.length}`;
+    messages.push({ type: 'tool_call', name, callId, content: JSON.stringify(args) });
+    messages.push({ type: 'tool_result', callId, content: `seen ${JSON.stringify(args)}`, ...more });
+  };
+  for (let i = 0; i < shared; i += 1) act('search', { place: i });
+  for (let i = 0; i < own; i += 1) act('interview', { sample, question: i });
+  act('accuse', { suspect: reward > 0 ? 'Everett Moss' : `suspect ${sample}` }, { reward, isFinished: true });
+  return messages;
+}
+
+/** Vector 7 of dashboard.md: n = 64, c = 5. */
+const large = Array.from({ length: 64 }, (_, sample) => (sample % 13 === 3 ? 1 : 0));
+const small = [1, 1, 0.04, 0];
+/** Advantage of each: (r − mean) / (std + 1e-6), ddof 1, recomputed from what was uploaded. */
+function recompute(rewards: readonly number[]) {
+  const mean = rewards.reduce((a, b) => a + b, 0) / rewards.length;
+  const std = Math.sqrt(rewards.reduce((sum, reward) => sum + (reward - mean) ** 2, 0) / (rewards.length - 1));
+  return { mean, std, advantages: rewards.map((reward) => (reward - mean) / (std + 1e-6)) };
+}
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  for (let at = 0; at < large.length; at += 8) {
+    const batch = large.slice(at, at + 8).map((reward, i) => {
+      const sample = at + i;
+      return uploadRollout(palestra, { runName, task: 7, step: 3, sample, n: 64, messages: episode(sample, 2, sample % 4, reward) });
+    });
+    await Promise.all(batch);
+  }
+  for (const [sample, reward] of small.entries())
+    await uploadRollout(palestra, {
+      runName,
+      task: 1,
+      step: 3,
+      sample,
+      n: 4,
+      messages: episode(sample, 2, reward === 1 ? 0 : sample, reward),
+    });
+  for (const sample of [0, 1, 2])
+    await uploadRollout(palestra, { runName, task: 1, step: 4, sample, n: 4, messages: episode(sample, 3, 0, 1) });
+  // The groups are there as soon as somebody reads them.
+}, 180_000);
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+const groupsPath = (search = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(runName)}/groups${search}`;
+async function keyOf(task: number, step: number): Promise<string> {
+  const headers = { 'x-api-key': palestra.apiKey };
+  const answer = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(runName)}/groups`, { headers });
+  const { groups } = (await answer.json()) as { groups: { key: string; step: number; task: { index: number } }[] };
+  return groups.find((group) => group.task.index === task && group.step === step)!.key;
+}
+const figures = (page: Page) =>
+  page
+    .locator('[data-figures] [title]')
+    .evaluateAll((all) => all.map((one) => [one.textContent, one.getAttribute('title')!.split(/[ ,]/)[0]] as const));
+const openBoard = async (page: Page, task: number, step: number, search = '') =>
+  visit(page, `${groupsPath(`/${await keyOf(task, step)}`)}?at=${step}${search}`, 'first divergence');
+
+test('groups: figures, order, kinds, and Enter opens the board', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, narrow);
+  await visit(page, groupsPath(), 'train 7');
+  const rows = page.getByRole('table', { name: 'Groups' }).locator('[data-row]');
+  expect(await rows.count()).toBe(3);
+  const text = async () => (await rows.allInnerTexts()).map((row) => row.replaceAll(/\s+/g, ' '));
+  const wide = (await text()).find((row) => row.includes('train 7'))!;
+  expect(wide).toContain('64 of 64 .08 .27 .08 1.00');
+  expect((await text()).find((row) => row.startsWith('4 '))).toContain('▲ 3 of 4 1.00 0 1.00 1.00');
+  await page.getByRole('button', { name: 'Mean' }).click();
+  await page.waitForURL(/sort=mean\.desc/);
+  await expect.poll(async () => (await text())[0]).toContain('1.00');
+  await page.getByRole('button', { name: 'With signal' }).click();
+  await expect.poll(() => rows.count()).toBe(2);
+  await page.getByRole('button', { name: 'Incomplete' }).click();
+  await expect.poll(() => rows.count()).toBe(1);
+  await expectSound(page);
+  await shoot(page, 'groups-1280-light');
+  await page.getByRole('button', { name: 'All', exact: true }).click();
+  await expect.poll(() => rows.count()).toBe(3);
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/groups\/-?\d+\?/);
+  await page.goBack();
+  await page.waitForURL(/\/groups\?/);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a group of 64: a matrix first, figures of vector 7, advantages as recomputed', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, { width: 1920, theme: 'light' });
+  await openBoard(page, 7, 3);
+  await page.getByText('aligned with sample 3, the best').waitFor();
+  const { mean, std, advantages } = recompute(large);
+  const exact = await figures(page);
+  expect(exact.find(([text]) => text!.startsWith('mean'))![1]).toBe(mean.toFixed(6));
+  expect(exact.find(([text]) => text!.startsWith('std'))![1]).toBe(std.toFixed(6));
+  const pass: [k: number, shown: string, exact: string][] = [
+    [2, '.151', '0.151290'],
+    [4, '.284', '0.283690'],
+    [8, '.499', '0.499008'],
+    [16, '.775', '0.775421'],
+    [32, '.974', '0.973588'],
+  ];
+  for (const [k, value, title] of pass) expect(exact).toContainEqual([`pass@${k}${value}`, title]);
+  const columns = page.locator('[role=columnheader] [data-advantage]');
+  const shownAdvantages = await columns.evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
+  expect(shownAdvantages.length).toBe(64);
+  shownAdvantages.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
+  // Two searches are shared; the third action is where they part.
+  expect(await page.locator('[data-divergence]').evaluate((banner) => banner.parentElement!.getAttribute('aria-rowindex'))).toBe('4');
+  await expectSound(page);
+  await shoot(page, 'group-matrix-1920-light');
+  await page.keyboard.press('l');
+  await page.waitForURL(/lane=1/);
+  await page.getByRole('button', { name: 'Lanes' }).click();
+  await page.waitForURL(/view=lanes/);
+  await page.getByRole('table', { name: 'Samples side by side' }).waitFor();
+  expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
+  for (let i = 0; i < 40; i += 1) await page.keyboard.press('l');
+  await page.getByRole('link', { name: '#41', exact: true }).waitFor();
+  expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into the rollout and back', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, narrow);
+  await openBoard(page, 1, 3);
+  const { advantages } = recompute(small);
+  await expect.poll(() => page.getByRole('columnheader').count()).toBe(5);
+  await page.getByText('aligned with sample 0, the best').waitFor();
+  const shown = await page
+    .locator('[data-advantage]')
+    .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
+  shown.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
+  expect(await page.locator('[data-divergence]').innerText()).toBe('first divergence · 2 of 4 samples part from the best, 1 of them here');
+  await page.getByRole('button', { name: 'interview, message 5, not what the best did' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('{"sample":2,"question":0}', { exact: true }).waitFor();
+  await dialog.getByText('this sample').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Pin best and worst' }).click();
+  await page.waitForURL(/pin=true/);
+  await expect.poll(() => page.getByRole('columnheader').count()).toBe(3);
+  await shoot(page, 'group-pinned-1280-light');
+  await page.reload();
+  await expect.poll(() => page.getByRole('columnheader').count()).toBe(3);
+  await page.keyboard.press('l');
+  await page.waitForURL(/lane=1/);
+  await page.locator('main').focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/rollout\//);
+  await page.getByText('suspect 3').first().waitFor();
+  await page.keyboard.press('Escape');
+  await page.waitForURL(/groups\/.*pin=true/);
+  await page.getByText('first divergence').waitFor();
+  await page.keyboard.press('}');
+  await page.waitForURL(/at=4/);
+  await page.getByText('zero variance: all solved').waitFor();
+  await page.getByText('1 not received').waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+describe.each([
+  { width: 1280, theme: 'dark' },
+  { width: 1920, theme: 'light' },
+  { width: 1920, theme: 'dark' },
+] satisfies View[])('at $width in $theme', (view) => {
+  test('groups, lanes and matrix are sound', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, view);
+    await visit(page, groupsPath(), 'train 7');
+    await expectSound(page);
+    await shoot(page, `groups-${view.width}-${view.theme}`);
+    await openBoard(page, 1, 3);
+    await page.waitForTimeout(300);
+    await expectSound(page);
+    await shoot(page, `group-lanes-${view.width}-${view.theme}`);
+    await openBoard(page, 7, 3);
+    await page.waitForTimeout(300);
+    await expectSound(page);
+    await shoot(page, `group-matrix-${view.width}-${view.theme}`);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
