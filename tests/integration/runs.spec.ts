@@ -74,6 +74,50 @@ describe('runs', () => {
     expect((await server.request('GET', '/v1/runs?offset=10')).body).toEqual({ runs: [], total: 2, next: null });
   });
 
+  it('says how each run does at its newest steps, from what its steps were rolled up to', async () => {
+    const rewardOf = (step: number, sample: number) => (step < 4 ? 0 : sample === 0 ? 1 : step % 2);
+    const events = Array.from({ length: 14 }, (_, step) => step).flatMap((step) =>
+      [0, 1].flatMap((sample) => {
+        const rollout = randomUUID();
+        const metadata = {
+          step,
+          group_id: `g${step}`,
+          sample_idx: sample,
+          stop_reason: step === 13 && sample === 1 ? 'infra_error' : 'finished',
+        };
+        const message = { type: 'tool_result', content: 'x', isFinished: true, metadata: {}, reward: rewardOf(step, sample) };
+        return [
+          {
+            eventType: 'rollout',
+            eventId: rollout,
+            timestamp: 1,
+            runName: 'gamma',
+            rolloutName: 'r',
+            environment: 'acme/math',
+            split: 'train',
+            metadata,
+          },
+          { eventType: 'message', eventId: randomUUID(), rolloutEventId: rollout, timestamp: 1, index: 0, ...message },
+        ];
+      }),
+    );
+    await server.request('POST', '/v1/rollouts', { body: { events } });
+    const { runs } = (await server.request('GET', '/v1/runs?name=gamma')).body;
+    // Steps 4 to 13; of the ten before them there are only four, too few to compare with.
+    expect(runs[0].recent).toMatchObject({
+      steps: 10,
+      rollouts: 20,
+      reward: 0.75,
+      reward_delta: null,
+      pass_k: 2,
+      pass: 1,
+      zero_variance: 0.5,
+    });
+    expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
+    const { runs: others } = (await server.request('GET', '/v1/runs?name=alpha')).body;
+    expect(others[0].recent).toBeNull();
+  });
+
   it('pages and sorts the rollouts of a run, unscored ones last', async () => {
     const { runs } = (await server.request('GET', '/v1/runs?name=alpha')).body;
     const { body } = await server.request('GET', `/v1/runs/${runs[0].id}/rollouts?sort=reward&order=desc`);

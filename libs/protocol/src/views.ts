@@ -43,6 +43,18 @@ export interface RunView {
 export interface ListedRun extends RunView {
   /** Mean rewards over its steps, at most 100 points; null where nothing was scored. */
   sparkline: (number | null)[];
+  /** Of its newest steps, at most 10; null when no step is known. */
+  recent: {
+    steps: number;
+    rollouts: number;
+    reward: number | null;
+    reward_delta: number | null;
+    pass_k: number | null;
+    pass: number | null;
+    zero_variance: number | null;
+    broken_off: number | null;
+    tokens: number | null;
+  } | null;
 }
 export interface RunList {
   runs: ListedRun[];

@@ -46,6 +46,20 @@ export const runViewSchema = z.object({
 });
 const listedRunSchema = runViewSchema.extend({
   sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
+  recent: z
+    .object({
+      steps: z.number().describe('Newest steps that went in, at most 10.'),
+      rollouts: z.number(),
+      reward: z.number().nullable(),
+      reward_delta: z.number().nullable().describe('Mean reward of these steps less that of as many steps before them.'),
+      pass_k: z.number().nullable().describe('The largest power of two that some group has.'),
+      pass: z.number().nullable(),
+      zero_variance: z.number().nullable(),
+      broken_off: z.number().nullable().describe('Share of rollouts that the environment or the infrastructure broke off.'),
+      tokens: z.number().nullable().describe('Mean tokens of a rollout, of the model and of tools.'),
+    })
+    .nullable()
+    .describe('Figures of the newest steps, of training where there is any; null when no step is known.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const rolloutListSchema = z.object({

@@ -39,6 +39,8 @@ export function clipped(plot: uPlot, draw: (ctx: CanvasRenderingContext2D) => vo
 export function mark(plot: uPlot, x: number, y: number, colour: string, hollow: boolean): void {
   const { ctx } = plot;
   const scale = devicePixelRatio;
+  // A dashed line leaves its dashes behind.
+  ctx.setLineDash([]);
   ctx.beginPath();
   ctx.arc(plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true), 2.5 * scale, 0, 2 * Math.PI);
   ctx.lineWidth = 1.5 * scale;

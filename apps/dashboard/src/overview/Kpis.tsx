@@ -1,9 +1,10 @@
 import type { ReactNode } from 'react';
-import type { Kpi, RunSummary } from '../data/run-reads.ts';
+import type { Kpi, Lens, RunSummary } from '../data/run-reads.ts';
 import { formatCount, formatShare } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { Known } from '../frame/Provenance.tsx';
 import { brokenOff } from './stops.ts';
+import { lensMetrics } from './lens-metrics.ts';
 import { formatDenominator, formatFigure, formatInterval, provenanceOf } from './figures.ts';
 
 /** Shown large, in this order; the others follow small, in the order of the answer. */
@@ -14,6 +15,14 @@ function largest(kpis: readonly Kpi[]): Kpi | undefined {
   return kpis.filter(({ key, value }) => /^pass@\d+$/.test(key) && key !== 'pass@1' && value !== null).at(-1);
 }
 
+/** What the trainer's own charts show, else whatever it says first. */
+function leadOfTrainer(lens: Lens, known: readonly Kpi[]): Kpi[] {
+  const names = lensMetrics(lens, known).map((name) => name.split('{')[0]!);
+  const place = ({ key }: Kpi) => names.findIndex((name) => key.startsWith(name));
+  const own = known.filter((kpi) => place(kpi) >= 0).toSorted((a, b) => place(a) - place(b));
+  return own.slice(0, MAX_LARGE);
+}
+
 /** The figures that lead, and the rest. */
 export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { lead: Kpi[]; rest: Kpi[]; absent: Kpi[] } {
   const known = kpis.filter(({ value, note }) => value !== null || note !== 'not in the upload');
@@ -21,7 +30,10 @@ export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { 
   const lead =
     lens === 'canonical'
       ? first.flatMap((key) => (key === 'pass@n' ? largest(kpis) : kpis.find((kpi) => kpi.key === key)) ?? [])
-      : known.filter(({ value }) => value !== null).slice(0, MAX_LARGE);
+      : leadOfTrainer(
+          lens,
+          known.filter(({ value }) => value !== null),
+        );
   return { lead, rest: known.filter((kpi) => !lead.includes(kpi)), absent };
 }
 

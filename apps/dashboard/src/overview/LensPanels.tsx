@@ -5,28 +5,8 @@ import { useRun } from '../run/context.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 import { curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
+import { lensMetrics } from './lens-metrics.ts';
 import { useOverview } from './OverviewScope.tsx';
-
-/** What a trainer's own dashboard shows first; of the others, what they can say of the upload. */
-const first: Partial<Record<Lens, readonly string[]>> = {
-  skyrl: [
-    'reward/avg_raw_reward',
-    'reward/avg_pass_at_{n}',
-    'reward/mean_positive_reward',
-    'environment/turns',
-    'environment/total_reward',
-    'environment/num_rewards',
-  ],
-};
-const MAX_CHARTS = 8;
-
-export const lensMetrics = (lens: Lens, kpis: readonly Kpi[]): string[] => [
-  ...(first[lens] ??
-    kpis
-      .filter(({ value }) => value !== null)
-      .map(({ key }) => key)
-      .slice(0, MAX_CHARTS)),
-];
 
 /** The figures that a trainer prints, by its own names: one chart a name. */
 export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]; x: ChartX }) {

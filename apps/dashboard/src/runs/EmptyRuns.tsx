@@ -1,22 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
+import { Tabs } from 'radix-ui';
 import { apiKeysQuery } from '../data/queries.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
-
-const episode = `from openreward import OpenReward, ToolCall, ToolResult, UserMessage
-
-client = OpenReward()
-environment = client.environments.get("palestra/echo")
-rollout = client.rollout.create(run_name="first-run", rollout_name="echo-0",
-                                environment="palestra/echo", split="train")
-
-with environment.session(split="train", index=0) as session:
-    rollout.log(UserMessage(session.get_prompt()[0].text))
-    rollout.log(ToolCall(name="echo", content='{"text": "hello"}', call_id="1"))
-    output = session.call_tool("echo", {"text": "hello"})
-    rollout.log(ToolResult(output.blocks[0].text, call_id="1"),
-                reward=output.reward, is_finished=True)
-
-client.rollout.close()`;
+import { snippets } from './snippets.ts';
 
 function Snippet({ title, text }: { title: string; text: string }) {
   return (
@@ -30,7 +16,7 @@ function Snippet({ title, text }: { title: string; text: string }) {
   );
 }
 
-/** What a new organisation sees: the two things that fill this page, with the reader's own address and key. */
+/** What a new organisation sees: the lines that fill this page, by trainer, with the reader's own address and key. */
 export function EmptyRuns() {
   const apiKeys = useQuery(apiKeysQuery);
   const prefix = apiKeys.data?.keys.find((key) => key.revoked_at === null)?.prefix;
@@ -43,7 +29,7 @@ export function EmptyRuns() {
     `export OPENREWARD_API_KEY=${key}`,
   ].join('\n');
   return (
-    <div className="mx-auto flex max-w-[760px] flex-col gap-5 px-4 py-10">
+    <div className="mx-auto flex max-w-[820px] flex-col gap-5 px-4 py-8">
       <div>
         <h2 className="text-[16px] leading-[22px] strong">No run yet</h2>
         <p className="text-ink-2">
@@ -54,7 +40,34 @@ export function EmptyRuns() {
       <p className="label -mt-3">
         {prefix ? `Your key begins with ${prefix}. ` : ''}Keys are shown once when they are made; make another one under API keys.
       </p>
-      <Snippet title="2. Upload a rollout with the openreward package" text={episode} />
+      <Trainers />
     </div>
+  );
+}
+
+const tab =
+  'h-[28px] border-b-2 border-transparent px-[9px] text-ink-2 hover:text-ink-1 data-[state=active]:border-accent data-[state=active]:font-[550] data-[state=active]:text-ink-1';
+
+function Trainers() {
+  return (
+    <Tabs.Root defaultValue={snippets[0]!.id} className="min-w-0">
+      <h3 className="strong mb-1">2. Upload from your trainer</h3>
+      <Tabs.List aria-label="Trainer" className="flex flex-wrap border-b border-line">
+        {snippets.map(({ id, name }) => (
+          <Tabs.Trigger key={id} value={id} className={tab}>
+            {name}
+          </Tabs.Trigger>
+        ))}
+      </Tabs.List>
+      {snippets.map(({ id, about, text }) => (
+        <Tabs.Content key={id} value={id} className="pt-2">
+          <div className="mb-1 flex items-center justify-between gap-3">
+            <p className="text-ink-2">{about}</p>
+            <CopyButton text={text} />
+          </div>
+          <pre className="code-block">{text}</pre>
+        </Tabs.Content>
+      ))}
+    </Tabs.Root>
   );
 }

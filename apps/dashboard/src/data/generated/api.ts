@@ -2116,6 +2116,35 @@ live: boolean
  * Mean rewards over its steps, at most 100 points; null where nothing was scored.
  */
 sparkline: (number | null)[]
+/**
+ * Figures of the newest steps, of training where there is any; null when no step is known.
+ */
+recent: ({
+/**
+ * Newest steps that went in, at most 10.
+ */
+steps: number
+rollouts: number
+reward: (number | null)
+/**
+ * Mean reward of these steps less that of as many steps before them.
+ */
+reward_delta: (number | null)
+/**
+ * The largest power of two that some group has.
+ */
+pass_k: (number | null)
+pass: (number | null)
+zero_variance: (number | null)
+/**
+ * Share of rollouts that the environment or the infrastructure broke off.
+ */
+broken_off: (number | null)
+/**
+ * Mean tokens of a rollout, of the model and of tools.
+ */
+tokens: (number | null)
+} | null)
 }[]
 total: number
 next: (string | null)

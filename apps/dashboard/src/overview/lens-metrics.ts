@@ -1,0 +1,22 @@
+import type { Kpi, Lens } from '../data/run-reads.ts';
+
+/** What a trainer's own dashboard shows first; of the others, what they can say of the upload. */
+const first: Partial<Record<Lens, readonly string[]>> = {
+  skyrl: [
+    'reward/avg_raw_reward',
+    'reward/avg_pass_at_{n}',
+    'reward/mean_positive_reward',
+    'environment/turns',
+    'environment/total_reward',
+    'environment/num_rewards',
+  ],
+};
+const MAX_CHARTS = 8;
+
+export const lensMetrics = (lens: Lens, kpis: readonly Kpi[]): string[] => [
+  ...(first[lens] ??
+    kpis
+      .filter(({ value }) => value !== null)
+      .map(({ key }) => key)
+      .slice(0, MAX_CHARTS)),
+];

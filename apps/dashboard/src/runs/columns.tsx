@@ -1,0 +1,179 @@
+import { Link } from '@tanstack/react-router';
+import { Sparkline } from '../charts/Sparkline.tsx';
+import type { ListedRun } from '../data/runs.ts';
+import { formatCount, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
+import { formatAbsolute } from '../format/time.ts';
+import { Age } from '../frame/Age.tsx';
+import { Known } from '../frame/Provenance.tsx';
+import type { Column } from '../table/DataTable.tsx';
+
+const newest = 'of the newest 10 steps, of training where there is any';
+
+/** Steps that step inference found, not somebody's upload. */
+const inferredSteps = ({ inference, last_step: step }: ListedRun) =>
+  step !== null && Number((inference as { rollouts?: number } | null)?.rollouts ?? 0) > 0;
+
+function Delta({ value }: { value: number | null | undefined }) {
+  if (value === null || value === undefined) return <span className="text-ink-3">{UNKNOWN}</span>;
+  const flat = Math.abs(value) < 0.005;
+  return (
+    <span className={flat ? 'text-ink-3' : value > 0 ? 'text-good' : 'text-bad'}>
+      <span aria-hidden="true">{flat ? '' : value > 0 ? '▲ ' : '▼ '}</span>
+      {formatReward(value, { signed: true })}
+    </span>
+  );
+}
+
+/** How a comparison's address names a run: a name with a comma would be two. */
+export const refOf = ({ id, name }: Pick<ListedRun, 'id' | 'name'>): string => (name.includes(',') ? id : name);
+
+interface Selection {
+  has: (run: string) => boolean;
+  toggle: (run: string) => void;
+}
+
+/** The columns of the list of runs. */
+export function runColumns(selected: Selection): Column<ListedRun>[] {
+  return [
+    {
+      id: 'selected',
+      head: <span className="sr-only">Selected</span>,
+      track: '32px',
+      cell: (run) => (
+        <input
+          type="checkbox"
+          className="accent-(--accent)"
+          aria-label={`Select ${run.name} for a comparison`}
+          checked={selected.has(refOf(run))}
+          onChange={() => selected.toggle(refOf(run))}
+        />
+      ),
+    },
+    {
+      id: 'state',
+      head: 'event',
+      explain: 'Whether something came in the last seconds, and how long ago',
+      track: '92px',
+      cell: (run) => (
+        <span className="flex items-center gap-[7px] text-ink-3">
+          <span className={run.live ? 'live-dot' : 'rest-dot'} />
+          <span className="sr-only">{run.live ? 'live' : 'quiet'}</span>
+          <Age iso={run.updated_at} />
+        </span>
+      ),
+    },
+    {
+      id: 'name',
+      head: 'run',
+      track: 'minmax(150px,2.2fr)',
+      title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
+      cell: (run) => (
+        <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
+          {run.name}
+        </Link>
+      ),
+    },
+    {
+      id: 'environments',
+      head: 'environments',
+      track: 'minmax(110px,1.5fr)',
+      title: (run) => run.environments.join(', '),
+      cell: (run) => <span className="text-ink-2">{run.environments.join(', ') || UNKNOWN}</span>,
+    },
+    {
+      id: 'step',
+      head: 'step',
+      track: '62px',
+      align: 'right',
+      cell: (run) => (
+        <Known provenance={run.last_step === null ? 'unknown' : inferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
+      ),
+    },
+    { id: 'rollouts', head: 'rollouts', track: '74px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
+    {
+      id: 'reward',
+      head: 'mean reward',
+      explain: `Mean reward over steps, and ${newest}`,
+      track: '172px',
+      title: (run) =>
+        `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
+      cell: (run) => (
+        <span className="flex items-center gap-[6px]">
+          <Sparkline values={run.sparkline} label="Mean reward" />
+          <span className="strong tabular-nums">{formatReward(run.recent?.reward ?? run.avg_rollout_reward)}</span>
+        </span>
+      ),
+    },
+    {
+      id: 'delta',
+      head: 'Δ 10',
+      explain: 'Mean reward of the newest 10 steps less that of the 10 before',
+      track: '76px',
+      align: 'right',
+      cell: (run) => <Delta value={run.recent?.reward_delta} />,
+    },
+    {
+      id: 'pass',
+      head: 'pass@k',
+      explain: `pass@k for the largest k, ${newest}`,
+      track: '82px',
+      align: 'right',
+      cell: (run) =>
+        run.recent?.pass == null ? (
+          <span className="text-ink-3">{UNKNOWN}</span>
+        ) : (
+          <>
+            {formatReward(run.recent.pass)} <span className="label">@{run.recent.pass_k}</span>
+          </>
+        ),
+    },
+    {
+      id: 'zero',
+      head: 'no signal',
+      explain: `Groups whose rewards have no spread, ${newest}`,
+      track: '74px',
+      align: 'right',
+      cell: (run) => formatShare(run.recent?.zero_variance, 1),
+    },
+    {
+      id: 'errors',
+      head: 'broken off',
+      explain: `Rollouts that the environment or the infrastructure broke off, ${newest}`,
+      track: '80px',
+      align: 'right',
+      cell: (run) => {
+        const share = run.recent?.broken_off;
+        return <span className={share ? 'text-infrastructure' : ''}>{formatShare(share, 1)}</span>;
+      },
+    },
+    {
+      id: 'tokens',
+      head: '≈ tokens',
+      explain: `Mean tokens of a rollout, of the model and of tools, ${newest}`,
+      track: '74px',
+      align: 'right',
+      cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
+    },
+    {
+      id: 'tags',
+      head: 'tags',
+      track: 'minmax(60px,1fr)',
+      title: (run) => run.tags.join(', '),
+      cell: (run) => (
+        <span className="flex gap-1">
+          {run.tags.map((tag) => (
+            <Link
+              key={tag}
+              to="."
+              search={(old: object) => ({ ...old, tag }) as never}
+              className="chip hover:text-ink-1"
+              aria-label={`Only runs tagged ${tag}`}
+            >
+              {tag}
+            </Link>
+          ))}
+        </span>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,124 @@
+/** What a trainer needs so that its rollouts arrive here, by trainer: true for the code that each of them ships. */
+export interface TrainerSnippet {
+  id: string;
+  name: string;
+  /** What happens by itself and what does not. */
+  about: string;
+  language: 'sh' | 'python';
+  text: string;
+}
+
+const plain = `from openreward import OpenReward, ToolCall, ToolResult, UserMessage
+
+client = OpenReward()
+environment = client.environments.get("palestra/echo")
+rollout = client.rollout.create(
+    run_name="first-run", rollout_name="echo-0", environment="palestra/echo", split="train",
+    metadata={"step": 0, "group_id": "echo-train-0", "sample_idx": 0, "n_samples": 1})
+
+with environment.session(split="train", index=0) as session:
+    rollout.log(UserMessage(session.get_prompt()[0].text))
+    rollout.log(ToolCall(name="echo", content='{"text": "hello"}', call_id="1"))
+    output = session.call_tool("echo", {"text": "hello"})
+    rollout.log(ToolResult(output.blocks[0].text, call_id="1"),
+                reward=output.reward, is_finished=True)
+
+client.rollout.close()`;
+
+const skyrl = `export OPENREWARD_UPLOAD_ROLLOUT=true
+export OPENREWARD_RUN_NAME=my-skyrl-run
+python examples/train_integrations/openreward/prepare_tasks.py \\
+  --env palestra/whodunit --split train --output tasks.parquet
+# Start ray from this shell: its workers inherit the three addresses from it.
+bash examples/train_integrations/openreward/run_openreward.sh`;
+
+const cookbook = (run: string) => `# In the shell that starts ray; generate.py of the openreward cookbook
+# uploads each episode when it ends, under the run name "${run}".
+ray start --head
+`;
+
+const trl = `from openreward import AssistantMessage, OpenReward, UserMessage
+
+client = OpenReward()
+
+def reward(prompts, completions, trainer_state, **columns):
+    rewards = score(prompts, completions)          # your own rewards
+    for i, (prompt, completion, r) in enumerate(zip(prompts, completions, rewards)):
+        rollout = client.rollout.create(
+            run_name="my-trl-run", environment="me/math", split="train",
+            metadata={"step": trainer_state.global_step,
+                      "group_id": f"{trainer_state.global_step}-{prompt}", "phase": "train"})
+        rollout.log(UserMessage(str(prompt)))
+        rollout.log(AssistantMessage(str(completion)), reward=r, is_finished=True)
+    return rewards`;
+
+const verl = `# reward.py, given as custom_reward_function.path=reward.py custom_reward_function.name=compute_score
+from openreward import AssistantMessage, OpenReward, UserMessage
+
+client = OpenReward()
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_):
+    r = score(solution_str, ground_truth)          # your own reward
+    rollout = client.rollout.create(
+        run_name="my-verl-run", environment=data_source, split=(extra_info or {}).get("split"),
+        rollout_name=f"{data_source}-{(extra_info or {}).get('index')}")
+    rollout.log(UserMessage(str((extra_info or {}).get("question", ""))))
+    rollout.log(AssistantMessage(solution_str), reward=r, is_finished=True)
+    return r`;
+
+const primeRl = `# verifiers saves what an evaluation or a run generated; the same file again changes nothing.
+npm run palestra -- import results.jsonl --format verifiers --run my-prime-run`;
+
+export const snippets: readonly TrainerSnippet[] = [
+  {
+    id: 'sdk',
+    name: 'Plain SDK',
+    about: 'One rollout with everything that pages can use: step, group and sample are plain figures then, nothing is inferred.',
+    language: 'python',
+    text: plain,
+  },
+  {
+    id: 'skyrl',
+    name: 'SkyRL',
+    about:
+      'Its openreward integration uploads unmodified. It sends no step: steps are inferred from the order of arrival, and shown as such.',
+    language: 'sh',
+    text: skyrl,
+  },
+  {
+    id: 'slime',
+    name: 'slime',
+    about: 'The cookbook’s generate.py uploads by itself once the lines above are set. It sends no step: steps are inferred.',
+    language: 'sh',
+    text: cookbook('slime-training'),
+  },
+  {
+    id: 'miles',
+    name: 'miles',
+    about: 'As slime: the same generate.py under another run name.',
+    language: 'sh',
+    text: cookbook('miles-training'),
+  },
+  {
+    id: 'tinker',
+    name: 'tinker',
+    about: 'The recipe of the openreward cookbook uploads by itself, with step and sample. Failed and timed-out episodes are never sent.',
+    language: 'sh',
+    text: `# Nothing but the lines above: the run is named by the recipe's config.\nexport TINKER_API_KEY=…`,
+  },
+  {
+    id: 'verl',
+    name: 'verl',
+    about: 'Uploads nothing by itself. A reward function is not told the step: without one in metadata, steps are inferred.',
+    language: 'python',
+    text: verl,
+  },
+  { id: 'trl', name: 'TRL', about: 'Uploads nothing by itself: log from a reward function of GRPOTrainer.', language: 'python', text: trl },
+  {
+    id: 'prime-rl',
+    name: 'prime-rl',
+    about: 'Uploads nothing by itself. Import what verifiers saved, or log as with the plain SDK.',
+    language: 'sh',
+    text: primeRl,
+  },
+];
