@@ -5,6 +5,7 @@ import { createRoot } from 'react-dom/client';
 import { queryClient } from './data/client.ts';
 import { router } from './router.tsx';
 import './theme/app.css';
+import './theme/density.ts';
 import './theme/theme.ts';
 
 createRoot(document.getElementById('root')!).render(

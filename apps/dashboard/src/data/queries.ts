@@ -105,11 +105,5 @@ export const apiKeysQuery = queryOptions({
   queryKey: keys.apiKeys,
   queryFn: ({ signal }) => request<{ keys: ApiKeyView[] }>('/v1/keys', { signal }),
 });
-/** The answer of key creation: the only time the whole key is ever sent. */
-export interface CreatedKey extends ApiKeyView {
-  key: string;
-}
-export const createApiKey = (name: string) => request<CreatedKey>('/v1/keys', { method: 'POST', body: { name } });
-export const revokeApiKey = (id: string) => request<void>(`/v1/keys/${part(id)}`, { method: 'DELETE' });
 /** Exchanges an API key for the session cookie. */
 export const login = (key: string) => request<void>('/v1/login', { method: 'POST', body: { key } });

@@ -1,133 +1,111 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { ApiKeyView } from '@palestra/protocol';
-import { type FormEvent, useState } from 'react';
-import { apiKeysQuery, createApiKey, keys, revokeApiKey } from '../data/queries.ts';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { type ApiKey, revokeApiKey } from '../data/accounts.ts';
+import { apiKeysQuery } from '../data/queries.ts';
+import { formatCount } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
-import { CopyButton } from '../frame/CopyButton.tsx';
+import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { type Column, DataTable } from '../table/DataTable.tsx';
+import { CreateKey } from './CreateKey.tsx';
 
-const columns = 'grid-cols-[minmax(140px,1.5fr)_140px_minmax(180px,2fr)_100px_100px_190px]';
-
-function Revoke({ apiKey }: { apiKey: ApiKeyView }) {
-  const client = useQueryClient();
-  const [asked, setAsked] = useState(false);
-  const revoke = useMutation({
-    mutationFn: () => revokeApiKey(apiKey.id),
-    onSuccess: () => client.invalidateQueries({ queryKey: keys.apiKeys }),
-  });
-  if (apiKey.revoked_at) return <span className="text-ink-3">revoked</span>;
-  if (revoke.error) return <span className="text-bad">{revoke.error.message}</span>;
-  if (!asked)
-    return (
-      <button type="button" className="link" onClick={() => setAsked(true)}>
-        Revoke
-      </button>
-    );
-  return (
-    <span className="flex items-center gap-3">
-      <button type="button" className="text-bad strong hover:underline" disabled={revoke.isPending} onClick={() => revoke.mutate()}>
-        Revoke {apiKey.prefix}… now
-      </button>
-      <button type="button" className="link" onClick={() => setAsked(false)}>
-        Keep
-      </button>
-    </span>
-  );
-}
-
-function CreateKey() {
-  const client = useQueryClient();
-  const [name, setName] = useState('');
-  const create = useMutation({
-    mutationFn: createApiKey,
-    onSuccess: async () => {
-      setName('');
-      await client.invalidateQueries({ queryKey: keys.apiKeys });
-    },
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    create.mutate(name.trim());
-  };
-  return (
-    <div className="border-b border-line px-4 py-3">
-      <form onSubmit={submit} className="flex items-center gap-2">
-        <label htmlFor="key-name" className="sr-only">
-          Name of the new key
-        </label>
-        <input
-          id="key-name"
-          className="input w-[280px]"
-          required
-          maxLength={100}
-          placeholder="Name of a new key, such as trainer-2"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <button type="submit" className="button primary" disabled={create.isPending}>
-          Create key
-        </button>
-        <span role="alert" className="text-bad">
-          {create.error?.message}
+const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
+  {
+    id: 'name',
+    head: 'Name',
+    track: 'minmax(140px,1.5fr)',
+    title: ({ name }) => name,
+    cell: ({ name }) => <span className="strong">{name}</span>,
+  },
+  { id: 'prefix', head: 'Begins with', track: '120px', cell: ({ prefix }) => <code>{prefix}…</code> },
+  {
+    id: 'scopes',
+    head: 'May use',
+    track: 'minmax(200px,2fr)',
+    title: ({ scopes }) => scopes.join(', '),
+    cell: ({ scopes }) => <span className="text-ink-2">{scopes.join(', ')}</span>,
+  },
+  {
+    id: 'limit',
+    head: 'Sessions',
+    track: '90px',
+    align: 'right',
+    explain: 'Sessions that the key may have open at the same time',
+    cell: ({ max_sessions: limit }) =>
+      limit === null ? (
+        <span className="text-ink-3" title="As many as the server allows a key">
+          default
         </span>
-      </form>
-      {create.data && (
-        <div className="mt-3 flex flex-wrap items-center gap-2" role="status">
-          <span className="strong">{create.data.name}</span>
-          <code className="rounded-[3px] bg-good-wash px-2 py-1 select-all">{create.data.key}</code>
-          <CopyButton text={create.data.key} />
-          <span className="text-ink-3">It is shown this once: only its hash is kept.</span>
-        </div>
-      )}
-    </div>
-  );
-}
+      ) : (
+        formatCount(limit)
+      ),
+  },
+  { id: 'created', head: 'Created', track: '100px', align: 'right', cell: (key) => <Age iso={key.created_at} /> },
+  {
+    id: 'used',
+    head: 'Last used',
+    track: '100px',
+    align: 'right',
+    explain: 'Written at most once a minute',
+    cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">never</span> : <Age iso={key.last_used_at} />),
+  },
+  {
+    id: 'state',
+    head: <span className="sr-only">Revoke</span>,
+    track: '150px',
+    align: 'right',
+    cell: (key) =>
+      key.revoked_at === null ? (
+        <button type="button" className="link" onClick={() => ask(key)} aria-label={`Revoke ${key.name}`}>
+          Revoke
+        </button>
+      ) : (
+        <span className="text-ink-3">
+          revoked <Age iso={key.revoked_at} />
+        </span>
+      ),
+  },
+];
 
+/** API keys of the organisation: made with what they may do, shown once, revoked for good. */
 export function KeysPage() {
   const apiKeys = useQuery(apiKeysQuery);
+  const [asked, setAsked] = useState<ApiKey | null>(null);
+  const columns = useMemo(() => columnsFor(setAsked), []);
   return (
     <>
-      <TopBar title="API keys" crumbs={<Crumb>API keys</Crumb>} />
-      {apiKeys.error ? (
-        <ErrorState error={apiKeys.error} retry={() => void apiKeys.refetch()} />
-      ) : !apiKeys.data ? (
-        <SkeletonRows count={4} />
-      ) : (
-        <>
+      <TopBar title="API keys" crumbs={<Crumb>API keys</Crumb>}>
+        <Link to="/check" className="button">
+          Check what an upload says
+        </Link>
+      </TopBar>
+      {apiKeys.data ? (
+        <div className="flex h-full min-h-0 flex-col max-[760px]:h-auto">
           <CreateKey />
-          <div role="table" aria-label="API keys" className="min-w-[820px]">
-            <div role="row" className={`grid border-b border-line px-2 ${columns}`}>
-              {['Name', 'Begins with', 'May use', 'Created', 'Last used', ''].map((head) => (
-                <span key={head} role="columnheader" className="head-cell">
-                  {head || <span className="sr-only">Revoke</span>}
-                </span>
-              ))}
-            </div>
-            {apiKeys.data.keys.map((apiKey) => (
-              <div key={apiKey.id} role="row" className={`row hover px-2 ${columns} ${apiKey.revoked_at ? 'text-ink-3' : ''}`}>
-                <span role="cell" className="cell strong" title={apiKey.name}>
-                  {apiKey.name}
-                </span>
-                <span role="cell" className="cell mono">
-                  {apiKey.prefix}…
-                </span>
-                <span role="cell" className="cell text-ink-2">
-                  {apiKey.scopes.join(', ')}
-                </span>
-                <span role="cell" className="cell text-ink-3">
-                  <Age iso={apiKey.created_at} />
-                </span>
-                <span role="cell" className="cell text-ink-3">
-                  {apiKey.last_used_at ? <Age iso={apiKey.last_used_at} /> : 'never'}
-                </span>
-                <span role="cell" className="cell">
-                  <Revoke apiKey={apiKey} />
-                </span>
-              </div>
-            ))}
+          <div className="min-h-[200px] flex-1">
+            <DataTable label="API keys" columns={columns} rows={apiKeys.data.keys} rowKey={({ id }) => id} minWidth={920} />
           </div>
-        </>
+        </div>
+      ) : apiKeys.error ? (
+        <ErrorState error={apiKeys.error} retry={() => void apiKeys.refetch()} />
+      ) : (
+        <SkeletonRows count={4} />
+      )}
+      {asked && (
+        <ConfirmDialog
+          title={`Revoke ${asked.name}?`}
+          action={`Revoke ${asked.prefix}… now`}
+          onConfirm={() => revokeApiKey(asked.id)}
+          onClose={() => setAsked(null)}
+        >
+          <p>
+            The key <span className="strong">{asked.name}</span>, which begins with <code>{asked.prefix}</code>, is refused from now on, on
+            every replica within 5 s. A trainer that still uses it loses its sessions and uploads.
+          </p>
+          <p className="text-ink-2">It cannot be taken back. What it has uploaded stays.</p>
+        </ConfirmDialog>
       )}
     </>
   );

@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useImperativeHandle, useRef, type Ref } from 'react';
 import { useKeys } from '../frame/keyboard.ts';
+import { useRowHeight } from '../theme/density.ts';
 
 export interface Column<Row> {
   id: string;
@@ -42,6 +43,7 @@ interface Props<Row> {
   current?: string | null;
   /** Loads the next page; null: there is none, or it is under way. */
   more?: (() => void) | null;
+  /** Of rows that are no line of text; else the reader's setting. */
   rowHeight?: number;
   minWidth?: number;
   handle?: Ref<DataTableHandle>;
@@ -68,11 +70,13 @@ export function DataTable<Row>(props: Props<Row>) {
     onFocusRow,
     current,
     more,
-    rowHeight = 28,
+    rowHeight: ownHeight,
     minWidth = 0,
     handle,
     empty,
   } = props;
+  const density = useRowHeight();
+  const rowHeight = ownHeight ?? density;
   const scroller = useRef<HTMLDivElement>(null);
   const wanted = useRef<number | null>(null);
   const focused = useRef<number>(-1);

@@ -1,6 +1,9 @@
 import { useSyncExternalStore } from 'react';
+import { store, stored } from './stored.ts';
 
 export type Theme = 'light' | 'dark';
+/** `system`: as the reader's system has it now, and follows it. */
+export type ThemeChoice = Theme | 'system';
 const storageKey = 'palestra.theme';
 const listeners = new Set<() => void>();
 const root = document.documentElement;
@@ -12,37 +15,31 @@ function apply(theme: Theme): void {
   for (const listener of listeners) listener();
 }
 
-function stored(): string | null {
-  try {
-    return localStorage.getItem(storageKey);
-  } catch {
-    return null;
-  }
-}
-
 // The system's choice is followed until the reader makes one.
 const systemDark = matchMedia('(prefers-color-scheme: dark)');
-root.dataset['theme'] = stored() ?? (systemDark.matches ? 'dark' : 'light');
-systemDark.addEventListener('change', (event) => {
-  if (stored() === null) apply(event.matches ? 'dark' : 'light');
+const choice = (): ThemeChoice => {
+  const kept = stored(storageKey);
+  return kept === 'light' || kept === 'dark' ? kept : 'system';
+};
+const themeOf = (chosen: ThemeChoice): Theme => (chosen === 'system' ? (systemDark.matches ? 'dark' : 'light') : chosen);
+root.dataset['theme'] = themeOf(choice());
+systemDark.addEventListener('change', () => {
+  if (choice() === 'system') apply(themeOf('system'));
 });
 
-export function switchTheme(): void {
-  const theme = current() === 'dark' ? 'light' : 'dark';
-  try {
-    localStorage.setItem(storageKey, theme);
-  } catch {
-    // Then the choice lasts as long as the page.
-  }
-  apply(theme);
+export function chooseTheme(chosen: ThemeChoice): void {
+  store(storageKey, chosen === 'system' ? null : chosen);
+  apply(themeOf(chosen));
 }
 
-export function useTheme(): Theme {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, current);
-}
+export const switchTheme = (): void => chooseTheme(current() === 'dark' ? 'light' : 'dark');
+
+const listen = (listener: () => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+export const useTheme = (): Theme => useSyncExternalStore(listen, current);
+export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(listen, choice);
 
 /** The value of a token of tokens.css, for canvas drawing. */
 export const token = (name: string): string => getComputedStyle(root).getPropertyValue(`--${name}`).trim();

@@ -1,0 +1,66 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+import { api } from './http.ts';
+import { queryClient } from './client.ts';
+import { keys } from './queries.ts';
+
+/** The organisation of the reader, the people in it, and its API keys. */
+
+export type Organisation = ApiAnswers['GET /v1/organisation'];
+export type Member = ApiAnswers['GET /v1/members']['members'][number];
+export type Role = Member['role'];
+export type ApiKey = ApiAnswers['GET /v1/keys']['keys'][number];
+export type NewKey = ApiBodies['POST /v1/keys'];
+
+const organisationKey = ['organisation'] as const;
+const membersKey = ['members'] as const;
+const readAgain = (key: readonly string[]) => queryClient.invalidateQueries({ queryKey: key });
+
+export const organisationQuery = queryOptions({
+  queryKey: organisationKey,
+  queryFn: ({ signal }) => api('GET /v1/organisation', { signal }),
+});
+
+export async function changeOrganisation(body: ApiBodies['PATCH /v1/organisation']): Promise<void> {
+  queryClient.setQueryData(organisationKey, await api('PATCH /v1/organisation', { body }));
+}
+
+/** The answer's `sign_in_url` opens the new organisation in a browser, once. */
+export const createOrganisation = (name: string) => api('POST /v1/organisations', { body: { name } });
+
+export const membersQuery = queryOptions({
+  queryKey: membersKey,
+  queryFn: async ({ signal }) => (await api('GET /v1/members', { signal })).members,
+});
+
+/** The answer's `sign_in_url` signs them in, once. */
+export async function addMember(body: ApiBodies['POST /v1/members']) {
+  const added = await api('POST /v1/members', { body });
+  await readAgain(membersKey);
+  return added;
+}
+
+export const signInLink = async (id: string) => (await api('POST /v1/members/{id}/sign-in-link', { path: { id } })).sign_in_url;
+
+export async function changeMember(id: string, role: Role): Promise<void> {
+  await api('PATCH /v1/members/{id}', { path: { id }, body: { role } });
+  await Promise.all([readAgain(membersKey), readAgain(organisationKey)]);
+}
+
+export async function removeMember(id: string): Promise<void> {
+  await api('DELETE /v1/members/{id}', { path: { id } });
+  // Their keys are revoked with them.
+  await Promise.all([readAgain(membersKey), readAgain(keys.apiKeys)]);
+}
+
+/** The only time the whole key is ever sent. */
+export async function createApiKey(body: NewKey) {
+  const created = await api('POST /v1/keys', { body });
+  await readAgain(keys.apiKeys);
+  return created;
+}
+
+export async function revokeApiKey(id: string): Promise<void> {
+  await api('DELETE /v1/keys/{id}', { path: { id } });
+  await readAgain(keys.apiKeys);
+}

@@ -1,0 +1,41 @@
+import { queryOptions } from '@tanstack/react-query';
+import { queryClient } from './client.ts';
+import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+import { api, ApiError } from './http.ts';
+
+/** Links that show one rollout to people without an account. */
+
+export type Share = ApiAnswers['GET /v1/shares']['shares'][number];
+export type NewShare = ApiBodies['POST /v1/shares'];
+
+const shares = ['shares'] as const;
+
+/** Links that have not ended, newest first: of one rollout, or of the whole organisation. */
+export const sharesQuery = (rollout?: string) =>
+  queryOptions({
+    queryKey: [...shares, rollout ?? 'all'],
+    queryFn: async ({ signal }) => (await api('GET /v1/shares', { query: { rollout }, signal })).shares,
+  });
+
+/** The answer's `url` is the link; it is not told again. */
+export async function createShare(body: NewShare) {
+  const created = await api('POST /v1/shares', { body });
+  await queryClient.invalidateQueries({ queryKey: shares });
+  return created;
+}
+
+export async function takeBackShare(id: string): Promise<void> {
+  await api('DELETE /v1/shares/{id}', { path: { id } });
+  await queryClient.invalidateQueries({ queryKey: shares });
+}
+
+/** What the link shows that this browser opened last; null without one that holds. */
+export const openedShareQuery = queryOptions({
+  queryKey: ['shared'],
+  queryFn: ({ signal }) =>
+    api('GET /v1/shared', { signal }).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }),
+  staleTime: 0,
+});

@@ -1,0 +1,98 @@
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { createApiKey, type NewKey } from '../data/accounts.ts';
+import { CopyButton } from '../frame/CopyButton.tsx';
+import { ShownOnce } from '../frame/ShownOnce.tsx';
+
+type Scope = NonNullable<NewKey['scopes']>[number];
+const SCOPES: readonly [Scope, what: string][] = [
+  ['sessions', 'play environments: open sessions, call tools, look at slots'],
+  ['environments', 'publish, change and delete environments, and put their files'],
+  ['rollouts', 'upload, read, annotate, export and share rollouts and runs'],
+  ['keys', 'make keys, change members and settings: nothing for a trainer'],
+];
+const OF_A_TRAINER: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
+
+const exportLines = (key: string) => {
+  const { origin } = location;
+  return [`export OPENREWARD_API_URL=${origin}`, `export OPENREWARD_SESSION_URL=${origin}`, `export OPENREWARD_API_KEY=${key}`].join('\n');
+};
+
+/** A name, what the key may do, and how many sessions it may hold; then the key itself, this once. */
+export function CreateKey() {
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<readonly Scope[]>(OF_A_TRAINER);
+  const [limit, setLimit] = useState('');
+  const create = useMutation({ mutationFn: createApiKey, onSuccess: () => setName('') });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate({ name: name.trim(), scopes: [...scopes], max_sessions: limit === '' ? null : Number(limit) });
+  };
+  const lines = create.data && exportLines(create.data.key);
+  return (
+    <section aria-label="A new key" className="flex flex-none flex-wrap gap-x-8 gap-y-3 border-b border-line px-4 py-3">
+      <form onSubmit={submit} className="flex w-[560px] max-w-full flex-col gap-3">
+        <div className="flex flex-wrap items-end gap-2">
+          <label className="flex min-w-[200px] flex-1 flex-col gap-[2px]">
+            <span className="label">Name of the new key</span>
+            <input
+              className="input"
+              required
+              maxLength={100}
+              placeholder="trainer-2"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          </label>
+          <label className="flex w-[170px] flex-col gap-[2px]">
+            <span className="label">Sessions at the same time</span>
+            <input
+              className="input num"
+              type="number"
+              min={1}
+              step={1}
+              placeholder="server’s default"
+              value={limit}
+              onChange={(event) => setLimit(event.target.value)}
+            />
+          </label>
+          <button type="submit" className="button primary" disabled={create.isPending || scopes.length === 0}>
+            Create key
+          </button>
+        </div>
+        <fieldset className="flex flex-col gap-[2px]">
+          <legend className="label mb-1">What it may do</legend>
+          {SCOPES.map(([scope, what]) => (
+            <label key={scope} className="grid min-h-[24px] grid-cols-[20px_96px_minmax(0,1fr)] items-center">
+              <input
+                type="checkbox"
+                className="justify-self-start accent-[var(--accent)]"
+                checked={scopes.includes(scope)}
+                onChange={({ target }) => setScopes((old) => (target.checked ? [...old, scope] : old.filter((one) => one !== scope)))}
+              />
+              <span>{scope}</span>
+              <span className="text-ink-3">{what}</span>
+            </label>
+          ))}
+        </fieldset>
+        <p role="alert" className="text-bad empty:hidden">
+          {create.error?.message ?? (scopes.length === 0 ? 'A key that may do nothing is of no use: choose one at least.' : '')}
+        </p>
+      </form>
+      {create.data && lines !== undefined && (
+        <div className="min-w-[320px] max-w-[720px] flex-1">
+          <ShownOnce title={create.data.name} text={create.data.key}>
+            <div className="relative">
+              <pre className="code-block bg-paper-0" tabIndex={0} aria-label="Lines for the trainer’s shell">
+                {lines}
+              </pre>
+              <span className="absolute top-[6px] right-[6px]">
+                <CopyButton text={lines} label="Copy lines" />
+              </span>
+            </div>
+          </ShownOnce>
+        </div>
+      )}
+    </section>
+  );
+}
