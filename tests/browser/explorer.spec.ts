@@ -337,6 +337,26 @@ describe('search', () => {
   });
 });
 
+test('annotations are facets and clauses', async () => {
+  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' };
+  const [good, tagged] = [sent[5]!, sent[900]!];
+  for (const body of [
+    { rollout: good.id, verdict: 'good' },
+    { rollout: tagged.id, tag: 'to review', from_index: 1 },
+  ])
+    expect((await fetch(`${palestra.url}/v1/annotations`, { method: 'POST', headers, body: JSON.stringify(body) })).ok).toBe(true);
+  const { page, complaints, close } = await openPage(browser, palestra, narrow);
+  await open(page, { q: 'verdict:good' });
+  const only = () => page.locator('[data-row] a').evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).pathname));
+  await expect.poll(only).toEqual([`/rollout/${good.id}`]);
+  await open(page);
+  await facets(page).getByRole('region', { name: 'Tag' }).getByRole('checkbox', { name: 'to review' }).click();
+  await expect.poll(() => bar(page).inputValue()).toBe('tag:"to review"');
+  await expect.poll(only).toEqual([`/rollout/${tagged.id}`]);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test('a view is kept, opened, replaced and deleted', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, narrow);
   await open(page, { q: 'reward:1', sort: 'reward', steps: '2..9' });

@@ -1,5 +1,5 @@
 import { type Query, QueryError } from '@palestra/query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type ListOrder, NEWEST_FIRST, SORTS } from '../data/explorer.ts';
 import { ExportDialog } from '../exports/ExportDialog.tsx';
@@ -81,7 +81,15 @@ export function ExplorerPage() {
   );
   const setFind = (find: string, how: 'text' | 'regex') =>
     void navigate({ search: (old) => ({ ...old, find: find || undefined, mode: how === 'regex' ? 'regex' : undefined, sel: undefined }) });
-  const select = useCallback((sel: string) => void navigate({ search: (old) => ({ ...old, sel }), replace: true }), [navigate]);
+  const { history } = useRouter();
+  const [path] = useState(history.location.pathname);
+  const select = useCallback(
+    (sel: string) => {
+      // On the way to another page there is nothing to write down any more: it would lead back here.
+      if (history.location.pathname === path) void navigate({ search: (old) => ({ ...old, sel }), replace: true });
+    },
+    [navigate, history, path],
+  );
   const bar = useRef<QueryBarHandle>(null);
   const finder = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => finder.current?.select() });
@@ -98,7 +106,7 @@ export function ExplorerPage() {
       {!writing && told}
     </>
   );
-  const list = { q: effective, valid, snapshot: place.snapshot, tops: place.tops, solved, status };
+  const list = { q: effective, valid, place, solved, status };
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex h-[40px] flex-none items-center gap-2 border-b border-line px-3">

@@ -11,6 +11,7 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { HitCurve } from './HitCurve.tsx';
 import { setBounds } from './query-edit.ts';
+import type { Place } from './restore.ts';
 import { StatusRow } from './StatusRow.tsx';
 
 const LIST = 'hits';
@@ -18,8 +19,7 @@ const LIST = 'hits';
 interface Props {
   q: string;
   valid: boolean;
-  snapshot: string;
-  tops: Map<string, number>;
+  place: Place;
   status: ReactNode;
   find: string;
   mode: FindMode;
@@ -30,9 +30,10 @@ interface Props {
 }
 
 /** The messages of the query's rollouts that hold a text, newest rollouts last as they were stored, and how many there are at each step. */
-export function FindPanel({ q, valid, snapshot, tops, status, find, mode, query, onQuery, onLeave }: Props) {
+export function FindPanel({ q, valid, place, status, find, mode, query, onQuery, onLeave }: Props) {
   const { run } = useRun();
-  const found = useInfiniteQuery({ ...findQuery(run.id, q, find, mode, snapshot), enabled: valid });
+  const { left } = place;
+  const found = useInfiniteQuery({ ...findQuery(run.id, q, find, mode, place.snapshot), enabled: valid });
   const { data, error, hasNextPage, isFetching, fetchNextPage } = found;
   const first = data?.pages[0];
   const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
@@ -41,8 +42,8 @@ export function FindPanel({ q, valid, snapshot, tops, status, find, mode, query,
   useKeys({ j: () => move(1), k: () => move(-1), Escape: onLeave });
   const ready = data !== undefined;
   useEffect(() => {
-    if (ready && scroller.current) scroller.current.scrollTop = tops.get(LIST) ?? 0;
-  }, [ready, tops]);
+    if (ready && scroller.current) scroller.current.scrollTop = left.get(LIST) ?? 0;
+  }, [ready, left]);
 
   const refused = error instanceof ApiError && error.code === 'invalid_query' ? error.message.replace(/^query\.\w+(\.\d+)?: /, '') : null;
   return (
@@ -61,7 +62,7 @@ export function FindPanel({ q, valid, snapshot, tops, status, find, mode, query,
       ) : !data ? (
         valid && !refused && <SkeletonRows />
       ) : (
-        <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto" onScroll={(event) => tops.set(LIST, event.currentTarget.scrollTop)}>
+        <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto" onScroll={(event) => left.set(LIST, event.currentTarget.scrollTop)}>
           {first?.steps && first.steps.length > 0 && (
             <HitCurve
               steps={first.steps}

@@ -4,6 +4,8 @@ import { formatCount } from '../format/number.ts';
 
 type Steps = NonNullable<FindPage['steps']>;
 const HEIGHT = 44;
+/** Of a bar at most: few steps make a short curve, no wall. */
+const BAR_PX = 18;
 
 /** Messages found at each step: where something was first seen, and whether it grows. A bar narrows the query to its step. */
 export function HitCurve({ steps, capped, onStep }: { steps: Steps; capped: boolean; onStep: (step: number) => void }) {
@@ -45,7 +47,7 @@ function Bars({ steps, most, onStep }: { steps: Known; most: number; onStep: (st
   };
   const text = `Messages found at steps ${low} to ${low + span - 1}, at most ${most} at one step`;
   return (
-    <div className="relative">
+    <div style={{ maxWidth: Math.max(240, span * BAR_PX) }}>
       <svg
         role="img"
         aria-label={text}
@@ -66,7 +68,7 @@ function Bars({ steps, most, onStep }: { steps: Known; most: number; onStep: (st
       </svg>
       <div className="label flex justify-between">
         <span>{low}</span>
-        <span>{at === null ? 'a click narrows the query to a step' : `step ${at}: ${formatCount(hits)}`}</span>
+        <span>{at === null ? 'a click narrows to a step' : `step ${at}: ${formatCount(hits)}`}</span>
         <span>{low + span - 1}</span>
       </div>
     </div>

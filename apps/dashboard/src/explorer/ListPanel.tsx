@@ -10,6 +10,7 @@ import { columnIds, rolloutColumns } from './columns.tsx';
 import { useRolloutPages } from './pages.ts';
 import { Peek } from './Peek.tsx';
 import { RolloutTable } from './RolloutTable.tsx';
+import type { Place } from './restore.ts';
 import type { Solved } from './solved.ts';
 import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 
@@ -19,8 +20,7 @@ interface Props {
   /** The effective query: that of the bar within the scope. */
   q: string;
   valid: boolean;
-  snapshot: string;
-  tops: Map<string, number>;
+  place: Place;
   solved: Solved;
   status: ReactNode;
   order: ListOrder;
@@ -35,12 +35,13 @@ interface Props {
 
 /** The table of the query's rollouts, and beside it the one that has the focus. */
 export function ListPanel(props: Props) {
-  const { q, valid, snapshot, tops, solved, status, order, onOrder, cols, sel, onSel, preview, onHidePreview, onReload } = props;
+  const { q, valid, place, solved, status, order, onOrder, cols, sel, onSel, preview, onHidePreview, onReload } = props;
   const { run } = useRun();
   const navigate = useNavigate();
   const router = useRouter();
-  const pages = useRolloutPages(run.id, q, order, snapshot, valid);
+  const pages = useRolloutPages(run.id, q, order, place.snapshot, valid);
   const [selected, setSelected] = useSelection(sel, onSel);
+  const before = useBefore(place, run.num_rollouts);
   const [width, holder] = useWidth();
   const link = q || undefined;
   const columns = useMemo(() => rolloutColumns(columnIds(cols, width), solved, link), [cols, width, solved, link]);
@@ -62,7 +63,7 @@ export function ListPanel(props: Props) {
           {status}
           {refused && <span className="truncate text-bad">▲ {refused.message.replace(/^query\.q\.\d+: /, '')}</span>}
           <span className="flex-1" />
-          {valid && <NewPill q={q} pages={pages} onShow={onReload} />}
+          {valid && <NewPill q={q} pages={pages} before={before} onShow={onReload} />}
         </StatusRow>
         {pages.error && !refused ? (
           <ErrorState error={pages.error} retry={pages.retry} />
@@ -78,7 +79,7 @@ export function ListPanel(props: Props) {
             onSelect={setSelected}
             onOpen={open}
             peeking={preview}
-            tops={tops}
+            left={place.left}
             total={pages.total && !pages.total.atLeast && !byRegex ? pages.total.count : undefined}
             empty={valid && !refused && <Empty looking={!pages.complete} />}
           />
@@ -121,6 +122,17 @@ function useSelection(sel: string | null, onSel: (id: string) => void): [string 
     return () => clearTimeout(timer);
   }, [selected, sel]);
   return [selected, setSelected];
+}
+
+const ROLLOUTS = 'rollouts of the run';
+
+/** How many rollouts the run had when the list was read. */
+function useBefore({ left }: Place, now: number): number {
+  const [before] = useState(() => left.get(ROLLOUTS) ?? now);
+  useEffect(() => {
+    left.set(ROLLOUTS, before);
+  }, [left, before]);
+  return before;
 }
 
 function useWidth(): [number, (element: HTMLElement | null) => (() => void) | void] {

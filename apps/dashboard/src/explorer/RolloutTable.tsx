@@ -16,18 +16,18 @@ interface Props {
   onOpen: (row: RolloutRow, newTab: boolean) => void;
   /** Whether a panel shows the selected row: then a first click only selects. */
   peeking: boolean;
-  /** Scroll positions of this entry of the history, by list. */
-  tops: Map<string, number>;
+  /** Of this entry of the history: where the list was. */
+  left: Map<string, number>;
   total: number | undefined;
 }
 
 /** The rollouts of the query: the focus moves with ↑ and ↓, and comes back where it was. */
-export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect, onOpen, peeking, tops, total, empty }: Props) {
+export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect, onOpen, peeking, left, total, empty }: Props) {
   const { rows, more } = pages;
   const holder = useRef<HTMLDivElement>(null);
   const table = useRef<DataTableHandle>(null);
   const beforeClick = useRef<string | null>(null);
-  useRestored(holder, table, tops, rows, selected);
+  useRestored(holder, table, left, rows, selected);
   const open = (row: RolloutRow, newTab: boolean) => {
     const clicked = beforeClick.current;
     beforeClick.current = null;
@@ -70,7 +70,7 @@ function minWidthOf(columns: readonly Column<RolloutRow>[]): number {
 function useRestored(
   holder: RefObject<HTMLDivElement | null>,
   table: RefObject<DataTableHandle | null>,
-  tops: Map<string, number>,
+  left: Map<string, number>,
   rows: readonly RolloutRow[],
   selected: string | null,
 ): void {
@@ -78,16 +78,16 @@ function useRestored(
   useEffect(() => {
     const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
     if (!scroller) return;
-    const write = () => tops.set(LIST, scroller.scrollTop);
+    const write = () => left.set(LIST, scroller.scrollTop);
     scroller.addEventListener('scroll', write, { passive: true });
     return () => scroller.removeEventListener('scroll', write);
-  }, [holder, tops]);
+  }, [holder, left]);
   useEffect(() => {
-    if (done.current === tops || rows.length === 0) return;
-    const top = tops.get(LIST);
+    if (done.current === left || rows.length === 0) return;
+    const top = left.get(LIST);
     // After the table has measured itself: it begins at its own idea of the position.
     const frame = requestAnimationFrame(() => {
-      done.current = tops;
+      done.current = left;
       const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
       if (!scroller || top === undefined) return;
       scroller.scrollTop = top;
@@ -95,5 +95,5 @@ function useRestored(
       if (index >= 0) requestAnimationFrame(() => table.current?.focus(index));
     });
     return () => cancelAnimationFrame(frame);
-  }, [holder, table, tops, rows, selected]);
+  }, [holder, table, left, rows, selected]);
 }

@@ -49,21 +49,25 @@ export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolea
   );
 }
 
-/** What has arrived since the list was read. The list stays as it is until the reader asks for it. */
-export function NewPill({ q, pages, onShow }: { q: string; pages: RolloutPages; onShow: () => void }) {
+/**
+ * What has arrived since the list was read, which stays as it is until the reader asks for it. Where counting stops at 10 000 it is what
+ * the run has more than `before`, and says so.
+ */
+export function NewPill({ q, pages, before, onShow }: { q: string; pages: RolloutPages; before: number; onShow: () => void }) {
   const { run } = useRun();
-  const { data } = useQuery({ ...rolloutTotalQuery(run.id, q), enabled: pages.total !== undefined && !pages.total.atLeast });
-  if (!data || !pages.total || pages.total.atLeast) return null;
-  const fresh = data.total - pages.total.count;
-  if (fresh <= 0) return null;
+  const counted = pages.total !== undefined && !pages.total.atLeast;
+  const { data } = useQuery({ ...rolloutTotalQuery(run.id, q), enabled: counted });
+  const fresh = counted ? (data?.total ?? 0) - pages.total!.count : run.num_rollouts - before;
+  if (!pages.total || fresh <= 0) return null;
   return (
     <button
       type="button"
       className="flex h-[20px] flex-none items-center gap-2 rounded-full bg-accent-wash px-3 text-accent"
+      title={counted ? 'Read the list again' : 'So many more has the run; how many of them fit is not counted. Read the list again'}
       onClick={onShow}
     >
-      <span className="live-dot" aria-hidden="true" /> {formatCount(fresh)}
-      {data.total_is === 'at_least' ? '+' : ''} new
+      <span className="live-dot" aria-hidden="true" />
+      {`${formatCount(fresh)}${counted && data?.total_is === 'at_least' ? '+' : ''} new${counted ? '' : ' in the run'}`}
     </button>
   );
 }

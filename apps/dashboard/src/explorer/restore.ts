@@ -2,12 +2,12 @@ import { useRouter } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
 
 /** Where the reader was in one entry of the browser's history. */
-interface Place {
+export interface Place {
   address: string;
   /** Names the state of the run that the entry's lists show. */
   snapshot: string;
-  /** Scroll position of each list, px. */
-  tops: Map<string, number>;
+  /** What its lists left to be found: scroll positions in px, how many rollouts the run had. */
+  left: Map<string, number>;
 }
 const places = new Map<number, Place>();
 let watching = false;
@@ -31,7 +31,7 @@ export function usePlace(address: string): Place {
     const index = router.state.location.state.__TSR_index;
     const kept = places.get(index);
     if (kept?.address === address) return kept;
-    const place: Place = { address, snapshot: crypto.randomUUID(), tops: new Map() };
+    const place: Place = { address, snapshot: crypto.randomUUID(), left: new Map() };
     places.set(index, place);
     return place;
   }, [router, address]);

@@ -22,11 +22,11 @@ const columns: Column<ExportJob>[] = [
     title: (job) => job.query,
     cell: (job) => <span className="mono text-ink-2">{job.query || 'all rollouts'}</span>,
   },
-  { id: 'format', head: 'format', track: '124px', cell: (job) => EXPORT_FORMATS[job.format].label },
+  { id: 'format', head: 'format', track: '116px', cell: (job) => EXPORT_FORMATS[job.format].label },
   {
     id: 'rows',
     head: 'rows',
-    track: 'minmax(112px,0.8fr)',
+    track: 'minmax(100px,0.8fr)',
     cell: (job) => (isUnderWay(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
   },
   { id: 'bytes', head: 'size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
@@ -65,7 +65,7 @@ export function ExportsPage() {
               rowKey={({ id }) => id}
               current={chosen ?? null}
               onOpen={({ id }) => void navigate({ search: { job: id }, replace: true })}
-              minWidth={690}
+              minWidth={700}
               empty={<NoExport />}
             />
           </section>

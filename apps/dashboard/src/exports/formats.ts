@@ -44,7 +44,7 @@ export const EXPORT_FORMATS: Record<ExportFormat, FormatFacts> = {
     label: 'Hugging Face',
     row: 'a rollout with its messages',
     files: 'folder with README.md',
-    purpose: 'datasets.load_dataset(folder); the card has query, lens, versions',
+    purpose: 'load_dataset(folder); its card has query, lens, versions',
     rows: 'rollouts',
   },
   sft: {
