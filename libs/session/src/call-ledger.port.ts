@@ -65,6 +65,8 @@ export interface CallLedger {
   result(result: CallResult, soon: boolean): Promise<void>;
   /** The stream of a call broke before its end was delivered: the next equal call of its session is its client again. */
   broken(taskId: string): Promise<void>;
+  /** The client of a call whose stream broke came back by its id: the next equal call of its session is another one. */
+  resumed(taskId: string): Promise<void>;
   find(taskId: string): Promise<CallRecord | null>;
   /** The calls of a session whose tool ran to an end, in order, at most the first `limit`. */
   journal(sid: string, limit?: number): Promise<CallRecord[]>;

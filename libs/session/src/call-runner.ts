@@ -93,7 +93,7 @@ export class CallRunner {
    * without a task id that equals a call whose stream broke is that call (docs/adr/0007).
    */
   async open(live: LiveSession, request: CallRequest): Promise<OpenCall> {
-    if (request.taskId !== null) return this.#resume(live, request, request.taskId);
+    if (request.taskId !== null) return this.#resumeById(live, request, request.taskId);
     if (!this.setup.isOpen(live)) await this.#holdForSetup(live);
     const intent: CallIntent = {
       taskId: newTaskId(),
@@ -291,6 +291,14 @@ export class CallRunner {
   #reportUnexpected(error: unknown, live: LiveSession): void {
     if (error instanceof Error && error.name === 'ToolFailedError') return;
     this.options.onBackgroundError(error, live.record.sid);
+  }
+
+  /** A client that names its call is not the one that a mark on it waits for any more: its next equal call is a new one. */
+  async #resumeById(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
+    const call = await this.#resume(live, request, taskId);
+    const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
+    if (call.taskId !== null) await this.options.ledger.resumed(call.taskId).catch(background);
+    return call;
   }
 
   async #resume(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {

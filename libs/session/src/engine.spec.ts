@@ -151,6 +151,20 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(1);
   });
 
+  test('a client that comes back by the id of its broken call makes another one with the next equal call', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
+    const outcome = await call.outcome();
+    call.stream().broke();
+    const back = await here.first.call(alice, sid, callOf('slow', { n: 5 }, call.taskId));
+    expect(await back.outcome()).toEqual(outcome);
+    const next = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
+    expect(next.taskId).not.toBe(call.taskId);
+    await next.outcome();
+    expect(here.backend.executions.get(sid)).toBe(2);
+  });
+
   test('a re-post on another process waits for the one that runs it', async () => {
     const here = world();
     const sid = await opened(here);

@@ -98,6 +98,10 @@ export class MemoryCallLedger implements CallLedger {
   async broken(taskId: string): Promise<void> {
     this.#broken.add(taskId);
   }
+
+  async resumed(taskId: string): Promise<void> {
+    this.#broken.delete(taskId);
+  }
   async find(taskId: string): Promise<CallRecord | null> {
     const record = this.records.get(taskId);
     return record === undefined ? null : { ...record };

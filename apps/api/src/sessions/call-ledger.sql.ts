@@ -103,6 +103,8 @@ const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($
 
 /** A mark that was used up before the crash is not set again. */
 const BROKEN_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
+/** Index Scan using session_calls_pkey. */
+const RESUMED = `UPDATE session_calls SET broken_at = NULL WHERE task_id = $1 AND broken_at IS NOT NULL`;
 
 const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2`;
 
@@ -225,6 +227,13 @@ export class SqlCallLedger implements CallLedger {
 
   broken(taskId: string): Promise<void> {
     return this.#broken.add(taskId);
+  }
+
+  async resumed(taskId: string): Promise<void> {
+    // Marks that are on their way come first.
+    await this.#broken.drain();
+    this.#unconfirmed.broken = this.#unconfirmed.broken.filter((marked) => marked !== taskId);
+    await this.#query('call_resumed', RESUMED, [taskId]);
   }
 
   async find(taskId: string): Promise<CallRecord | null> {
