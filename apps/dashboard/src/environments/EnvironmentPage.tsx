@@ -30,7 +30,7 @@ const titles: Record<Tab, string> = {
   versions: 'Versions',
 };
 
-function Tabs({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
+function Tabs({ environment }: { environment: EnvironmentView }) {
   const { owner, name } = environment;
   const discovery = useQuery(discoveryQuery(owner, name));
   const runs = useQuery(environmentRunsQuery(owner, name));
@@ -136,7 +136,7 @@ export function EnvironmentPage() {
     <>
       {bar}
       <div className="flex h-full flex-col">
-        <Tabs environment={environment.data} tab={tab} />
+        <Tabs environment={environment.data} />
         <div className="min-h-0 flex-1 overflow-auto">
           <Content environment={environment.data} tab={tab} />
         </div>

@@ -22,6 +22,10 @@ export function Setup({ place, variants }: SetupProps) {
   const [problem, setProblem] = useState<string | null>(null);
   const [since, setSince] = useState<number | null>(null);
   const opening = useRef<AbortController | null>(null);
+  const begin = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (document.activeElement === document.body) begin.current?.focus();
+  }, []);
   useEffect(() => () => opening.current?.abort(), []);
   const variant = variants.find(({ name }) => name === search.variant) ?? variants.find((one) => one.is_default) ?? variants[0];
   if (!variant) return <p className="p-4 text-ink-2">The server behind this environment offers nothing to play.</p>;
@@ -131,7 +135,7 @@ export function Setup({ place, variants }: SetupProps) {
         <Preview place={place} variant={variant.name} split={split.name} index={index} edit={setSpec} />
       )}
       <div className="flex items-center gap-2">
-        <button type="submit" className="button primary" disabled={since !== null} aria-keyshortcuts="Control+Enter">
+        <button ref={begin} type="submit" className="button primary" disabled={since !== null} aria-keyshortcuts="Control+Enter">
           {since === null ? 'Start' : 'Opening…'}
         </button>
         {since === null ? (

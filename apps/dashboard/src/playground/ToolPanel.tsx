@@ -1,5 +1,5 @@
 import type { ToolSpec, ToolsAnswer } from '@palestra/protocol';
-import { type FormEvent, type KeyboardEvent, useId, useMemo, useRef, useState } from 'react';
+import { type FormEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { PlainText } from '../text/PlainText.tsx';
 import { blank, type Draft, fill } from './form/draft.ts';
 import { argumentsOf } from './form/field.ts';
@@ -66,6 +66,7 @@ export function ToolPanel({ tools, chosen, choose, closed, busy, onCall }: Panel
   );
 }
 
+const firstControl = (form: HTMLFormElement | null) => form?.querySelector<HTMLElement>('textarea, select, input, button[type=submit]');
 const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text) as unknown;
@@ -88,6 +89,10 @@ function ToolForm({
   const [free, setFree] = useState<string | null>(null);
   const [asked, setAsked] = useState(false);
   const element = useRef<HTMLFormElement>(null);
+  // Where nobody's focus is taken away, and where the reader asked for this form.
+  useEffect(() => {
+    if (preset !== null || document.activeElement === document.body) firstControl(element.current)?.focus({ preventScroll: true });
+  }, [preset]);
   const raw = free !== null;
   const reading = raw
     ? readDraft({ ...field, nullable: false, shape: { kind: 'json', expects: 'object' } }, { kind: 'text', text: free, as: 'text' })
@@ -109,7 +114,7 @@ function ToolForm({
     setAsked(false);
     setDraft(blank(field));
     setFree(null);
-    element.current?.querySelector<HTMLElement>('textarea, select, input')?.focus();
+    firstControl(element.current)?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);

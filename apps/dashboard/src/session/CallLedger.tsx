@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
-import { type ReactNode, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { callsQuery, forkSession, wholeCallQuery } from '../data/sessions.ts';
 import { formatBytes, formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
@@ -10,6 +10,7 @@ import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { Blocks } from './Blocks.tsx';
 import { Gated } from './Gated.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
@@ -94,7 +95,13 @@ function Details({ session, call }: { session: SessionView; call: SessionCallVie
           <Long text={pretty(shown.input)} />
         </Labelled>
         <Labelled label={<Outcome call={shown} />}>
-          {shown.text === null ? <span className="text-ink-3">nothing yet</span> : <Long text={shown.text} />}
+          {shown.blocks ? (
+            <Blocks blocks={shown.blocks} />
+          ) : shown.text === null ? (
+            <span className="text-ink-3">nothing yet</span>
+          ) : (
+            <Long text={shown.text} />
+          )}
         </Labelled>
       </div>
       <div className="flex flex-wrap items-center gap-2">
@@ -132,7 +139,17 @@ function rewardClass(reward: number | null): string {
   return reward > 0 ? 'text-good strong' : reward < 0 ? 'text-bad strong' : '';
 }
 
-function CallRow({ session, call, position }: { session: SessionView; call: SessionCallView; position: number }) {
+function CallRow({
+  session,
+  call,
+  position,
+  onRead,
+}: {
+  session: SessionView;
+  call: SessionCallView;
+  position: number;
+  onRead: (() => void) | undefined;
+}) {
   const [open, setOpen] = useState(false);
   return (
     <li>
@@ -140,7 +157,10 @@ function CallRow({ session, call, position }: { session: SessionView; call: Sess
         type="button"
         data-row
         aria-expanded={open}
-        onClick={() => setOpen(!open)}
+        onClick={() => {
+          if (!open) onRead?.();
+          setOpen(!open);
+        }}
         className={`row w-full px-2 text-left hover:bg-paper-1 ${grid} ${open ? 'bg-paper-1' : ''}`}
       >
         <span className="cell num text-ink-3">{position}</span>
@@ -178,17 +198,72 @@ function emptyText({ live, state }: SessionView): string {
   return state === 'failed' ? 'No call can run.' : 'No call yet: the first one appears here as it begins.';
 }
 
+/**
+ * Which of the calls are shown. Following: all, the newest in view. Frozen: those that there were, and a pill says how many came since;
+ * reading one freezes.
+ */
+function useTail(live: boolean, count: number) {
+  const [frozenAt, setFrozenAt] = useState<number | null>(null);
+  const frozen = frozenAt !== null;
+  return {
+    follows: live && !frozen,
+    shown: frozenAt ?? count,
+    fresh: frozen ? Math.max(0, count - frozenAt) : 0,
+    freeze: () => setFrozenAt((before) => before ?? count),
+    go: () => setFrozenAt(null),
+  };
+}
+
 /** Every call of the session in order; a row opens to its input and result. */
 export function CallLedger({ session }: { session: SessionView }) {
   const calls = useInfiniteQuery(callsQuery(session.sid));
   const list = useRef<HTMLOListElement>(null);
   const move = useRowFocus(list);
-  useKeys({ j: () => move(1), k: () => move(-1) });
+  const rows = (calls.data?.pages ?? []).flatMap((page) => page.calls);
+  const tail = useTail(session.live, rows.length);
+  const { follows, freeze } = tail;
+  useKeys({ j: () => move(1), k: () => move(-1), t: () => (follows ? freeze() : tail.go()) });
+  // Only what came while the page was open moves it: it opens at the first call.
+  const known = useRef<number | null>(null);
+  useEffect(() => {
+    if (!calls.data) return;
+    if (follows && known.current !== null && rows.length > known.current)
+      list.current?.lastElementChild?.scrollIntoView({ block: 'nearest' });
+    known.current = rows.length;
+  }, [follows, rows.length, calls.data]);
   if (calls.error) return <ErrorState error={calls.error} retry={() => void calls.refetch()} />;
   if (!calls.data) return <SkeletonRows />;
-  const rows = calls.data.pages.flatMap((page) => page.calls);
   return (
     <section aria-label="Calls" className="min-w-0 overflow-x-auto">
+      {session.live && (
+        <p className="flex items-center gap-3 border-b border-line px-4 py-[3px]">
+          <button
+            type="button"
+            className="button"
+            aria-pressed={follows}
+            aria-keyshortcuts="t"
+            title={follows ? 'Keep what is shown as it is (t)' : 'Show calls as they come (t)'}
+            onClick={() => (follows ? freeze() : tail.go())}
+          >
+            {follows ? (
+              <>
+                <span className="live-dot" /> Following
+              </>
+            ) : (
+              <>
+                <span className="rest-dot" /> Frozen
+              </>
+            )}
+          </button>
+          <span role="status">
+            {tail.fresh > 0 && (
+              <button type="button" className="chip text-accent" onClick={tail.go}>
+                {tail.fresh} new {tail.fresh === 1 ? 'call' : 'calls'}
+              </button>
+            )}
+          </span>
+        </p>
+      )}
       <div className="min-w-[700px]">
         <div aria-hidden="true" className={`grid border-b border-line px-2 ${grid}`}>
           {heads.map(([head, className]) => (
@@ -198,8 +273,8 @@ export function CallLedger({ session }: { session: SessionView }) {
           ))}
         </div>
         <ol ref={list} aria-label="Calls in order">
-          {rows.map((call, index) => (
-            <CallRow key={call.task_id} session={session} call={call} position={index + 1} />
+          {rows.slice(0, tail.shown).map((call, index) => (
+            <CallRow key={call.task_id} session={session} call={call} position={index + 1} onRead={session.live ? freeze : undefined} />
           ))}
         </ol>
       </div>

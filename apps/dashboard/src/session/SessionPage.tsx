@@ -54,6 +54,23 @@ function Status({ session }: { session: SessionView }) {
   );
 }
 
+/** A person may go on with any session that lives: the same episode, the same ledger. */
+function PlayLink({ session }: { session: SessionView }) {
+  const [owner, name] = session.environment?.split('/') ?? [];
+  if (!owner || !name || session.task === null) return null;
+  return (
+    <Link
+      to="/environments/$owner/$name/play"
+      params={{ owner, name }}
+      search={{ sid: session.sid }}
+      className="button"
+      title="Go on with it by hand"
+    >
+      Play
+    </Link>
+  );
+}
+
 export function SessionPage() {
   const { sid } = useParams({ from: '/sessions/$sid' });
   const session = useQuery(sessionQuery(sid));
@@ -80,6 +97,7 @@ export function SessionPage() {
       }
     >
       {session.data && <Status session={session.data} />}
+      {live && session.data && <PlayLink session={session.data} />}
       {live && <EndButton sid={sid} button />}
     </TopBar>
   );
