@@ -7,6 +7,7 @@ import { headerQuery, outlineQuery } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
 import { readScope } from './run/scope.ts';
+import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 
 const rootRoute = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: CrashState });
 const root = { getParentRoute: () => rootRoute } as const;
@@ -181,6 +182,7 @@ const apiKeys = createRoute({ ...root, path: '/keys', component: lazyRouteCompon
 const settings = createRoute({
   ...root,
   path: '/settings',
+  validateSearch: (search): { tab?: SettingsTab } => ({ tab: readSettingsTab(search['tab']) }),
   component: lazyRouteComponent(() => import('./settings/SettingsPage.tsx'), 'SettingsPage'),
 });
 const checker = createRoute({

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, useCallback, useState } from 'react';
+import { type KeyboardEvent, useCallback, useEffect, useState } from 'react';
 import { Dialog } from './Dialog.tsx';
 import { useKeys } from './keyboard.ts';
 import { KEY_GROUPS, keyOf, remapKey, useKeymap } from './keymap.ts';
@@ -32,11 +32,20 @@ function Key({ command, what }: { command: string; what: string }) {
   );
 }
 
+const openers = new Set<() => void>();
+/** Opens the keyboard map, as its key does. */
+export const openHelp = (): void => openers.forEach((open) => open());
+
 /** The keyboard map; a key can be changed by pressing its button and then another key, and is its own again with Backspace. */
 export function HelpDialog() {
   const [open, setOpen] = useState(false);
   useKeymap();
-  useKeys({ '?': useCallback(() => setOpen(true), []) });
+  const show = useCallback(() => setOpen(true), []);
+  useKeys({ '?': show });
+  useEffect(() => {
+    openers.add(show);
+    return () => void openers.delete(show);
+  }, [show]);
   return (
     <>
       <button

@@ -1,0 +1,74 @@
+import { chooseDensity, type Density, ROW_HEIGHT, useDensity } from '../theme/density.ts';
+import { chooseTheme, type ThemeChoice, useThemeChoice } from '../theme/theme.ts';
+import { Panel } from './parts.tsx';
+
+function Choices<T extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  label: string;
+  value: T;
+  options: readonly (readonly [value: T, label: string, about: string])[];
+  onChange: (value: T) => void;
+}) {
+  return (
+    <fieldset className="flex flex-col">
+      <legend className="sr-only">{label}</legend>
+      {options.map(([option, name, about]) => (
+        <label key={option} className="grid min-h-[28px] grid-cols-[24px_110px_minmax(0,1fr)] items-center">
+          <input
+            type="radio"
+            name={label}
+            className="justify-self-start accent-[var(--accent)]"
+            checked={value === option}
+            onChange={() => onChange(option)}
+          />
+          <span>{name}</span>
+          <span className="text-ink-3">{about}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+const themes: readonly (readonly [ThemeChoice, string, string])[] = [
+  ['system', 'As the system', 'follows it when it changes'],
+  ['light', 'Light', ''],
+  ['dark', 'Dark', ''],
+];
+const densities: readonly (readonly [Density, string, string])[] = [
+  ['compact', 'Compact', `${ROW_HEIGHT.compact} px a row: most rollouts on a screen`],
+  ['comfortable', 'Comfortable', `${ROW_HEIGHT.comfortable} px a row`],
+];
+const sample = [
+  ['whodunit-train-7-r3', '.98', '9 turns'],
+  ['whodunit-train-7-r2', '.40', '12 turns'],
+  ['whodunit-train-7-r1', '–', '2 turns'],
+] as const;
+
+/** How pages look in this browser. */
+export function AppearanceTab() {
+  const theme = useThemeChoice();
+  const density = useDensity();
+  return (
+    <>
+      <Panel title="Theme" about="Kept in this browser, as everything on this page.">
+        <Choices label="Theme" value={theme} options={themes} onChange={chooseTheme} />
+      </Panel>
+      <Panel title="Rows of lists">
+        <Choices label="Rows of lists" value={density} options={densities} onChange={chooseDensity} />
+        <div aria-label="What a list looks like" role="img" className="w-[440px] max-w-full border-t border-line">
+          {sample.map(([name, reward, turns]) => (
+            <div key={name} className="row grid-cols-[minmax(0,1fr)_60px_80px]">
+              <span className="cell">{name}</span>
+              <span className="cell num">{reward}</span>
+              <span className="cell num text-ink-3">{turns}</span>
+            </div>
+          ))}
+        </div>
+      </Panel>
+    </>
+  );
+}

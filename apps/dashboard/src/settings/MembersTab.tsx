@@ -1,0 +1,153 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { changeMember, type Member, membersQuery, organisationQuery, removeMember, type Role, signInLink } from '../data/accounts.ts';
+import { queryClient } from '../data/client.ts';
+import { meQuery } from '../data/queries.ts';
+import { formatCount } from '../format/number.ts';
+import { Age } from '../frame/Age.tsx';
+import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
+import { Loaded } from '../frame/Loaded.tsx';
+import { ShownOnce } from '../frame/ShownOnce.tsx';
+import { type Column, DataTable } from '../table/DataTable.tsx';
+import { AddMember } from './AddMember.tsx';
+import { OwnersOnly } from './parts.tsx';
+
+const keysOf = (count: number) => (count === 1 ? 'API key' : 'API keys');
+
+interface Doing {
+  /** The reader. */
+  me: string | undefined;
+  owner: boolean;
+  change: (member: Member, role: Role) => void;
+  link: (member: Member) => void;
+  remove: (member: Member) => void;
+}
+
+const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column<Member>[] => [
+  {
+    id: 'name',
+    head: 'Name',
+    track: 'minmax(160px,2fr)',
+    title: ({ name }) => name,
+    cell: ({ id, name }) => (
+      <>
+        <span className="strong">{name}</span> {id === me && <span className="chip">you</span>}
+      </>
+    ),
+  },
+  {
+    id: 'role',
+    head: 'Role',
+    track: '120px',
+    explain: 'Owners also change settings and members, and make organisations',
+    cell: (member) =>
+      owner ? (
+        <select
+          className="rounded-[3px] border border-line-strong bg-paper-0 px-1"
+          aria-label={`Role of ${member.name}`}
+          value={member.role}
+          onChange={(event) => change(member, event.target.value as Role)}
+        >
+          <option>owner</option>
+          <option>member</option>
+        </select>
+      ) : (
+        member.role
+      ),
+  },
+  { id: 'keys', head: 'Keys', track: '80px', align: 'right', explain: 'API keys that hold', cell: ({ keys }) => formatCount(keys) },
+  { id: 'since', head: 'Since', track: '110px', align: 'right', cell: (member) => <Age iso={member.created_at} /> },
+  {
+    id: 'actions',
+    head: <span className="sr-only">Actions</span>,
+    track: 'minmax(240px,1fr)',
+    align: 'right',
+    cell: (member) => (
+      <span className="inline-flex gap-4">
+        {(owner || member.id === me) && (
+          <button type="button" className="link" onClick={() => link(member)} aria-label={`Sign-in link for ${member.name}`}>
+            Sign-in link
+          </button>
+        )}
+        {(owner || member.id === me) && (
+          <button type="button" className="link" onClick={() => remove(member)} aria-label={`Remove ${member.name}`}>
+            {member.id === me ? 'Leave…' : 'Remove…'}
+          </button>
+        )}
+      </span>
+    ),
+  },
+];
+
+/** People of the organisation: who may do what, and the links that sign their browsers in. */
+export function MembersTab() {
+  const members = useQuery(membersQuery);
+  const owner = useQuery(organisationQuery).data?.role === 'owner';
+  const me = useQuery(meQuery).data?.user.id;
+  const [leaving, setLeaving] = useState<Member | null>(null);
+  const change = useMutation({ mutationFn: ({ id, role }: { id: string; role: Role }) => changeMember(id, role) });
+  const link = useMutation({ mutationFn: async (member: Member) => ({ member, url: await signInLink(member.id) }) });
+  const [setRole, makeLink] = [change.mutate, link.mutate];
+  const columns = useMemo(
+    () => columnsFor({ me, owner, change: ({ id }, role) => setRole({ id, role }), link: makeLink, remove: setLeaving }),
+    [me, owner, setRole, makeLink],
+  );
+  const refusal = change.error ?? link.error;
+  return (
+    <Loaded query={members}>
+      {(rows) => (
+        <div className="flex h-full min-h-0 flex-col">
+          {owner ? <AddMember /> : <OwnersOnly what="who is here" />}
+          {refusal && (
+            <p role="alert" className="flex-none border-b border-line px-4 py-2 text-bad">
+              {refusal.message}
+            </p>
+          )}
+          {link.data && (
+            <div className="flex-none border-b border-line px-4 py-3">
+              <ShownOnce
+                title={`Another sign-in link for ${link.data.member.name}: good for one browser, within a day`}
+                text={link.data.url}
+              />
+            </div>
+          )}
+          <div className="min-h-[160px] flex-1">
+            <DataTable label="Members" columns={columns} rows={rows} rowKey={({ id }) => id} minWidth={760} />
+          </div>
+          {leaving && <Leaving member={leaving} isMe={leaving.id === me} onClose={() => setLeaving(null)} />}
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Leaving({ member, isMe, onClose }: { member: Member; isMe: boolean; onClose: () => void }) {
+  const leave = async () => {
+    await removeMember(member.id);
+    // The reader's own session is gone with it: the frame finds out, and shows how to sign in.
+    if (isMe) await queryClient.resetQueries();
+  };
+  const whose = isMe ? 'your' : 'their';
+  return (
+    <ConfirmDialog
+      title={isMe ? 'Leave the organisation?' : `Remove ${member.name}?`}
+      action={isMe ? 'Leave now' : `Remove ${member.name} now`}
+      onConfirm={leave}
+      onClose={onClose}
+    >
+      <p>Gone at once:</p>
+      <ul className="list-disc pl-5">
+        <li>
+          {member.keys === 0
+            ? `${whose} way to make API keys here`
+            : `${formatCount(member.keys)} ${keysOf(member.keys)}: trainers that use ${member.keys === 1 ? 'it' : 'them'} are refused`}
+        </li>
+        <li>the browsers that {isMe ? 'you are' : `${member.name} is`} signed in with, and sign-in links that were not used yet</li>
+      </ul>
+      <p className="text-ink-2">
+        What {isMe ? 'you' : 'they'} uploaded stays, and so do the links with which {isMe ? 'you' : 'they'} shared rollouts: take those back
+        under Shared rollouts.
+      </p>
+    </ConfirmDialog>
+  );
+}

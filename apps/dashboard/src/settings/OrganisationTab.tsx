@@ -1,0 +1,157 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { changeOrganisation, createOrganisation, type Organisation, organisationQuery } from '../data/accounts.ts';
+import { formatCount } from '../format/number.ts';
+import { Age } from '../frame/Age.tsx';
+import { Loaded } from '../frame/Loaded.tsx';
+import { ShownOnce } from '../frame/ShownOnce.tsx';
+import { OwnersOnly, Panel } from './parts.tsx';
+
+const asLimit = (text: string): number | null => (text.trim() === '' ? null : Number(text));
+const asText = (limit: number | null): string => (limit === null ? '' : String(limit));
+
+function Rules({ organisation }: { organisation: Organisation }) {
+  const [days, setDays] = useState(asText(organisation.retention_days));
+  const [limit, setLimit] = useState(asText(organisation.max_sessions));
+  const save = useMutation({ mutationFn: () => changeOrganisation({ retention_days: asLimit(days), max_sessions: asLimit(limit) }) });
+  const owner = organisation.role === 'owner';
+  const changed = asLimit(days) !== organisation.retention_days || asLimit(limit) !== organisation.max_sessions;
+  const shorter = asLimit(days) !== null && (organisation.retention_days === null || asLimit(days)! < organisation.retention_days);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-3">
+      <Setting label="Keep rollouts for" unit="days without news" hint="Where a run does not say otherwise. Empty: for ever.">
+        <input
+          className="input num w-[120px]"
+          type="number"
+          min={1}
+          max={36_500}
+          step={1}
+          placeholder="for ever"
+          readOnly={!owner}
+          value={days}
+          onChange={(event) => setDays(event.target.value)}
+        />
+      </Setting>
+      <Setting label="Sessions at the same time" unit="open" hint="Of all its keys together. Empty: the server’s default.">
+        <input
+          className="input num w-[120px]"
+          type="number"
+          min={1}
+          max={1_000_000}
+          step={1}
+          placeholder="default"
+          readOnly={!owner}
+          value={limit}
+          onChange={(event) => setLimit(event.target.value)}
+        />
+      </Setting>
+      {owner && changed && shorter && (
+        <p className="text-bad">
+          Rollouts that had no news for {formatCount(asLimit(days)!)} days will be erased for good, those of today’s runs among them.
+        </p>
+      )}
+      {owner && (
+        <div className="flex items-center gap-3">
+          <button type="submit" className="button primary" disabled={!changed || save.isPending}>
+            Save
+          </button>
+          <span role="status" className={save.error ? 'text-bad' : 'text-ink-2'}>
+            {save.error ? save.error.message : save.isSuccess && !changed ? 'Saved.' : ''}
+          </span>
+        </div>
+      )}
+    </form>
+  );
+}
+
+function Setting({ label, unit, hint, children }: { label: string; unit: string; hint: string; children: React.ReactNode }) {
+  return (
+    <label className="grid grid-cols-[200px_120px_minmax(0,1fr)] items-center gap-2 max-[760px]:grid-cols-1">
+      <span className="text-ink-2">{label}</span>
+      {children}
+      <span className="text-ink-3">
+        {unit}. {hint}
+      </span>
+    </label>
+  );
+}
+
+function AnotherOrganisation() {
+  const [name, setName] = useState('');
+  const create = useMutation({ mutationFn: createOrganisation, onSuccess: () => setName('') });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate(name.trim());
+  };
+  return (
+    <>
+      <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
+        <label className="flex flex-col gap-[2px]">
+          <span className="label">Name: lower-case letters, digits and hyphens, as it stands in addresses</span>
+          <input
+            className="input w-[320px] max-w-full"
+            required
+            maxLength={63}
+            pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
+            title="Lower-case letters, digits and hyphens, with a letter or digit at both ends"
+            placeholder="vision-team"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        </label>
+        <button type="submit" className="button" disabled={create.isPending}>
+          Create organisation
+        </button>
+        <span role="alert" className="self-center text-bad empty:hidden">
+          {create.error?.message}
+        </span>
+      </form>
+      {create.data && (
+        <div className="max-w-[840px]">
+          <ShownOnce title={`${create.data.organisation.name} exists, and you own it`} text={create.data.sign_in_url}>
+            <p className="text-ink-2">
+              The link signs a browser in to it, once, within a day. This browser would leave the present organisation for it: open the link
+              in another browser profile to stay in both.
+            </p>
+          </ShownOnce>
+        </div>
+      )}
+    </>
+  );
+}
+
+export function OrganisationTab() {
+  const organisation = useQuery(organisationQuery);
+  return (
+    <Loaded query={organisation}>
+      {(data) => (
+        <>
+          {data.role !== 'owner' && <OwnersOnly what="these settings" />}
+          <Panel
+            title={data.name}
+            about={
+              <>
+                Made <Age iso={data.created_at} />. You are {data.role === 'owner' ? 'an owner' : 'a member'}. Its name stands in addresses
+                and names of environments, and stays.
+              </>
+            }
+          >
+            <Rules key={data.role} organisation={data} />
+          </Panel>
+          {data.role === 'owner' && (
+            <Panel
+              title="Another organisation"
+              about="Has its own runs, environments, keys and members; nothing of this one is seen there. You become its owner."
+            >
+              <AnotherOrganisation />
+            </Panel>
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}

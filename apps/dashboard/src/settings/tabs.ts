@@ -1,0 +1,11 @@
+export const SETTINGS_TABS = [
+  { name: 'organisation', label: 'Organisation' },
+  { name: 'members', label: 'Members' },
+  { name: 'shares', label: 'Shared rollouts' },
+  { name: 'appearance', label: 'Appearance' },
+  { name: 'keyboard', label: 'Keyboard' },
+] as const;
+export type SettingsTab = (typeof SETTINGS_TABS)[number]['name'];
+
+/** The tab of a page address; anything unexpected is the first one. */
+export const readSettingsTab = (value: unknown): SettingsTab | undefined => SETTINGS_TABS.find(({ name }) => name === value)?.name;
