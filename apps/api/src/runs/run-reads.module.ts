@@ -7,6 +7,8 @@ import { RolloutReadsService } from '../rollouts/rollout-reads.service.ts';
 import { RewardPercentiles } from './curves/reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './curves/run-advisories.service.ts';
 import { RunCurvesController } from './curves/run-curves.controller.ts';
+import { CompareTasksController } from './insights/compare-tasks.controller.ts';
+import { CompareTasksService } from './insights/compare-tasks.service.ts';
 import { RunFailuresService } from './insights/run-failures.service.ts';
 import { RunGroupsController } from './insights/run-groups.controller.ts';
 import { RunGroupsService } from './insights/run-groups.service.ts';
@@ -18,6 +20,7 @@ import { RunStepsController } from './curves/run-steps.controller.ts';
 import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
+import { RunToolsService } from './insights/run-tools.service.ts';
 import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
 import { SearchService } from './search/search.service.ts';
@@ -32,6 +35,7 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     RunStepsController,
     RunGroupsController,
     RunInsightsController,
+    CompareTasksController,
     SearchController,
     StreamController,
     RolloutReadsController,
@@ -49,6 +53,8 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     RunTasksService,
     RunInsightsService,
     RunFailuresService,
+    RunToolsService,
+    CompareTasksService,
     SearchService,
     RolloutReadsService,
     RolloutBodyService,

@@ -16,6 +16,15 @@ import {
   toolListSchema,
 } from './run-insights.schema.ts';
 import { RunInsightsService } from './run-insights.service.ts';
+import {
+  type ToolCheckQuery,
+  toolCheckQuerySchema,
+  toolCheckSchema,
+  type ToolQuery,
+  toolQuerySchema,
+  toolStepsSchema,
+} from './run-tools.schema.ts';
+import { RunToolsService } from './run-tools.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 
 @Controller('v1/runs/:run')
@@ -24,6 +33,7 @@ export class RunInsightsController {
   constructor(
     private readonly insights: RunInsightsService,
     private readonly failed: RunFailuresService,
+    private readonly toolReads: RunToolsService,
   ) {}
 
   @Get('facets')
@@ -48,6 +58,25 @@ export class RunInsightsController {
   })
   tools(@OfRun() run: RunScope, @Query({ schema: stepsQuerySchema }) query: StepsQuery) {
     return this.insights.tools(run, query);
+  }
+
+  @Get('tools/steps')
+  @ReadsRun()
+  @Api({ summary: 'One tool of a run, by step', query: toolQuerySchema, response: toolStepsSchema, errors: ['run_not_found'] })
+  toolSteps(@OfRun() run: RunScope, @Query({ schema: toolQuerySchema }) query: ToolQuery) {
+    return this.toolReads.steps(run, query);
+  }
+
+  @Get('tools/check')
+  @ReadsRun()
+  @Api({
+    summary: 'The newest calls of a tool against the schema that its environment publishes',
+    query: toolCheckQuerySchema,
+    response: toolCheckSchema,
+    errors: ['run_not_found'],
+  })
+  toolCheck(@OfRun() run: RunScope, @Query({ schema: toolCheckQuerySchema }) query: ToolCheckQuery) {
+    return this.toolReads.check(run, query);
   }
 
   @Get('failures')

@@ -10,6 +10,13 @@ export const toolListSchema = z.object({
   tools: z.array(
     z.object({
       tool: z.string(),
+      published: z
+        .boolean()
+        .nullable()
+        .describe(
+          'Whether the environments that it was called in publish it; null where none of them is known here. A task may bring its own.',
+        ),
+      unpublished_in: z.array(z.string()).describe('Environments in which it was called although they publish no such tool.'),
       rollouts: z.number().describe('That called it.'),
       calls: z.number(),
       calls_per_rollout: z.number(),

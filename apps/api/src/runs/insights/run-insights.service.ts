@@ -6,6 +6,8 @@ import { successRule } from '../../rollouts/derive/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import type { StepsQuery } from './run-insights.schema.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';
+import { publishedTools } from './run-tools.service.ts';
+import { type RunEnvironmentRow, selectRunEnvironments, selectToolEnvironments } from './run-tools.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 import { selectEnvironments, selectSteps } from '../curves/step-figures.sql.ts';
 
@@ -25,7 +27,10 @@ export class RunInsightsService {
   async tools(run: RunScope, { steps, phase }: StepsQuery) {
     const { pool } = this.database;
     const [code, range] = [phase === undefined ? null : codeOf(PHASES, phase), rangeOf(steps)];
-    const [tools, exact, rollups] = await Promise.all([
+    const scope = { runSeq: run.seq, phase: code, from: range[0], to: range[1] };
+    const [environments, calledIn, tools, exact, rollups] = await Promise.all([
+      selectRunEnvironments(pool, run.seq),
+      selectToolEnvironments(pool, scope),
       selectTools(pool, run.seq, code, ...range),
       selectLatencies(pool, run.seq, code, ...range, TIMED_ROLLOUTS),
       selectSteps(pool, { runSeq: run.seq, envIds: null, phase: code ?? undefined, steps }),
@@ -38,6 +43,7 @@ export class RunInsightsService {
         const unused = all.scored - tool.scored;
         return {
           tool: tool.tool,
+          ...publishedIn(tool.tool, environments, calledIn.get(tool.tool) ?? []),
           rollouts: tool.rollouts,
           calls: tool.calls,
           calls_per_rollout: tool.calls / tool.rollouts,
@@ -123,6 +129,16 @@ export class RunInsightsService {
       })),
     };
   }
+}
+
+/** Whether environments publish a tool that was called in them. */
+function publishedIn(tool: string, environments: readonly RunEnvironmentRow[], envIds: readonly number[]) {
+  const told = environments
+    .filter(({ id }) => envIds.includes(id))
+    .map((one) => ({ name: one.environment ?? 'unnamed', tools: publishedTools(one) }))
+    .filter(({ tools }) => tools !== null);
+  const without = told.filter(({ tools }) => !tools!.some(({ name }) => name === tool));
+  return { published: told.length === 0 ? null : without.length === 0, unpublished_in: without.map(({ name }) => name) };
 }
 
 /** Rollouts by provenance of each field, from counts by the packed number. */

@@ -37,6 +37,63 @@ author: string
 created_at: string
 }
 "GET /v1/billing/api-usage": unknown
+"GET /v1/compare/tasks": {
+phase: (("train" | "eval" | "unknown") | null)
+/**
+ * In the order that was asked for.
+ */
+runs: {
+id: string
+name: string
+/**
+ * With a scored rollout in the scope.
+ */
+tasks: number
+}[]
+/**
+ * Tasks that every run scored in the scope: those of the table.
+ */
+common: number
+/**
+ * Every run but the first, against the first.
+ */
+pairs: {
+run: string
+/**
+ * Mean over the common tasks of (mean reward of this run − that of the first).
+ */
+mean: (number | null)
+/**
+ * 95 %, Student-t over the differences of tasks; null below two tasks.
+ */
+low: (number | null)
+high: (number | null)
+better: number
+worse: number
+/**
+ * Tasks whose means differ by at most 1e-9.
+ */
+equal: number
+}[]
+tasks: {
+task: {
+id: string
+key: string
+index: (number | null)
+split: (string | null)
+}
+environment: (string | null)
+runs: {
+/**
+ * Reward over the scored rollouts of the task.
+ */
+mean: number
+scored: number
+successes: number
+}[]
+}[]
+next: (string | null)
+}
 "GET /v1/diff": {
 a: {
 id: string
@@ -2025,9 +2082,109 @@ scored: number
 }[]
 next: (string | null)
 }
+"GET /v1/runs/{run}/tools/check": {
+tool: string
+/**
+ * Calls of the newest rollouts that were looked at.
+ */
+calls: number
+/**
+ * That hold them.
+ */
+rollouts: number
+/**
+ * Calls whose arguments were held against a schema.
+ */
+checked: number
+valid: number
+/**
+ * Calls with a violation; only the first of each call is counted below.
+ */
+invalid: number
+/**
+ * Among the invalid ones: arguments that are no JSON object.
+ */
+unparsable: number
+/**
+ * Calls in environments that publish no usable schema of the tool.
+ */
+without_schema: number
+/**
+ * Calls whose arguments are too long to be looked at here.
+ */
+unread: number
+violations: {
+/**
+ * Where in the arguments, as a JSON pointer; empty for the whole.
+ */
+path: string
+/**
+ * Keyword of the schema, or `json`.
+ */
+rule: string
+message: string
+count: number
+/**
+ * Newest first.
+ */
+examples: {
+rollout: string
+index: number
+}[]
+}[]
+/**
+ * Held against, by environment.
+ */
+schemas: {
+environment: (string | null)
+schema: unknown
+}[]
+/**
+ * Time ran out before so many calls were read.
+ */
+incomplete: boolean
+}
+"GET /v1/runs/{run}/tools/steps": {
+tool: string
+/**
+ * Steps at which it was called; rollouts whose step is not known are left out.
+ */
+step: number[]
+/**
+ * That called it, at each step.
+ */
+rollouts: number[]
+calls: number[]
+/**
+ * Results that are errors, as uploaded.
+ */
+errors: number[]
+result_bytes: number[]
+/**
+ * Calls whose true latency is known.
+ */
+timed: number[]
+/**
+ * Of the timed calls; where a step has several environments, their percentiles weighted by calls.
+ */
+p50_ms: (number | null)[]
+p95_ms: (number | null)[]
+/**
+ * Calls of rollouts whose step is not known.
+ */
+unknown_step: number
+}
 "GET /v1/runs/{run}/tools": {
 tools: {
 tool: string
+/**
+ * Whether the environments that it was called in publish it; null where none of them is known here. A task may bring its own.
+ */
+published: (boolean | null)
+/**
+ * Environments in which it was called although they publish no such tool.
+ */
+unpublished_in: string[]
 /**
  * That called it.
  */

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { argumentCheck } from './argument-schema.ts';
+
+const schema = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  properties: { room: { type: 'string', pattern: '^[a-z ]+$' }, depth: { enum: [1, 2] }, at: { type: 'string', format: 'date' } },
+  required: ['room'],
+  additionalProperties: false,
+};
+
+test('says what is wrong with arguments, the first thing of each', () => {
+  const check = argumentCheck(schema)!;
+  expect(check('{"room":"study","depth":2,"at":"noon"}')).toBeNull();
+  expect(check('{"depth":2}')).toEqual({ path: '', rule: 'required', message: "must have required property 'room'" });
+  expect(check('')).toMatchObject({ rule: 'required' });
+  expect(check('{"room":3}')).toEqual({ path: '/room', rule: 'type', message: 'must be string' });
+  expect(check('{"room":"STUDY"}')).toMatchObject({ path: '/room', rule: 'pattern' });
+  expect(check('{"room":"study","depth":9}')).toEqual({ path: '/depth', rule: 'enum', message: 'must be one of [1,2]' });
+  expect(check('{"room":"study","why":1}')).toMatchObject({ rule: 'additionalProperties', message: "must not have the property 'why'" });
+  expect(check('{"room":')).toEqual({ path: '', rule: 'json', message: 'is no JSON' });
+  expect(check('["study"]')).toEqual({ path: '', rule: 'json', message: 'is no JSON object' });
+});
+
+test('reads older drafts, and takes nothing that is no schema or points elsewhere', () => {
+  const old = argumentCheck({ $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'string' }], type: 'object' })!;
+  expect(old('{}')).toBeNull();
+  for (const bad of [
+    null,
+    'object',
+    { type: 'nonsense' },
+    { $ref: 'https://elsewhere.example/schema' },
+    { properties: { a: { pattern: '(' } } },
+  ])
+    expect(argumentCheck(bad)).toBeNull();
+});
+
+test('is not held up by a pattern that backtracks', () => {
+  const check = argumentCheck({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } })!;
+  const began = performance.now();
+  expect(check(JSON.stringify({ a: `${'a'.repeat(5_000)}!` }))).toMatchObject({ rule: 'pattern' });
+  expect(performance.now() - began).toBeLessThan(1_000);
+});

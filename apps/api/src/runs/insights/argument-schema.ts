@@ -1,0 +1,63 @@
+import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { RE2JS } from 're2js';
+
+/** A larger schema is not compiled: it comes from whoever serves the environment. */
+const MAX_SCHEMA_CHARS = 100_000;
+
+/** What is wrong with the arguments of a call. */
+export interface Violation {
+  /** JSON pointer into the arguments. */
+  path: string;
+  rule: string;
+  message: string;
+}
+
+/** RE2 instead of the engine's own: a schema's pattern cannot make a check slow. */
+const linearRegExp = Object.assign(
+  (pattern: string) => {
+    const compiled = RE2JS.compile(pattern);
+    return { test: (text: string) => compiled.matcher(text).find() };
+  },
+  { code: 'new RegExp' },
+);
+const OPTIONS = { strict: false, validateSchema: false, validateFormats: false, logger: false, code: { regExp: linearRegExp } } as const;
+
+/** Checks arguments against a tool's schema, draft 2020-12 unless it names an older one; null where it is no schema that can be used. */
+export function argumentCheck(schema: unknown): ((argumentsText: string) => Violation | null) | null {
+  const validate = compiled(schema);
+  return validate && ((text) => violationOf(validate, text));
+}
+
+function compiled(schema: unknown): ValidateFunction | null {
+  if (typeof schema !== 'object' || schema === null || JSON.stringify(schema).length > MAX_SCHEMA_CHARS) return null;
+  const { $schema: dialect, ...rest } = schema as Record<string, unknown>;
+  const isOld = typeof dialect === 'string' && /draft-0[467]/.test(dialect);
+  try {
+    // References to elsewhere are refused here: nothing is fetched.
+    return (isOld ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)).compile(rest);
+  } catch {
+    return null;
+  }
+}
+
+function violationOf(validate: ValidateFunction, text: string): Violation | null {
+  let value: unknown;
+  try {
+    // Calls without arguments are sent as nothing at all.
+    value = text.trim() === '' ? {} : JSON.parse(text);
+  } catch {
+    return { path: '', rule: 'json', message: 'is no JSON' };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { path: '', rule: 'json', message: 'is no JSON object' };
+  if (validate(value)) return null;
+  const error = validate.errors![0]!;
+  return { path: error.instancePath, rule: error.keyword, message: messageOf(error) };
+}
+
+function messageOf({ keyword, message, params }: NonNullable<ValidateFunction['errors']>[number]): string {
+  if (keyword === 'additionalProperties') return `must not have the property '${String(params['additionalProperty']).slice(0, 100)}'`;
+  if (keyword === 'enum' && Array.isArray(params['allowedValues']))
+    return `must be one of ${JSON.stringify(params['allowedValues']).slice(0, 200)}`;
+  return message ?? keyword;
+}

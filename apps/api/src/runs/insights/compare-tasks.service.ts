@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import { studentInterval } from '@palestra/metrics';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/cursor.ts';
+import { Database } from '../../platform/database.ts';
+import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { mainPhase } from '../curves/main-phase.ts';
+import { selectSteps } from '../curves/step-figures.sql.ts';
+import { type RunScope, RunScopes } from '../run-scope.ts';
+import type { CompareTasksQuery } from './compare-tasks.schema.ts';
+import { type ComparedTask, selectComparedTasks } from './compare-tasks.sql.ts';
+
+/** Means of rewards that are alike up to rounding are equal. */
+const EQUAL = 1e-9;
+
+/** Runs against each other on the tasks that they share (dashboard.md 5.6): paired, because tasks differ more than policies do. */
+@Injectable()
+export class CompareTasksService {
+  constructor(
+    private readonly database: Database,
+    private readonly scopes: RunScopes,
+  ) {}
+
+  /** Throws `run_not_found` for a run that is not there or of others, `invalid_cursor`. */
+  async list(caller: Caller, query: CompareTasksQuery) {
+    const runs = await Promise.all(query.runs.map((run) => this.scopes.open(caller, run)));
+    if (query.against >= runs.length)
+      throw new PalestraError('invalid_request', { detail: `There is no run ${query.against} beside the first.` });
+    const phase = query.phase ?? (await this.#phaseOf(runs[0]!));
+    const { limit } = query;
+    const after = query.cursor === undefined ? undefined : keysetOf(query.cursor);
+    const found = await selectComparedTasks(this.database.pool, {
+      runSeqs: runs.map(({ seq }) => seq),
+      phase: phase === null ? null : codeOf(PHASES, phase),
+      from: query.steps?.from ?? -1,
+      to: query.steps?.to ?? 2_147_483_647,
+      against: query.against,
+      sort: query.sort,
+      order: query.order,
+      limit: limit + 1,
+      ...(after && { after }),
+    });
+    const rows = found.tasks ?? [];
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    const deltasOf = (at: number) => found.deltas?.find((one) => one.at === at)?.values ?? [];
+    return {
+      phase,
+      runs: runs.map(({ id, name }, i) => ({ id, name, tasks: found.counted?.find(({ at }) => at === i + 1)?.tasks ?? 0 })),
+      common: deltasOf(2).length,
+      pairs: runs.slice(1).map(({ id }, i) => ({ run: id, ...pairOf(deltasOf(i + 2)) })),
+      tasks: shown.map(presentTask),
+      next: rows.length > limit && last ? encodeCursor([last.sort_value, String(last.task_id)]) : null,
+    };
+  }
+
+  async #phaseOf(run: RunScope) {
+    const rows = await selectSteps(this.database.pool, { runSeq: run.seq, envIds: null });
+    return mainPhase(rows, undefined).phase;
+  }
+}
+
+function keysetOf(cursor: string) {
+  const [value, taskId] = decodeCursor(cursor, NUMBER, INTEGER) as [string, string];
+  if (Number(taskId) > 2_147_483_647) throw new PalestraError('invalid_cursor');
+  return { value, taskId };
+}
+
+function pairOf(deltas: readonly number[]) {
+  const interval = studentInterval(deltas);
+  const count = (of: (delta: number) => boolean) => deltas.filter(of).length;
+  return {
+    mean: deltas.length === 0 ? null : deltas.reduce((sum, delta) => sum + delta, 0) / deltas.length,
+    low: interval?.low ?? null,
+    high: interval?.high ?? null,
+    better: count((delta) => delta > EQUAL),
+    worse: count((delta) => delta < -EQUAL),
+    equal: count((delta) => Math.abs(delta) <= EQUAL),
+  };
+}
+
+const presentTask = ({ task_id, key, task_index, split, environment, means, scored, successes }: ComparedTask) => ({
+  task: { id: String(task_id), key, index: task_index, split },
+  environment,
+  runs: means.map((mean, i) => ({ mean, scored: scored[i]!, successes: successes[i]! })),
+});

@@ -1,0 +1,146 @@
+import { Injectable } from '@nestjs/common';
+import { Database } from '../../platform/database.ts';
+import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
+import type { RunScope } from '../run-scope.ts';
+import { argumentCheck, type Violation } from './argument-schema.ts';
+import type { ToolCheckQuery, ToolQuery } from './run-tools.schema.ts';
+import {
+  type CallerRow,
+  type RunEnvironmentRow,
+  selectCallers,
+  selectRunEnvironments,
+  selectToolSteps,
+  type ToolScope,
+} from './run-tools.sql.ts';
+
+const READ_MS = 2_000;
+const LANES = 4;
+const EXAMPLES = 5;
+const MAX_VIOLATIONS = 50;
+/** Longer arguments are not parsed. */
+const MAX_ARGUMENTS = 1_000_000;
+
+interface Call {
+  rollout: string;
+  index: number;
+  envId: number;
+  /** Null: too long to be read here. */
+  text: string | null;
+}
+
+/** One tool of a run: by step, and against the schema that its environment publishes. */
+@Injectable()
+export class RunToolsService {
+  constructor(
+    private readonly database: Database,
+    private readonly transcripts: TranscriptReader,
+  ) {}
+
+  async steps(run: RunScope, query: ToolQuery) {
+    const rows = await selectToolSteps(this.database.pool, scopeOf(run, query), query.tool);
+    const known = rows.filter(({ step }) => step >= 0);
+    const column = <K extends keyof (typeof rows)[number]>(name: K) => known.map((row) => row[name]);
+    return {
+      tool: query.tool,
+      step: column('step'),
+      rollouts: column('rollouts'),
+      calls: column('calls'),
+      errors: column('errors'),
+      result_bytes: column('result_bytes'),
+      timed: column('timed'),
+      p50_ms: column('p50_ms'),
+      p95_ms: column('p95_ms'),
+      unknown_step: rows.filter(({ step }) => step < 0).reduce((sum, { calls }) => sum + calls, 0),
+    };
+  }
+
+  async check(run: RunScope, query: ToolCheckQuery) {
+    const { pool } = this.database;
+    const [environments, callers] = await Promise.all([
+      selectRunEnvironments(pool, run.seq),
+      selectCallers(pool, scopeOf(run, query), query.tool, query.calls),
+    ]);
+    const { calls, rollouts, incomplete } = await this.#callsOf(callers, query.tool, query.calls);
+    const envIds = new Set(calls.map(({ envId }) => envId));
+    const schemas = new Map(environments.filter(({ id }) => envIds.has(id)).map((one) => [one.id, schemaOf(one, query.tool)]));
+    const checks = new Map([...schemas].map(([id, schema]) => [id, argumentCheck(schema)]));
+    return {
+      tool: query.tool,
+      calls: calls.length,
+      rollouts,
+      ...tallied(calls, checks),
+      schemas: environments.flatMap(({ id, environment }) => (checks.get(id) ? [{ environment, schema: schemas.get(id) }] : [])),
+      incomplete,
+    };
+  }
+
+  /** The newest calls, at most `most`, as far as they can be read in time. */
+  async #callsOf(callers: readonly CallerRow[], tool: string, most: number) {
+    const deadline = performance.now() + READ_MS;
+    const calls: Call[] = [];
+    let rollouts = 0;
+    while (rollouts < callers.length && calls.length < most && performance.now() < deadline) {
+      const batch = callers.slice(rollouts, rollouts + LANES);
+      rollouts += batch.length;
+      calls.push(...(await Promise.all(batch.map((row) => this.#callsOfRollout(row, tool)))).flat());
+    }
+    const incomplete = rollouts < callers.length && calls.length < most;
+    const looked = calls.slice(0, most);
+    return { calls: looked, rollouts: new Set(looked.map(({ rollout }) => rollout)).size, incomplete };
+  }
+
+  async #callsOfRollout(row: CallerRow, tool: string): Promise<Call[]> {
+    const messages = await this.transcripts.messages(row);
+    return messages
+      .filter(({ type, name }) => type === 'tool_call' && name === tool)
+      .map(({ index, content, blob_key }) => {
+        const text = content ?? '';
+        return { rollout: row.id, index, envId: row.env_id, text: blob_key === null && text.length <= MAX_ARGUMENTS ? text : null };
+      })
+      .toReversed();
+  }
+}
+
+const scopeOf = (run: RunScope, { steps, phase }: ToolQuery): ToolScope => ({
+  runSeq: run.seq,
+  phase: phase === undefined ? null : codeOf(PHASES, phase),
+  from: steps?.from ?? -1,
+  to: steps?.to ?? 2_147_483_647,
+});
+
+/** What the environment publishes of its tools: those of the rollout's variant, else of the default one. Null: nothing is known. */
+export function publishedTools({ discovery, variant }: RunEnvironmentRow) {
+  const variants = discovery?.variants ?? [];
+  const own = variants.find(({ name }) => name === variant) ?? variants.find(({ is_default }) => is_default);
+  return own?.tools.tools ?? null;
+}
+
+const schemaOf = (environment: RunEnvironmentRow, tool: string): unknown =>
+  publishedTools(environment)?.find(({ name }) => name === tool)?.input_schema ?? null;
+
+type Checks = ReadonlyMap<number, ReturnType<typeof argumentCheck>>;
+
+function tallied(calls: readonly Call[], checks: Checks) {
+  const found = new Map<string, Violation & { count: number; examples: { rollout: string; index: number }[] }>();
+  const counts = { checked: 0, valid: 0, invalid: 0, unparsable: 0, without_schema: 0, unread: 0 };
+  for (const { rollout, index, envId, text } of calls) {
+    const check = checks.get(envId) ?? null;
+    if (check === null || text === null) {
+      counts[check === null ? 'without_schema' : 'unread'] += 1;
+      continue;
+    }
+    counts.checked += 1;
+    const violation = check(text);
+    counts[violation ? 'invalid' : 'valid'] += 1;
+    if (!violation) continue;
+    if (violation.rule === 'json') counts.unparsable += 1;
+    const key = JSON.stringify(violation);
+    const one = found.get(key) ?? { ...violation, count: 0, examples: [] };
+    found.set(key, one);
+    one.count += 1;
+    if (one.examples.length < EXAMPLES) one.examples.push({ rollout, index });
+  }
+  const violations = [...found.values()].toSorted((a, b) => b.count - a.count || a.path.localeCompare(b.path)).slice(0, MAX_VIOLATIONS);
+  return { ...counts, violations };
+}
