@@ -24,9 +24,8 @@ export function recentFigures(steps: readonly RecentStep[]): RecentFigures | nul
   if (steps.length === 0) return null;
   const recent = steps.slice(0, RECENT_STEPS);
   const before = steps.slice(RECENT_STEPS, RECENT_STEPS + recent.length);
-  const ks = recent.flatMap(({ figures }) =>
-    Object.keys(figures ?? {}).flatMap((key) => (/^pass@\d+$/.test(key) ? [Number(key.slice('pass@'.length))] : [])),
-  );
+  const counted = recent.flatMap(({ figures }) => Object.entries(figures ?? {}).filter(([, figure]) => figure && figure[1] > 0));
+  const ks = counted.flatMap(([key]) => (/^pass@\d+$/.test(key) ? [Number(key.slice('pass@'.length))] : []));
   const k = ks.length === 0 ? null : Math.max(...ks);
   const [reward, earlier] = [meanReward(recent), meanReward(before)];
   const rollouts = sum(recent, (step) => step.rollouts);

@@ -38,7 +38,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'selected',
       head: <span className="sr-only">Selected</span>,
-      track: '32px',
+      track: '30px',
       cell: (run) => (
         <input
           type="checkbox"
@@ -53,10 +53,10 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'state',
       head: 'event',
       explain: 'Whether something came in the last seconds, and how long ago',
-      track: '92px',
+      track: '98px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
-          <span className={run.live ? 'live-dot' : 'rest-dot'} />
+          <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
           <span className="sr-only">{run.live ? 'live' : 'quiet'}</span>
           <Age iso={run.updated_at} />
         </span>
@@ -65,7 +65,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'run',
-      track: 'minmax(150px,2.2fr)',
+      track: 'minmax(140px,2.2fr)',
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
@@ -76,25 +76,25 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'environments',
       head: 'environments',
-      track: 'minmax(110px,1.5fr)',
+      track: 'minmax(90px,1.5fr)',
       title: (run) => run.environments.join(', '),
-      cell: (run) => <span className="text-ink-2">{run.environments.join(', ') || UNKNOWN}</span>,
+      cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
     {
       id: 'step',
       head: 'step',
-      track: '62px',
+      track: '54px',
       align: 'right',
       cell: (run) => (
         <Known provenance={run.last_step === null ? 'unknown' : inferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
       ),
     },
-    { id: 'rollouts', head: 'rollouts', track: '74px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
+    { id: 'rollouts', head: 'rollouts', track: '67px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
     {
       id: 'reward',
       head: 'mean reward',
       explain: `Mean reward over steps, and ${newest}`,
-      track: '172px',
+      track: '160px',
       title: (run) =>
         `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
       cell: (run) => (
@@ -108,7 +108,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps less that of the 10 before',
-      track: '76px',
+      track: '68px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },
@@ -116,7 +116,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'pass',
       head: 'pass@k',
       explain: `pass@k for the largest k, ${newest}`,
-      track: '82px',
+      track: '78px',
       align: 'right',
       cell: (run) =>
         run.recent?.pass == null ? (
@@ -131,7 +131,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'zero',
       head: 'no signal',
       explain: `Groups whose rewards have no spread, ${newest}`,
-      track: '74px',
+      track: '67px',
       align: 'right',
       cell: (run) => formatShare(run.recent?.zero_variance, 1),
     },
@@ -139,7 +139,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'errors',
       head: 'broken off',
       explain: `Rollouts that the environment or the infrastructure broke off, ${newest}`,
-      track: '80px',
+      track: '72px',
       align: 'right',
       cell: (run) => {
         const share = run.recent?.broken_off;
@@ -150,14 +150,14 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'tokens',
       head: '≈ tokens',
       explain: `Mean tokens of a rollout, of the model and of tools, ${newest}`,
-      track: '74px',
+      track: '67px',
       align: 'right',
       cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
     },
     {
       id: 'tags',
       head: 'tags',
-      track: 'minmax(60px,1fr)',
+      track: 'minmax(50px,1fr)',
       title: (run) => run.tags.join(', '),
       cell: (run) => (
         <span className="flex gap-1">
