@@ -151,9 +151,9 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
     .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
   shown.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
   expect(await page.locator('[data-divergence]').innerText()).toBe('first divergence · 2 of 4 samples part from the best, 1 of them here');
-  await page.getByRole('button', { name: 'interview, message 5, not what the best did' }).first().click();
+  await page.getByRole('button', { name: 'interview, message 5, not what the best did' }).last().click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('{"sample":2,"question":0}', { exact: true }).waitFor();
+  await dialog.getByText('{"sample":3,"question":0}', { exact: true }).waitFor();
   await dialog.getByText('this sample').waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Pin best and worst' }).click();
@@ -167,7 +167,7 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
   await page.locator('main').focus();
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/rollout\//);
-  await page.getByText('suspect 3').first().waitFor();
+  await page.getByRole('feed').getByText('suspect 3').waitFor();
   await page.keyboard.press('Escape');
   await page.waitForURL(/groups\/.*pin=true/);
   await page.getByText('first divergence').waitFor();

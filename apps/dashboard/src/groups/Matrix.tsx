@@ -58,7 +58,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
           </span>
         )}
         <span className="label">
-          grey: as the best sample did · black: something else ·{' '}
+          grey: as the best sample did · plain: something else ·{' '}
           <span className="bg-bad-wash px-1 text-ink-1">underlaid: parts from the best</span> ·{' '}
           <span className="text-policy underline decoration-dotted">dotted: failed</span> · underlined: reward
         </span>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { diffQuery, messagesAtQuery, type RolloutDiff, type RolloutHeader } from '../data/rollout.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -8,6 +8,28 @@ import { PlainText } from '../text/PlainText.tsx';
 import { TextDiff } from './TextDiff.tsx';
 
 type Action = NonNullable<RolloutDiff['rows'][number]['a']>;
+
+type DiffRow = RolloutDiff['rows'][number];
+
+/** Where both did something else, one beside the other: what `a` did and what `b` did instead. */
+export function sideBySide(rows: readonly DiffRow[]): DiffRow[] {
+  const paired: DiffRow[] = [];
+  let block: DiffRow[] = [];
+  const settle = () => {
+    const [left, right] = [block.flatMap(({ a }) => a ?? []), block.flatMap(({ b }) => b ?? [])];
+    for (let i = 0; i < Math.max(left.length, right.length); i += 1) paired.push({ a: left[i] ?? null, b: right[i] ?? null, same: false });
+    block = [];
+  };
+  for (const row of rows) {
+    if (!row.same) block.push(row);
+    else {
+      settle();
+      paired.push(row);
+    }
+  }
+  settle();
+  return paired;
+}
 
 /** Rows before and behind the first divergence that are in the page; more on demand. */
 const AROUND = 60;
@@ -34,10 +56,10 @@ function Side({ action, same, go }: { action: Action | null; same: boolean; go: 
 }
 
 /** The texts where the two first part: arguments or answers, then what came back. */
-function Divergence({ diff, row, ids }: { diff: RolloutDiff; row: number; ids: [a: string, b: string] }) {
+function Divergence({ rows, row, ids }: { rows: readonly DiffRow[]; row: number; ids: [a: string, b: string] }) {
   // Where one only did something more, the next thing that the other did is what it did instead.
-  const a = diff.rows.slice(row).find((one) => one.a)?.a ?? null;
-  const b = diff.rows.slice(row).find((one) => one.b)?.b ?? null;
+  const a = rows.slice(row).find((one) => one.a)?.a ?? null;
+  const b = rows.slice(row).find((one) => one.b)?.b ?? null;
   const left = useQuery({ ...messagesAtQuery(ids[0], a?.index ?? 0, 2), enabled: a !== null });
   const right = useQuery({ ...messagesAtQuery(ids[1], b?.index ?? 0, 2), enabled: b !== null });
   const text = (messages: typeof left.data, at: number) => messages?.[at]?.content ?? '';
@@ -82,7 +104,7 @@ export function DiffPanel({
     const action = from.find(({ a }) => a)?.a ?? diff.data.rows.findLast(({ a }) => a)?.a;
     if (first !== null && action) go(action.index);
   }, [diff.data, other, first, go]);
-  const rows = diff.data?.rows ?? [];
+  const rows = useMemo(() => sideBySide(diff.data?.rows ?? []), [diff.data]);
   const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
   const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + AROUND);
   return (
@@ -125,11 +147,11 @@ export function DiffPanel({
                     first divergence
                   </p>
                 )}
-                <div className={`grid h-[26px] grid-cols-2 border-b border-line text-[12px] ${row.same ? '' : 'bg-bad-wash'}`}>
+                <div className={`grid h-[26px] grid-cols-2 border-b border-line text-[12px] ${start + i === first ? 'bg-bad-wash' : ''}`}>
                   <Side action={row.a} same={row.same} go={go} />
                   <Side action={row.b} same={row.same} go={null} />
                 </div>
-                {start + i === first && <Divergence diff={diff.data} row={first} ids={[header.id, other]} />}
+                {start + i === first && <Divergence rows={rows} row={first} ids={[header.id, other]} />}
               </div>
             ))}
             {end < rows.length && (

@@ -122,12 +122,12 @@ export function Header({
       )}
       {header.gaps > 0 && <span className="chip flex-none text-infrastructure">✕ {formatCount(header.gaps)} missing</span>}
       {mark && <span className="chip flex-none text-accent">✎ {mark}</span>}
-      <RewardStrip outline={outline} items={items} />
+      <RewardStrip outline={outline} items={items} width={140} />
       <span className="flex-1" />
       <span role="status" className="label flex-none text-accent">
         {notice}
       </span>
-      <span className="label flex-none whitespace-nowrap">
+      <span className="label min-w-[60px] truncate" title="Model, time in tools, tokens of the model, size">
         {header.model !== null && <>{header.model} · </>}
         {header.latency_ms !== null && <>{formatDuration(header.latency_ms)} in tools · </>}
         {header.tokens !== null && (

@@ -9,6 +9,9 @@ const MOST = 60_000;
 /** The algorithm is quadratic in what differs: texts that share nothing are shown whole instead. */
 const MOST_EDITS = 2_000;
 
+/** Of the longer text; texts that share less are told apart by reading both, not by their few common words. */
+const SHARED = 0.4;
+
 /** JSON of one line reads as one line of difference. */
 const spread = (text: string): string => {
   const value = parseJson(text);
@@ -25,10 +28,11 @@ export function textDiff(a: string, b: string): Part[] {
   const options = { maxEditLength: MOST_EDITS };
   const byLine = left.length + right.length > BY_WORD;
   const changes = byLine ? diffLines(left, right, options) : diffWordsWithSpace(left, right, options);
-  if (!changes)
+  const shared = (changes ?? []).reduce((sum, { value, added, removed }) => sum + (added || removed ? 0 : value.trim().length), 0);
+  if (!changes || shared < SHARED * Math.max(left.length, right.length))
     return [
-      { text: left, side: 'a' },
-      { text: `\n${right}`, side: 'b' },
+      ...(left === '' ? [] : [{ text: `${left}\n`, side: 'a' as const }]),
+      ...(right === '' ? [] : [{ text: right, side: 'b' as const }]),
     ];
   return changes.map(({ value, added, removed }) => ({ text: value, side: removed ? 'a' : added ? 'b' : 'both' }));
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Outline } from '../data/rollout.ts';
+import { sideBySide } from './DiffPanel.tsx';
 import { toolFigures } from './side/ToolsTab.tsx';
 import { openAiMessages } from './snippets.ts';
 import { textDiff } from './TextDiff.tsx';
@@ -118,6 +119,29 @@ test('OpenAI messages: reasoning, text and calls of a turn are one message', () 
   ]);
 });
 
+test('actions that differ stand beside each other, those that are the same stay in line', () => {
+  const action = (tool: string) => ({ index: 0, kind: 'call' as const, tool, error: false, reward: null });
+  const rows = [
+    ['=', 'a'],
+    ['-', 'b'],
+    ['-', 'c'],
+    ['+', 'x'],
+    ['=', 'd'],
+    ['+', 'y'],
+  ].map(([mark, tool]) => ({
+    a: mark === '+' ? null : action(tool!),
+    b: mark === '-' ? null : action(tool!),
+    same: mark === '=',
+  }));
+  expect(sideBySide(rows).map(({ a, b, same }) => [a?.tool ?? '', b?.tool ?? '', same])).toEqual([
+    ['a', 'a', true],
+    ['b', 'x', false],
+    ['c', '', false],
+    ['d', 'd', true],
+    ['', 'y', false],
+  ]);
+});
+
 test('texts differ by word, JSON by its members, and what shares nothing is bounded', () => {
   expect(textDiff('the red lamp', 'the blue lamp').map(({ text, side }) => [side, text])).toEqual([
     ['both', 'the '],
@@ -130,6 +154,7 @@ test('texts differ by word, JSON by its members, and what shares nothing is boun
       .filter(({ side }) => side !== 'both')
       .map(({ text }) => text),
   ).toEqual(['2', '3']);
+  expect(textDiff('ValueError: nobody', 'He saw her at nine.').map(({ side }) => side)).toEqual(['a', 'b']);
   const noise = (seed: number) => Array.from({ length: 7_000 }, (_, i) => `${(i * seed) % 9973}`).join('\n');
   const started = performance.now();
   textDiff(noise(7919), noise(6007));

@@ -136,7 +136,7 @@ export function OutcomeTab(props: SideProps) {
             ...(header.failure_class === null ? [] : ([['unscored', `${header.failure_class} failure: no fault of the policy`]] as const)),
             [
               'advantage',
-              member
+              member && member.advantage !== null
                 ? `${formatReward(member.advantage, { signed: true, digits: 3 })}, centred ${formatReward(member.advantage_centred, { signed: true, digits: 3 })}`
                 : UNKNOWN,
             ],
