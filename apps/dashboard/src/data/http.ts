@@ -24,8 +24,16 @@ export async function toError(response: Response): Promise<ApiError> {
   );
 }
 
+let refusalOf: ((path: string) => ApiError | null) | null = null;
+/** From now on requests that `refuse` answers with an error fail with it, unsent; null: all are sent. */
+export function limitRequests(refuse: typeof refusalOf): void {
+  refusalOf = refuse;
+}
+
 /** One request to our own origin with the session cookie. Throws ApiError; resolves to the parsed body (undefined for 204). */
 export async function request<T>(path: string, options: { method?: string; body?: unknown; signal?: AbortSignal } = {}): Promise<T> {
+  const refusal = refusalOf?.(path);
+  if (refusal) throw refusal;
   let response: Response;
   try {
     response = await fetch(path, {

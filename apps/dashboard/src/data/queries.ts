@@ -32,6 +32,8 @@ export const meQuery = queryOptions({
   queryKey: ['me'],
   queryFn: ({ signal }) => request<MeView>('/v1/me', { signal }),
   staleTime: Infinity,
+  // A refusal is read again by signing in: not by leaving the window for a moment, which would take away what the reader typed or reads.
+  refetchOnWindowFocus: false,
 });
 
 export const runsQuery = (search: string) =>

@@ -1,14 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet } from '@tanstack/react-router';
+import { Link, Outlet, useMatchRoute } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../data/http.ts';
 import { meQuery } from '../data/queries.ts';
+import { openedShareQuery } from '../data/shares.ts';
 import { feed } from '../data/live/useFeed.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
+import { GuestFrame, NotShown } from './GuestFrame.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
 import { TopBarSlot } from './page.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
-import { ErrorState, SkeletonRows } from './states.tsx';
+import { ErrorState, SignIn, SkeletonRows } from './states.tsx';
 
 const icons = {
   runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
@@ -103,15 +105,26 @@ function Rail({ org }: { org: string | undefined }) {
   );
 }
 
+/** The rollout that the address names; null on other pages. */
+function useAskedRollout(): string | null {
+  const match = useMatchRoute()({ to: '/rollout/$id' });
+  return match === false ? null : match.id.toLowerCase();
+}
+
 /** The room around every page: rail, top bar, and the way in for a browser that is not signed in. */
 export function Frame() {
   const me = useQuery(meQuery);
   const [slot, setSlot] = useState<HTMLElement | null>(null);
   const signedIn = me.data !== undefined;
   useEffect(() => (signedIn ? feed.start() : undefined), [signedIn]);
+  const asked = useAskedRollout();
+  const stranger = me.error instanceof ApiError && me.error.status === 401 && asked !== null;
+  const opened = useQuery({ ...openedShareQuery, enabled: stranger });
+  if (stranger && opened.data?.rollout === asked) return <GuestFrame key={asked} rollout={asked} until={opened.data.expires_at} />;
 
   let content: ReactNode = <Outlet />;
-  if (me.isPending) content = <SkeletonRows />;
+  if (me.isPending || (stranger && opened.isPending)) content = <SkeletonRows />;
+  else if (stranger && opened.data !== undefined) content = <SignIn detail={<NotShown instead={opened.data?.rollout} />} />;
   else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
 
   return (

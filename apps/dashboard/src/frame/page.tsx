@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, useContext, useEffect } from 'react';
 import { createPortal } from 'react-dom';
+import { useGuest } from './guest.ts';
 
 /** Where pages put their part of the top bar; the frame owns the element. */
 export const TopBarSlot = createContext<HTMLElement | null>(null);
@@ -10,7 +11,10 @@ export function TopBar({ title, crumbs, children }: { title: string; crumbs: Rea
   useEffect(() => {
     document.title = `${title} · Palestra`;
   }, [title]);
+  const guest = useGuest();
   if (!slot) return null;
+  // The way up and the page's actions are for members.
+  if (guest) return createPortal(<h1 className="min-w-0 truncate strong">{title}</h1>, slot);
   return createPortal(
     <>
       <nav aria-label="Breadcrumb" className="flex min-w-0 items-center gap-[6px] whitespace-nowrap text-ink-3">

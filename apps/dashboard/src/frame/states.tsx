@@ -33,6 +33,7 @@ const titles: Record<string, string> = {
   environment_not_found: 'There is no such environment',
   session_not_found: 'There is no such session',
   network: 'The server does not answer',
+  account_needed: 'Only for members',
 };
 
 /** What happened, what was kept, what to do, with the code to quote. */
@@ -45,14 +46,16 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
       <p className="text-ink-2">{text}</p>
       <p className="text-ink-3">Nothing was changed on the server.</p>
       <div className="flex items-center gap-2">
-        {retry && (
+        {retry && known?.code !== 'account_needed' && (
           <button type="button" className="button" onClick={retry}>
             Try again
           </button>
         )}
-        <Link to="/" className="button">
-          Go to the runs
-        </Link>
+        {known?.code !== 'account_needed' && (
+          <Link to="/" className="button">
+            Go to the runs
+          </Link>
+        )}
         {known && <CopyButton text={`${known.code} (${known.status}) at ${location.href}`} label={`Copy ${known.code}`} />}
       </div>
     </State>
@@ -61,7 +64,8 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
 
 export const CrashState = ({ error, reset }: { error: unknown; reset: () => void }) => <ErrorState error={error} retry={reset} />;
 
-export function SignIn({ detail }: { detail: string | null }) {
+/** The way in. `detail`: why the reader is not in. */
+export function SignIn({ detail }: { detail: ReactNode }) {
   const client = useQueryClient();
   const [key, setKey] = useState('');
   const [problem, setProblem] = useState<string | null>(null);
@@ -77,9 +81,13 @@ export function SignIn({ detail }: { detail: string | null }) {
   };
   return (
     <State title="Sign in">
-      {detail && <p className="text-bad">{detail}</p>}
+      {detail !== null && <p className="text-bad">{detail}</p>}
       <p className="text-ink-2">
-        Open the link that <code>palestra up</code> printed in its terminal: it signs this browser in. Or paste an API key.
+        Open the link that <code>palestra up</code> printed in its terminal, or the one that an owner of your organisation made for you
+        under Settings, Members: it signs this browser in. Or paste an API key.
+      </p>
+      <p className="text-ink-3">
+        Such a link is good for one browser, within a day. If yours brought you here, it was used or has ended: ask for another.
       </p>
       <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-2">
         <label className="label" htmlFor="api-key">

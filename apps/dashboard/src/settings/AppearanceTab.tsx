@@ -42,12 +42,6 @@ const densities: readonly (readonly [Density, string, string])[] = [
   ['compact', 'Compact', `${ROW_HEIGHT.compact} px a row: most rollouts on a screen`],
   ['comfortable', 'Comfortable', `${ROW_HEIGHT.comfortable} px a row`],
 ];
-const sample = [
-  ['whodunit-train-7-r3', '.98', '9 turns'],
-  ['whodunit-train-7-r2', '.40', '12 turns'],
-  ['whodunit-train-7-r1', '–', '2 turns'],
-] as const;
-
 /** How pages look in this browser. */
 export function AppearanceTab() {
   const theme = useThemeChoice();
@@ -59,15 +53,6 @@ export function AppearanceTab() {
       </Panel>
       <Panel title="Rows of lists">
         <Choices label="Rows of lists" value={density} options={densities} onChange={chooseDensity} />
-        <div aria-label="What a list looks like" role="img" className="w-[440px] max-w-full border-t border-line">
-          {sample.map(([name, reward, turns]) => (
-            <div key={name} className="row grid-cols-[minmax(0,1fr)_60px_80px]">
-              <span className="cell">{name}</span>
-              <span className="cell num">{reward}</span>
-              <span className="cell num text-ink-3">{turns}</span>
-            </div>
-          ))}
-        </div>
       </Panel>
     </>
   );

@@ -90,10 +90,10 @@ function AnotherOrganisation() {
   return (
     <>
       <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
-        <label className="flex flex-col gap-[2px]">
-          <span className="label">Name: lower-case letters, digits and hyphens, as it stands in addresses</span>
+        <label className="flex w-[320px] max-w-full flex-col gap-[2px]">
+          <span className="label">Its name: lower-case letters, digits, hyphens</span>
           <input
-            className="input w-[320px] max-w-full"
+            className="input"
             required
             maxLength={63}
             pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
