@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../platform/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
+import { inTransaction } from '../platform/transaction.ts';
 import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
@@ -107,20 +108,8 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /** Answers those of which there is more to write. */
-  async #write(sids: string[]): Promise<string[]> {
-    const client = await this.database.pool.connect();
-    let broken: Error | undefined;
-    try {
-      await client.query('BEGIN');
-      const more = await this.#writeClaimed(client, sids);
-      await client.query('COMMIT');
-      return more;
-    } catch (error) {
-      await client.query('ROLLBACK').catch((failure: Error) => (broken = failure));
-      throw error;
-    } finally {
-      client.release(broken);
-    }
+  #write(sids: string[]): Promise<string[]> {
+    return inTransaction(this.database.pool, (client) => this.#writeClaimed(client, sids));
   }
 
   async #writeClaimed(client: pg.PoolClient, sids: string[]): Promise<string[]> {

@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../../platform/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
+import { inTransaction } from '../../platform/transaction.ts';
 import { messageOf, TranscriptObjects } from '../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
 import {
@@ -62,21 +63,10 @@ export class SearchIndex {
 
   /** All of its words or none: that there are some tells that it is done. */
   async #write(rollout: LateRollout, pointer: TranscriptPointer): Promise<void> {
-    const client = await this.database.pool.connect();
-    let broken: Error | undefined;
-    const noted = (error: Error) => (broken = error);
-    client.on('error', noted);
-    try {
-      await client.query('BEGIN');
+    await inTransaction(this.database.pool, async (client) => {
       await this.#insert(client, rollout, pointer);
-      await client.query((await holdRollout(client, rollout.seq)) ? 'COMMIT' : 'ROLLBACK');
-    } catch (error) {
-      await client.query('ROLLBACK').catch(noted);
-      throw error;
-    } finally {
-      client.off('error', noted);
-      client.release(broken);
-    }
+      if (!(await holdRollout(client, rollout.seq))) await client.query('ROLLBACK');
+    });
   }
 
   async #insert(client: pg.PoolClient, rollout: LateRollout, pointer: TranscriptPointer): Promise<void> {

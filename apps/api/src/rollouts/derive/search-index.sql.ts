@@ -34,16 +34,29 @@ WITH head AS MATERIALIZED (
   WHERE NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq AND s.index = m.index)
   GROUP BY h.seq, h.run_seq, m.index
   ON CONFLICT DO NOTHING
-), done AS (
-  UPDATE rollout_heads SET unsearched = false WHERE seq IN (
-    SELECT h.seq FROM rollout_heads h JOIN head USING (seq) WHERE h.revision = head.revision FOR UPDATE OF h SKIP LOCKED)
 )
-SELECT count(*)::int AS rollouts FROM head`;
+SELECT array_agg(seq) AS seqs, array_agg(revision) AS revisions FROM head`;
+
+/**
+ * A statement of its own: PostgreSQL 18 (18.4 still) crashes when a row that is to be locked changed meanwhile and the same statement prunes
+ * partitions as it runs, which the one above does. Whoever dies between the two indexes the same again, which changes nothing.
+ */
+const DONE = `
+UPDATE rollout_heads SET unsearched = false WHERE seq IN (
+  SELECT h.seq FROM rollout_heads h JOIN unnest($1::bigint[], $2::int[]) AS head(seq, revision) ON h.seq = head.seq AND h.revision = head.revision
+  ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED)`;
 
 /** Answers how many rollouts it looked at. */
 export async function indexMessages(pool: pg.Pool, limit: number): Promise<number> {
-  const { rows } = await pool.query<{ rollouts: number }>({ name: 'rollouts-search-index', text: INDEX, values: [limit] });
-  return rows[0]!.rollouts;
+  const { rows } = await pool.query<{ seqs: string[] | null; revisions: number[] }>({
+    name: 'rollouts-search-index',
+    text: INDEX,
+    values: [limit],
+  });
+  const { seqs, revisions } = rows[0]!;
+  if (seqs === null) return 0;
+  await pool.query({ name: 'rollouts-search-done', text: DONE, values: [seqs, revisions] });
+  return seqs.length;
 }
 
 export interface LateRollout {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { StoredMessages } from '@palestra/rollouts/import';
+import { inTransaction } from '../../platform/transaction.ts';
 
 /**
  * Of the asked messages those that have rows, with the largest index of each rollout.
@@ -39,23 +40,9 @@ const TURN_LOCK = 1869899888;
  * Does `work` in a transaction while no other replica does any for this organisation. The lock goes with the transaction: what the next
  * one reads is what this one stored. READ COMMITTED: statements after the lock see what was committed before it was had.
  */
-export async function withOrganisationTurn<T>(pool: pg.Pool, orgId: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  // A connection that breaks between two statements is told by the next one.
-  const noted = (error: Error) => (broken = error);
-  client.on('error', noted);
-  try {
-    await client.query('BEGIN');
+export function withOrganisationTurn<T>(pool: pg.Pool, orgId: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  return inTransaction(pool, async (client) => {
     await client.query('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [TURN_LOCK, orgId]);
-    const outcome = await work(client);
-    await client.query('COMMIT');
-    return outcome;
-  } catch (error) {
-    await client.query('ROLLBACK').catch((failure: Error) => (broken = failure));
-    throw error;
-  } finally {
-    client.off('error', noted);
-    client.release(broken);
-  }
+    return work(client);
+  });
 }

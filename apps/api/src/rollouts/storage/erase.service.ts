@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type pg from 'pg';
 import { Database } from '../../platform/database.ts';
+import { inTransaction } from '../../platform/transaction.ts';
 import {
   deleteRunRow,
   type ErasableRollout,
@@ -65,7 +65,7 @@ export class EraseService {
   /** Rollouts of one run with their objects; the steps that they leave are made again, unless the run itself goes. */
   async erase(rollouts: readonly ErasableRollout[], { steps = true } = {}): Promise<void> {
     const prefixes = rollouts.map(({ seq, id, org_id }) => ({ blob_key: rolloutPrefix(org_id, id), rollout_seq: seq }));
-    await this.#inTransaction(async (client) => {
+    await inTransaction(this.database.pool, async (client) => {
       await eraseRollouts(
         client,
         rollouts.map(({ seq }) => seq),
@@ -84,7 +84,7 @@ export class EraseService {
       if (batch === batches || signal?.aborted) return false;
       await this.erase(rollouts, { steps: false });
     }
-    const prefixes = await this.#inTransaction(async (client) => {
+    const prefixes = await inTransaction(this.database.pool, async (client) => {
       const exports = await eraseRunRows(client, seq);
       const keys = exports.map((id) => ({ blob_key: exportPrefix(org_id, id), rollout_seq: '0' }));
       await declareObjects(client, keys, true);
@@ -93,20 +93,5 @@ export class EraseService {
     });
     await this.garbage.deleteDoomed(prefixes);
     return age_ms > SETTLED_MS;
-  }
-
-  async #inTransaction<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await this.database.pool.connect();
-    try {
-      await client.query('BEGIN');
-      const result = await work(client);
-      await client.query('COMMIT');
-      return result;
-    } catch (error) {
-      await client.query('ROLLBACK').catch(() => {});
-      throw error;
-    } finally {
-      client.release();
-    }
   }
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { inTransaction } from '../../platform/transaction.ts';
 
 const NAME = /^rollout_messages_(\d{4})(\d{2})(\d{2})$/;
 /** Both statements lock the table against everybody for an instant; whoever cannot have that at once tries again later. */
@@ -53,22 +54,17 @@ export function dropEmptyPartition(pool: pg.Pool, day: string): Promise<Partitio
 }
 
 async function locked(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<PartitionOutcome>): Promise<PartitionOutcome> {
-  const client = await pool.connect();
   try {
-    await client.query('BEGIN');
-    await client.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
-    const outcome = await work(client);
-    await client.query('COMMIT');
-    return outcome;
+    return await inTransaction(pool, async (client) => {
+      await client.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+      return work(client);
+    });
   } catch (error) {
-    await client.query('ROLLBACK').catch(() => {});
     const { code } = error as { code?: string };
     if (code === LOCKED) return 'busy';
     if (code === DUPLICATE_TABLE) return 'done';
     if (code === CHECK_VIOLATION) return 'kept';
     throw error;
-  } finally {
-    client.release();
   }
 }
 

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { TranscriptChunk, TranscriptLine } from '@palestra/rollouts/transcript';
+import { inTransaction } from '../../platform/transaction.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -130,20 +131,22 @@ export interface SealedObject {
 }
 
 /**
- * The pointer comes and the rows go, in one statement, for rollouts that are as they were read: their revision is the same once
+ * The pointer comes and the rows go, in one transaction, for rollouts that are as they were read: their revision is the same once
  * their head is locked, so no ingest is between (SKIP LOCKED: one is, the next pass takes that rollout), and nobody gave the object
  * up meanwhile. Replaced objects are doomed, and so is whatever earlier seals of these rollouts left behind.
  *
- * Plan: primary keys throughout; Delete on the partitions with run-time pruning by the head's day.
+ * Three statements: PostgreSQL 18 (18.4 still) crashes when a row that is to be locked changed meanwhile and the same statement prunes
+ * partitions as it runs, which deleting messages by their head's day does. Plan: primary keys throughout.
  */
-const COMMIT = `
+const LOCK = `
+SELECT h.seq, h.day::text FROM rollout_heads h JOIN unnest($1::bigint[], $2::int[]) AS o(seq, revision) ON o.seq = h.seq AND o.revision = h.revision
+WHERE h.unsealed AND ${SETTLED} ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED`;
+
+const POINT = `
 WITH object AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(seq bigint, revision int, blob_key text, chunks jsonb, messages int, bytes bigint, counts jsonb)
-), head AS MATERIALIZED (
-  SELECT h.seq, h.day FROM rollout_heads h JOIN object o ON o.seq = h.seq AND o.revision = h.revision
-  WHERE h.unsealed AND ${SETTLED} ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED
 ), kept AS (
-  DELETE FROM rollout_garbage g USING object o JOIN head USING (seq) WHERE g.blob_key = o.blob_key AND NOT g.doomed RETURNING o.seq
+  DELETE FROM rollout_garbage g USING object o WHERE o.seq = ANY($2::bigint[]) AND g.blob_key = o.blob_key AND NOT g.doomed RETURNING o.seq
 ), old AS (
   INSERT INTO rollout_garbage (blob_key, rollout_seq, doomed)
   SELECT t.blob_key, t.rollout_seq, true FROM rollout_transcripts t JOIN kept ON kept.seq = t.rollout_seq
@@ -156,8 +159,6 @@ WITH object AS MATERIALIZED (
   SELECT o.seq, o.blob_key, o.chunks, o.messages, o.bytes FROM object o JOIN kept USING (seq) ORDER BY o.seq
   ON CONFLICT (rollout_seq) DO UPDATE SET blob_key = excluded.blob_key, chunks = excluded.chunks, messages = excluded.messages, bytes = excluded.bytes,
     sealed_at = now()
-), gone AS (
-  DELETE FROM rollout_messages m USING head JOIN kept USING (seq) WHERE m.day = head.day AND m.rollout_seq = head.seq
 ), sealed AS (
   UPDATE rollout_heads h SET sealed_at = now(), unsealed = false,
     messages = CASE WHEN o.counts IS NULL THEN h.messages ELSE o.messages END,
@@ -169,13 +170,25 @@ WITH object AS MATERIALIZED (
 )
 SELECT ARRAY(SELECT seq::text FROM sealed) AS sealed, ARRAY(SELECT blob_key FROM old UNION SELECT blob_key FROM left_over) AS replaced`;
 
-export async function commitSeals(pool: pg.Pool, objects: readonly SealedObject[]): Promise<{ sealed: string[]; replaced: string[] }> {
-  const { rows } = await pool.query<{ sealed: string[]; replaced: string[] }>({
-    name: 'seal-commit',
-    text: COMMIT,
-    values: [JSON.stringify(objects)],
+/** Delete on the partitions with run-time pruning by the day. */
+const CLEAR = `
+DELETE FROM rollout_messages m USING unnest($1::bigint[], $2::date[]) AS h(seq, day) WHERE m.day = h.day AND m.rollout_seq = h.seq`;
+
+export function commitSeals(pool: pg.Pool, objects: readonly SealedObject[]): Promise<{ sealed: string[]; replaced: string[] }> {
+  return inTransaction(pool, async (client) => {
+    const wanted = [objects.map(({ seq }) => seq), objects.map(({ revision }) => revision)];
+    const { rows: heads } = await client.query<{ seq: string; day: string }>({ name: 'seal-lock', text: LOCK, values: wanted });
+    if (heads.length === 0) return { sealed: [], replaced: [] };
+    const { rows } = await client.query<{ sealed: string[]; replaced: string[] }>({
+      name: 'seal-point',
+      text: POINT,
+      values: [JSON.stringify(objects), heads.map(({ seq }) => seq)],
+    });
+    const sealed = new Set(rows[0]!.sealed);
+    const gone = heads.filter(({ seq }) => sealed.has(seq));
+    await client.query({ name: 'seal-clear', text: CLEAR, values: [gone.map(({ seq }) => seq), gone.map(({ day }) => day)] });
+    return rows[0]!;
   });
-  return rows[0]!;
 }
 
 /** Rollouts without message rows: there is nothing to write. Plan: primary keys. */
