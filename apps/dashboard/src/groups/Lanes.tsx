@@ -192,7 +192,7 @@ function LaneHead({
       aria-colindex={column + 1}
       aria-current={current ? 'true' : undefined}
       onClick={choose}
-      className={`absolute top-0 h-full border-r border-line px-3 py-2 ${current ? 'bg-accent-wash' : 'bg-paper-0'}`}
+      className={`absolute top-0 h-full border-r border-line px-3 py-2 ${current ? 'bg-paper-1 shadow-[inset_0_2px_0_var(--accent)]' : 'bg-paper-0'}`}
       style={{ left: start, width: lanePx }}
     >
       <div className="flex items-baseline gap-[10px] whitespace-nowrap">
@@ -248,12 +248,7 @@ function LaneCell({
   const tone = action.error ? 'text-policy' : dim ? 'text-ink-3' : 'text-[var(--role-tool)]';
   return (
     <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={place}>
-      <button
-        type="button"
-        onClick={open}
-        className="block h-full w-full px-[10px] py-[6px] text-left hover:bg-paper-2"
-        aria-label={`${action.kind === 'answer' ? 'answer' : action.tool}, message ${action.index}${same ? '' : ', not what the best did'}`}
-      >
+      <button type="button" onClick={open} className="block h-full w-full px-[10px] py-[6px] text-left hover:bg-paper-2">
         <span className="flex items-baseline gap-2">
           <span className={`mono truncate ${tone}`}>
             {action.error && '▲ '}
@@ -270,6 +265,10 @@ function LaneCell({
         </span>
         <span className={`mono block truncate ${dim ? 'text-ink-3' : 'text-ink-2'}`}>
           <PlainText text={text} />
+        </span>
+        <span className="sr-only">
+          , message {action.index}
+          {!same && ', not what the best did'}
         </span>
       </button>
     </div>

@@ -54,9 +54,9 @@ function Failure({ item, row }: { item: Extract<TranscriptItem, { kind: 'call' }
   const { calls } = useRollout();
   const word = calls.get(item.anchor)?.failure_class ?? null;
   const known = word === null ? undefined : (classes[word] ?? (['✕', 'text-infrastructure', word] as const));
-  if (known) return <span className={`chip ${known[1]}`} title="From our session ledger">{`${known[0]} ${known[2]}`}</span>;
-  if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip text-policy">▲ not parsed</span>;
-  if (row.error & OUTLINE_ERROR) return <span className="chip text-policy">▲ error</span>;
+  if (known) return <span className={`chip bg-paper-0 ${known[1]}`} title="From our session ledger">{`${known[0]} ${known[2]}`}</span>;
+  if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ not parsed</span>;
+  if (row.error & OUTLINE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ error</span>;
   return null;
 }
 
@@ -86,7 +86,7 @@ export function CallCard({
           {item.call === null ? 'result without a call' : <PlainText text={row.tool ?? call?.name ?? 'tool'} />}
         </span>
         {finished && <span className="chip text-good">● finished</span>}
-        {item.result === null && <span className="chip text-policy">▲ no result</span>}
+        {item.result === null && <span className="chip bg-paper-0 text-policy">▲ no result</span>}
         <Failure item={item} row={row} />
         {result?.nonfinite && <span className="chip text-infrastructure">✕ not a finite number</span>}
         <span className="flex-1" />
@@ -102,7 +102,7 @@ export function CallCard({
           </span>
         )}
       </div>
-      {!loaded && <div className="skeleton m-[10px] h-[10px] w-1/3" aria-label="The text is on its way" />}
+      {!loaded && <div className="skeleton m-[10px] h-[10px] w-1/3" aria-hidden="true" />}
       {call && (
         <div className="border-t border-line">
           <Arguments call={call} open={open} toggle={toggle} />

@@ -35,14 +35,19 @@ export function sideBySide(rows: readonly DiffRow[]): DiffRow[] {
 const AROUND = 60;
 
 function Side({ action, same, go }: { action: Action | null; same: boolean; go: ((index: number) => void) | null }) {
-  if (!action) return <span className="cell h-full border-l-2 border-transparent" aria-label="nothing" />;
+  if (!action)
+    return (
+      <span className="cell h-full border-l-2 border-transparent">
+        <span className="sr-only">nothing</span>
+      </span>
+    );
   const text = (
     <>
-      <span className={`mono truncate ${action.error ? 'text-policy' : same ? 'text-ink-3' : 'text-[var(--role-tool)]'}`}>
+      <span className={`mono truncate ${action.error ? 'text-policy' : same ? 'text-ink-2' : 'text-ink-1'}`}>
         {action.error && '▲ '}
         <PlainText text={action.kind === 'answer' ? 'answer' : (action.tool ?? 'tool')} />
       </span>
-      <span className="label flex-1">#{action.index}</span>
+      <span className="flex-1 text-[11px] text-ink-2">#{action.index}</span>
       {action.reward !== null && <span className="num text-[11px]">{formatReward(action.reward, { signed: true })}</span>}
     </>
   );
@@ -68,8 +73,8 @@ function Divergence({ rows, row, ids }: { rows: readonly DiffRow[]; row: number;
   return (
     <div className="grid gap-2 border-b border-line px-3 py-2 text-[12px]" aria-label="Text of the first divergence">
       <p className="label">
-        <del className="bg-bad-wash text-bad">this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': nothing more'}</del>{' '}
-        <ins className="bg-good-wash text-good no-underline">the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': nothing more'}</ins>
+        <del className="bg-bad-wash text-ink-1 decoration-bad">this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': nothing more'}</del>{' '}
+        <ins className="bg-good-wash text-ink-1 no-underline">the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': nothing more'}</ins>
       </p>
       <TextDiff a={text(left.data, 0)} b={text(right.data, 0)} />
       {returned && (

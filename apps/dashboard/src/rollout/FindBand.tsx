@@ -88,8 +88,8 @@ export function FindBand({ typed, setTyped, find, selected, go, close, run, aske
           in all rollouts of the run
         </Link>
       )}
-      <button type="button" className="button" onClick={close} aria-label="Close find">
-        Esc
+      <button type="button" className="button" onClick={close}>
+        Close <kbd>Esc</kbd>
       </button>
     </search>
   );

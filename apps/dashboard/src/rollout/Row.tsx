@@ -153,7 +153,7 @@ function Message({ row, message, toggle }: { row: RowProps; message: RolloutMess
 }
 
 /** Keeps the place of a text that is on its way. */
-const Waiting = () => <div className="skeleton my-[6px] h-[10px] w-1/2" aria-label="The text is on its way" />;
+const Waiting = () => <div className="skeleton my-[6px] h-[10px] w-1/2" aria-hidden="true" />;
 
 export const Row = memo(function Row(row: RowProps) {
   const { item, message, decisive } = row;

@@ -37,7 +37,7 @@ export function textDiff(a: string, b: string): Part[] {
   return changes.map(({ value, added, removed }) => ({ text: value, side: removed ? 'a' : added ? 'b' : 'both' }));
 }
 
-const looks = { both: '', a: 'bg-bad-wash text-bad line-through decoration-1', b: 'bg-good-wash text-good' } as const;
+const looks = { both: '', a: 'bg-bad-wash line-through decoration-bad decoration-1', b: 'bg-good-wash' } as const;
 
 /** What stands in `a` and not in `b` is struck, what stands only in `b` is underlaid. */
 export function TextDiff({ a, b }: { a: string; b: string }) {
@@ -47,7 +47,7 @@ export function TextDiff({ a, b }: { a: string; b: string }) {
       {parts.map(({ text, side }, i) => {
         const Tag = side === 'a' ? 'del' : side === 'b' ? 'ins' : 'span';
         return (
-          <Tag key={i} className={`no-underline ${looks[side]}`}>
+          <Tag key={i} className={side === 'b' ? `no-underline ${looks[side]}` : looks[side]}>
             <PlainText text={text} />
           </Tag>
         );

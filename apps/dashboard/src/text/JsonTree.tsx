@@ -44,6 +44,7 @@ function Node({ name, value, depth, opened }: { name: string | null; value: unkn
         </span>
         {label}
         {!open && <span className="text-ink-3">{summaryOf(value)}</span>}
+        {open && name === null && <span className="sr-only">{summaryOf(value)}</span>}
       </button>
       {open && (
         <div className="pl-[14px]">
