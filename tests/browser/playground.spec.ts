@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import net from 'node:net';
 import { deflateSync } from 'node:zlib';
+import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -104,16 +107,56 @@ const sidOf = (page: Page): string => new URL(page.url()).searchParams.get('sid'
 const card = (page: Page, position: number, name: string) => page.getByRole('listitem', { name: `Call ${position}: ${name}` });
 const choose = (page: Page, name: string) => page.getByRole('radio', { name: new RegExp(`^${name}`) }).check();
 
+/** What the difficulty of tasks is made from: one run of an SDK's uploads, one rollout of it unscored. */
+const rewards: Record<number, (number | null)[]> = { 0: [1, 0, 0.5, null], 1: [0, 0], 2: [1, 1, 1] };
+async function uploadRewards(): Promise<void> {
+  const events = Object.entries(rewards).flatMap(([task, all]) =>
+    all.flatMap((reward) => {
+      const [rolloutEventId, timestamp] = [randomUUID(), Date.now()];
+      const start = {
+        eventType: 'rollout',
+        eventId: rolloutEventId,
+        timestamp,
+        runName: 'difficulty',
+        environment: `${palestra.namespace}/studio`,
+      };
+      const message = {
+        eventType: 'message',
+        eventId: randomUUID(),
+        rolloutEventId,
+        timestamp,
+        index: 0,
+        type: 'assistant_message',
+        content: 'x',
+      };
+      return [
+        { ...start, split: 'train', rollout_info: { task_index: Number(task) } },
+        { ...message, ...(reward !== null && { reward }), isFinished: true, metadata: {} },
+      ];
+    }),
+  );
+  await api('POST', '/v1/rollouts', { events });
+}
+
 beforeAll(async () => {
   running = await serve([studio]);
   [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
   await addRemote(palestra, 'studio', running.url);
+  await uploadRewards();
 });
 afterAll(async () => {
   await browser?.close();
   await palestra?.stop();
   await running?.close();
 });
+
+/** Grave accessibility faults of the page, as axe finds them. */
+async function faults(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
 
 async function startStudio(page: Page, task = 0): Promise<string> {
   await visit(page, `${palestra.url}/environments/${palestra.namespace}/studio/play?task=${task}`, 'Start');
@@ -130,7 +173,7 @@ async function fillPaint(page: Page): Promise<void> {
   await page.getByRole('textbox', { name: 'width' }).fill('10');
   await page.getByRole('textbox', { name: 'height' }).fill('20');
   const strokes = page.getByRole('group', { name: 'strokes', exact: true });
-  await strokes.getByRole('radio', { name: 'object' }).first().check();
+  await strokes.getByRole('radio', { name: 'line' }).check();
   await strokes.getByRole('textbox', { name: 'length' }).fill('1.50');
   await page.getByRole('combobox', { name: 'colour' }).selectOption('blue');
   await page.getByRole('combobox', { name: 'signed' }).selectOption('true');
@@ -282,7 +325,9 @@ test('a call whose connection breaks runs once, and is shown as replayed', async
   expect((await ledger(sid)).map(({ tool: name }) => name)).toEqual(['look']);
   // The same call once more is another call, not the repeat of the first.
   await page.getByRole('button', { name: 'Call look' }).click();
-  await card(page, 2, 'look').getByText(`looked ${before + 2} times`).waitFor();
+  await card(page, 2, 'look')
+    .getByText(`looked ${before + 2} times`)
+    .waitFor();
   await close();
   for (const socket of sockets) socket.destroy();
   await new Promise((resolve) => proxy.close(resolve));
@@ -321,33 +366,6 @@ test('slots, the live session and its page show who plays; what is called elsewh
 });
 
 test('difficulty of tasks is that of the uploaded rollouts', async () => {
-  const rewards: Record<number, (number | null)[]> = { 0: [1, 0, 0.5, null], 1: [0, 0], 2: [1, 1, 1] };
-  const events = Object.entries(rewards).flatMap(([task, all]) =>
-    all.flatMap((reward) => {
-      const [rolloutEventId, timestamp] = [randomUUID(), Date.now()];
-      const start = {
-        eventType: 'rollout',
-        eventId: rolloutEventId,
-        timestamp,
-        runName: 'difficulty',
-        environment: `${palestra.namespace}/studio`,
-      };
-      const message = {
-        eventType: 'message',
-        eventId: randomUUID(),
-        rolloutEventId,
-        timestamp,
-        index: 0,
-        type: 'assistant_message',
-        content: 'x',
-      };
-      return [
-        { ...start, split: 'train', rollout_info: { task_index: Number(task) } },
-        { ...message, ...(reward !== null && { reward }), isFinished: true, metadata: {} },
-      ];
-    }),
-  );
-  await api('POST', '/v1/rollouts', { events });
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const shown = async (): Promise<string[][]> =>
     (await page.getByRole('table', { name: 'Tasks of train' }).getByRole('row').all())
@@ -413,6 +431,7 @@ describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme
         await page.waitForTimeout(300);
         await shoot(page, `${name}-${view.width}-${view.theme}`);
         await expectSound(page);
+        expect(await faults(page), path).toEqual([]);
       }
       await startStudio(page);
       await fillPaint(page);
@@ -425,6 +444,7 @@ describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme
       await page.waitForTimeout(300);
       await shoot(page, `playground-${view.width}-${view.theme}`);
       await expectSound(page);
+      expect(await faults(page)).toEqual([]);
       expect(foreign(complaints)).toEqual([]);
       await close();
     });

@@ -57,6 +57,12 @@ function argumentsOf(input: string): [name: string, value: JsonValue][] | null {
   }
 }
 
+const ONE_LINE = 100;
+function shortJson(value: JsonValue): string {
+  const text = JSON.stringify(value) ?? '';
+  return text.length <= ONE_LINE ? text : JSON.stringify(value, null, 2);
+}
+
 function Arguments({ input }: { input: string }) {
   const entries = argumentsOf(input);
   if (entries === null || entries.length > 30)
@@ -70,7 +76,7 @@ function Arguments({ input }: { input: string }) {
             <PlainText text={name} />
           </dt>
           <dd className="mono max-h-[144px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]">
-            <PlainText text={typeof value === 'string' ? value : (JSON.stringify(value, null, 1) ?? '')} />
+            <PlainText text={typeof value === 'string' ? value : shortJson(value)} />
           </dd>
         </div>
       ))}

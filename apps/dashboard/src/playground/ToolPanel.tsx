@@ -156,28 +156,30 @@ function ToolForm({
       ) : (
         <SchemaForm field={field} draft={draft} problems={problems} form={id} onChange={setDraft} />
       )}
-      <div className="flex flex-wrap items-center gap-2">
-        <button type="submit" className="button primary" disabled={busy || closed !== null} aria-keyshortcuts="Control+Enter">
-          {busy ? 'Running…' : `Call ${tool.name}`}
-        </button>
-        <kbd>Ctrl</kbd>
-        <kbd>Enter</kbd>
-        <span className="flex-1" />
-        <button
-          type="button"
-          className="link text-[12px]"
-          onClick={() => {
-            setAsked(false);
-            setFree(raw ? null : readable(reading.json));
-          }}
-        >
-          {raw ? 'Back to the form' : 'Write JSON'}
-        </button>
+      <div className="sticky bottom-0 -mx-3 -mb-3 border-t border-line bg-paper-0 px-3 py-2">
+        <div className="flex flex-wrap items-center gap-2">
+          <button type="submit" className="button primary" disabled={busy || closed !== null} aria-keyshortcuts="Control+Enter">
+            {busy ? 'Running…' : `Call ${tool.name}`}
+          </button>
+          <kbd>Ctrl</kbd>
+          <kbd>Enter</kbd>
+          <span className="flex-1" />
+          <button
+            type="button"
+            className="link text-[12px]"
+            onClick={() => {
+              setAsked(false);
+              setFree(raw ? null : readable(reading.json));
+            }}
+          >
+            {raw ? 'Back to the form' : 'Write JSON'}
+          </button>
+        </div>
+        <p role="status" className="mt-1 text-[12px] text-ink-3 empty:hidden">
+          {closed ??
+            (problems.length > 0 ? `${problems.length === 1 ? 'One thing is' : `${problems.length} things are`} to be mended above.` : '')}
+        </p>
       </div>
-      <p role="status" className="text-[12px] text-ink-3">
-        {closed ??
-          (problems.length > 0 ? `${problems.length === 1 ? 'One thing is' : `${problems.length} things are`} to be mended above.` : '')}
-      </p>
     </form>
   );
 }

@@ -266,6 +266,12 @@ type PickDraft = Draft & { kind: 'pick' };
 function PickControl(props: Editing & { label: string; required?: boolean; draft: PickDraft }) {
   const { field, draft, label, onChange, required } = props;
   if (field.shape.kind !== 'pick') return null;
+  if (field.shape.values.length === 1 && required !== false && draft.index === 0)
+    return (
+      <output id={controlId(props.form, props.path)} aria-label={label} className="mono text-ink-2">
+        {shownValue(field.shape.values[0])}
+      </output>
+    );
   return (
     <select
       {...described(props)}

@@ -205,9 +205,20 @@ function chosen(schemas: JsonValue[], place: Place): Shaped {
     const values = fields.flatMap(({ shape }) => (shape.kind === 'pick' ? shape.values : []));
     return { shape: { kind: 'pick', values: takesNull ? [...values, null] : values }, nullable: false };
   }
-  const options = fields.map((field) => ({ label: field.title ?? typeName(field), field }));
+  const options = fields.map((field) => ({ label: field.title ?? constantOf(field) ?? typeName(field), field }));
   if (takesNull) options.push({ label: 'null', field: { ...anything(), shape: { kind: 'pick', values: [null] } } });
   return { shape: { kind: 'oneOf', options }, nullable: false };
+}
+
+/** What tells a choice from the others: the constant that one of its members must be (`kind: "line"`). */
+function constantOf({ shape }: Field): string | null {
+  if (shape.kind !== 'object') return null;
+  for (const { required, field } of shape.members) {
+    if (!required || field.shape.kind !== 'pick' || field.shape.values.length !== 1) continue;
+    const [value] = field.shape.values;
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  }
+  return null;
 }
 
 function plainShape(type: JsonValue, schema: JsonObject, place: Place): Shape {
@@ -331,7 +342,9 @@ export function limitsOf({ shape }: Field): string {
 }
 
 function range(min: number | null, max: number | null, unit: string): string {
-  if (min !== null && max !== null) return min === max ? `exactly ${min}${unit}` : `${min} to ${max}${unit}`;
-  if (min !== null && min !== 0) return `at least ${min}${unit}`;
-  return max === null ? (min === 0 && unit === '' ? 'at least 0' : '') : `at most ${max}${unit}`;
+  const counted = (count: number): string => `${count}${count === 1 ? unit.replace(/s$/, '') : unit}`;
+  if (min !== null && max !== null) return min === max ? `exactly ${counted(min)}` : `${min} to ${counted(max)}`;
+  if (min !== null && min !== 0) return `at least ${counted(min)}`;
+  if (max !== null) return `at most ${counted(max)}`;
+  return min === 0 && unit === '' ? 'at least 0' : '';
 }

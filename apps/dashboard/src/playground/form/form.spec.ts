@@ -50,6 +50,11 @@ describe('what a schema asks for', () => {
     expect(far!.field.shape).toEqual({ kind: 'json', expects: 'any' });
   });
 
+  test('choices are told apart by the constant that they must hold', () => {
+    const kind = (name: string) => ({ type: 'object', properties: { kind: { const: name }, x: {} }, required: ['kind'] });
+    expect(typeName(fieldOf({ anyOf: [kind('line'), kind('dot'), { type: 'null' }] }))).toBe('line | dot | null');
+  });
+
   test('a schema that doubles at every level stays finite', () => {
     const $defs = Object.fromEntries(
       Array.from({ length: 30 }, (_, level) => {
@@ -65,7 +70,7 @@ describe('what a schema asks for', () => {
   test('bounds in words, also those of draft 4', () => {
     expect(limitsOf(fieldOf({ type: 'integer', minimum: 0, exclusiveMinimum: true, maximum: 9 }))).toBe('at most 9, above 0');
     expect(limitsOf(fieldOf({ type: 'string', minLength: 2, maxLength: 4, pattern: '^a' }))).toBe('2 to 4 characters, matches ^a');
-    expect(limitsOf(fieldOf({ type: 'array', items: {}, minItems: 1, uniqueItems: true }))).toBe('at least 1 items, all different');
+    expect(limitsOf(fieldOf({ type: 'array', items: {}, minItems: 1, uniqueItems: true }))).toBe('at least 1 item, all different');
   });
 
   test('a tool without arguments has an empty form, whichever way it says so', () => {
@@ -87,7 +92,7 @@ describe('what was filled in', () => {
   test.each<[object, string, string]>([
     [{ type: 'string' }, '', 'Fill this in, or choose “empty text”.'],
     [{ type: 'string', minLength: 3 }, 'ab', '3 characters at least; these are 2.'],
-    [{ type: 'string', maxLength: 1 }, '👩x', '1 characters at most; these are 2.'],
+    [{ type: 'string', maxLength: 1 }, '👩x', '1 character at most; these are 2.'],
     [{ type: 'string', pattern: '^\\d+$' }, 'x', 'Must match ^\\d+$.'],
     [{ type: 'integer' }, '1.5', 'Not a whole number.'],
     [{ type: 'integer' }, '0x10', 'Not a whole number.'],
@@ -126,7 +131,7 @@ describe('what was filled in', () => {
     expect(problems).toEqual([
       { path: 'steps.0.x', message: 'At most 3.' },
       { path: 'steps.1.x', message: 'Fill this in.' },
-      { path: 'steps', message: '1 items at most.' },
+      { path: 'steps', message: '1 item at most.' },
     ]);
   });
 

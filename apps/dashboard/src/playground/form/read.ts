@@ -19,6 +19,7 @@ const PATTERN_CHARACTERS = 500;
 const absent: Reading = { json: null, problems: [] };
 const told = (json: string): Reading => ({ json, problems: [] });
 const wrong = (path: string, message: string): Reading => ({ json: null, problems: [{ path, message }] });
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 export const pathOf = (path: string, part: string | number): string => (path === '' ? String(part) : `${path}.${part}`);
 
 /** The JSON that a form stands for, and all that is wrong with it, in the reader's words. */
@@ -44,7 +45,7 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
       if (!required) return absent;
       return wrong(
         path,
-        shape.minLength ? `Fill this in: ${shape.minLength} characters at least.` : 'Fill this in, or choose “empty text”.',
+        shape.minLength ? `Fill this in: ${counted(shape.minLength, 'character')} at least.` : 'Fill this in, or choose “empty text”.',
       );
     }
     const problem = problemOfString(shape, value);
@@ -63,8 +64,8 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
 
 function problemOfString({ minLength, maxLength, pattern }: StringShape, value: string): string | null {
   const length = [...value].length;
-  if (minLength !== null && length < minLength) return `${minLength} characters at least; these are ${length}.`;
-  if (maxLength !== null && length > maxLength) return `${maxLength} characters at most; these are ${length}.`;
+  if (minLength !== null && length < minLength) return `${counted(minLength, 'character')} at least; these are ${length}.`;
+  if (maxLength !== null && length > maxLength) return `${counted(maxLength, 'character')} at most; these are ${length}.`;
   if (pattern === null || length > PATTERN_CHARACTERS) return null;
   try {
     return new RegExp(pattern, 'u').test(value) ? null : `Must match ${pattern}.`;
@@ -106,8 +107,8 @@ function readList({ shape }: Field, draft: Draft & { kind: 'list' }, path: strin
   const items = draft.items.map((item, index) => readDraft(shape.item, item, true, pathOf(path, index)));
   const problems = items.flatMap((item) => item.problems);
   const texts = items.map(({ json }) => json);
-  if (shape.min !== null && items.length < shape.min) problems.push({ path, message: `${shape.min} items at least.` });
-  if (shape.max !== null && items.length > shape.max) problems.push({ path, message: `${shape.max} items at most.` });
+  if (shape.min !== null && items.length < shape.min) problems.push({ path, message: `${counted(shape.min, 'item')} at least.` });
+  if (shape.max !== null && items.length > shape.max) problems.push({ path, message: `${counted(shape.max, 'item')} at most.` });
   if (shape.unique && new Set(texts).size < texts.length) problems.push({ path, message: 'All items must differ.' });
   return problems.length > 0 ? { json: null, problems } : told(`[${texts.join(',')}]`);
 }
