@@ -126,6 +126,15 @@ describe('architecture', () => {
     expect(wrong).toEqual([]);
   });
 
+  test('what comes from the server comes through apps/dashboard/src/data', () => {
+    const pages = sources.filter(
+      ({ file }) => file.startsWith('apps/dashboard/src/') && !file.includes('/data/') && !file.includes('.spec.'),
+    );
+    expect(pages.length).toBeGreaterThan(40);
+    const asks = /\bfetch\(|\bnew (?:EventSource|WebSocket|XMLHttpRequest|SharedWorker)\b|\b(?:api|request)(?:<[^>]*>)?\(['"`]/;
+    expect(pages.filter(({ file }) => asks.test(readFileSync(path.join(root, file), 'utf8'))).map(({ file }) => file)).toEqual([]);
+  });
+
   test('apps/worker is nothing but the door that it opens', () => {
     const own = sources.filter((source) => source.workspace === 'apps/worker');
     expect(own.map(({ file, imports }) => ({ file, imports }))).toEqual([
