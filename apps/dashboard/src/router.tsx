@@ -6,6 +6,7 @@ import { meQuery } from './data/queries.ts';
 import { headerQuery, outlineQuery } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
+import type { RunScope } from './data/run-reads.ts';
 import { readScope } from './run/scope.ts';
 import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 
@@ -95,7 +96,13 @@ const task = createRoute({
   validateSearch: (search): { at?: string } => ({ at: searchText(search['at']) }),
   component: lazyRouteComponent(() => import('./tasks/TaskPage.tsx'), 'TaskPage'),
 });
-const tools = createRoute({ ...ofRun, path: '/tools', component: lazyRouteComponent(() => import('./tools/ToolsPage.tsx'), 'ToolsPage') });
+const tools = createRoute({
+  ...ofRun,
+  path: '/tools',
+  /** The tool that is open. */
+  validateSearch: (search): { tool?: string } => ({ tool: searchText(search['tool']) }),
+  component: lazyRouteComponent(() => import('./tools/ToolsPage.tsx'), 'ToolsPage'),
+});
 const failures = createRoute({
   ...ofRun,
   path: '/failures',
@@ -129,10 +136,13 @@ const rollout = createRoute({
 const compare = createRoute({
   ...root,
   path: '/compare',
-  validateSearch: (search): { runs?: string; rollouts?: string; x?: 'time' | 'count' } => ({
+  /** Names or ids; `sort`: of the tasks, `delta:1:desc`. */
+  validateSearch: (search): RunScope & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
+    ...readScope(search),
     runs: searchList(search['runs']),
     rollouts: searchList(search['rollouts']),
     x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,
+    sort: searchText(search['sort']),
   }),
   component: lazyRouteComponent(() => import('./compare/ComparePage.tsx'), 'ComparePage'),
 });
@@ -188,6 +198,7 @@ const settings = createRoute({
 const checker = createRoute({
   ...root,
   path: '/check',
+  validateSearch: (search): { example?: string | undefined } => ({ example: searchText(search['example']) }),
   component: lazyRouteComponent(() => import('./checker/CheckerPage.tsx'), 'CheckerPage'),
 });
 

@@ -1,3 +1,30 @@
+import { useSearch } from '@tanstack/react-router';
+import { Crumb, TopBar } from '../frame/page.tsx';
+import { RolloutsComparison } from './RolloutsComparison.tsx';
+import { RunChooser } from './RunChooser.tsx';
+import { RunsComparison } from './RunsComparison.tsx';
+
+const MOST = 4;
+const listOf = (text: string | undefined): string[] => [
+  ...new Set(
+    (text ?? '')
+      .split(',')
+      .map((one) => one.trim())
+      .filter(Boolean),
+  ),
+];
+
+/** Two to four runs, or two rollouts, side by side. */
 export function ComparePage() {
-  return null;
+  const search = useSearch({ from: '/compare' });
+  const rollouts = listOf(search.rollouts).slice(0, 2);
+  const runs = listOf(search.runs).slice(0, MOST);
+  if (rollouts.length === 2) return <RolloutsComparison a={rollouts[0]!} b={rollouts[1]!} />;
+  if (runs.length > 1) return <RunsComparison names={runs} />;
+  return (
+    <>
+      <TopBar title="Compare" crumbs={<Crumb>Compare</Crumb>} />
+      <RunChooser chosen={runs} />
+    </>
+  );
 }

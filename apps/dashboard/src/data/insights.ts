@@ -23,6 +23,24 @@ export const toolsQuery = (run: string, { steps, phase }: RunScope) =>
     meta: { live: 'replace' },
   });
 
+/** The newest calls of a tool against its published schema, and the tool by step. */
+export type ToolCheck = ApiAnswers['GET /v1/runs/{run}/tools/check'];
+export type ToolSteps = ApiAnswers['GET /v1/runs/{run}/tools/steps'];
+
+export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'tool-steps', tool, steps, phase],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/steps', { path: { run }, query: { tool, steps, phase }, signal }),
+    placeholderData: keepPreviousData,
+    meta: { live: 'replace' },
+  });
+
+export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunScope, calls: number) =>
+  queryOptions({
+    queryKey: ['run', run, 'tool-check', tool, steps, phase, calls],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/check', { path: { run }, query: { tool, steps, phase, calls }, signal }),
+  });
+
 export const failuresQuery = (run: string, { steps }: RunScope) =>
   queryOptions({
     queryKey: ['run', run, 'failures', steps],

@@ -1,0 +1,48 @@
+import { DENOMINATORS, type Denominator, LENS_NAMES, type RunScope } from '../data/run-reads.ts';
+import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
+import { lensNames } from '../run/LensMenu.tsx';
+
+const denominators: Record<Denominator, string> = {
+  scored: 'Scored',
+  all: 'All received, null as 0',
+  effective: 'Effective, without errors',
+};
+const phases = ['main', 'train', 'eval'] as const;
+const phaseNames = { main: 'of most rollouts', train: 'train', eval: 'eval' } as const;
+
+/** Phase, lens and denominator, which are the same for all runs of a comparison. */
+export function CompareMenu({ scope, setScope }: { scope: RunScope; setScope: (change: Partial<RunScope>) => void }) {
+  const lens = scope.lens ?? 'canonical';
+  const den = scope.den ?? 'scored';
+  const phase = scope.phase ?? 'main';
+  return (
+    <>
+      <Menu label="Phase" button={<>{phase === 'main' ? 'Main phase' : phaseNames[phase]} ▾</>}>
+        <MenuChoice
+          title="Rollouts of the phase"
+          value={phase}
+          options={phases.map((value) => ({ value, label: phaseNames[value] }))}
+          onChange={(value) => setScope({ phase: value === 'main' ? undefined : value })}
+        />
+      </Menu>
+      <Menu
+        label="Definitions of the metrics"
+        button={<>{lens === 'canonical' ? `Canonical, ${denominators[den].split(',')[0]!.toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
+      >
+        <MenuChoice
+          title="Figures as defined by (charts and tasks stay canonical)"
+          value={lens}
+          options={LENS_NAMES.map((value) => ({ value, label: lensNames[value] }))}
+          onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
+        />
+        <MenuLine />
+        <MenuChoice
+          title="Canonical figures count"
+          value={den}
+          options={DENOMINATORS.map((value) => ({ value, label: denominators[value] }))}
+          onChange={(value) => setScope({ den: value === 'scored' ? undefined : value })}
+        />
+      </Menu>
+    </>
+  );
+}

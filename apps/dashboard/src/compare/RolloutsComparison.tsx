@@ -1,0 +1,201 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { diffQuery, messagesAtQuery, type RolloutDiff } from '../data/rollout.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { taskLabel } from '../format/task.ts';
+import { Loaded } from '../frame/Loaded.tsx';
+import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { Stop } from '../frame/Stop.tsx';
+import { PlainText } from '../text/PlainText.tsx';
+
+type Row = RolloutDiff['rows'][number];
+type Action = NonNullable<Row['a']>;
+/** Of a long text only so much is shown; the rollout has the rest. */
+const SHOWN_CHARS = 600;
+/** Rows that are in the page around the first divergence; more on demand. */
+const AROUND = 80;
+
+function Head({ side, rollout }: { side: string; rollout: RolloutDiff['a'] }) {
+  return (
+    <div className="min-w-0 px-4 py-2">
+      <div className="flex items-baseline gap-2">
+        <span className="strong">{side}</span>
+        <Link to="/rollout/$id" params={{ id: rollout.id }} search={{}} className="link truncate">
+          {rollout.rolloutName ?? rollout.id}
+        </Link>
+        <span className="num ml-auto strong">{formatReward(rollout.reward, { digits: 3 })}</span>
+      </div>
+      <div className="flex flex-wrap gap-x-3 text-ink-2">
+        <span>{taskLabel(rollout)}</span>
+        <span>{rollout.environment ?? UNKNOWN}</span>
+        <span>step {rollout.step ?? UNKNOWN}</span>
+        <span>sample {rollout.sample ?? UNKNOWN}</span>
+        <span>{rollout.turns === null ? UNKNOWN : plural(rollout.turns, 'turn')}</span>
+        <Stop stop={rollout.stop} />
+      </div>
+    </div>
+  );
+}
+
+/** The call's arguments or the answer, and what came back. */
+function Texts({ rollout, action }: { rollout: string; action: Action }) {
+  const messages = useQuery(messagesAtQuery(rollout, action.index, 2));
+  return (
+    <Loaded query={messages}>
+      {([own, next]) => (
+        <>
+          {own && <Text text={own.content ?? ''} />}
+          {next?.type === 'tool_result' && <Text text={next.content ?? ''} />}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Text({ text }: { text: string }) {
+  return (
+    <pre className="mt-1 whitespace-pre-wrap border-t border-dashed border-line pt-1 text-ink-2 [overflow-wrap:anywhere]">
+      <PlainText text={text.slice(0, SHOWN_CHARS)} />
+      {text.length > SHOWN_CHARS && (
+        <span className="label"> … {formatCount(text.length - SHOWN_CHARS)} characters more in the rollout</span>
+      )}
+    </pre>
+  );
+}
+
+function Side({ rollout, action, open }: { rollout: string; action: Action | null; open: boolean }) {
+  if (!action) return <div className="px-4 py-1 text-ink-3">{open ? 'nothing here' : ''}</div>;
+  return (
+    <div className="min-w-0 px-4 py-1">
+      <div className="flex items-baseline gap-2">
+        <span className={`mono truncate ${action.error ? 'text-policy' : ''}`}>
+          {action.error && '▲ '}
+          <PlainText text={action.kind === 'answer' ? 'answer' : (action.tool ?? 'tool')} />
+        </span>
+        <Link
+          to="/rollout/$id"
+          params={{ id: rollout }}
+          hash={`m-${action.index}`}
+          search={{}}
+          className="label hover:text-accent hover:underline"
+        >
+          #{action.index}
+        </Link>
+        {action.reward !== null && <span className="num ml-auto">{formatReward(action.reward, { signed: true })}</span>}
+      </div>
+      {open && <Texts rollout={rollout} action={action} />}
+    </div>
+  );
+}
+
+function Line({ row, at, ids, open, toggle }: { row: Row; at: number; ids: readonly [string, string]; open: boolean; toggle: () => void }) {
+  return (
+    <li
+      className={`grid grid-cols-[minmax(0,1fr)_44px_minmax(0,1fr)] border-b border-line ${row.same ? '' : 'bg-bad-wash'}`}
+      data-row-at={at}
+    >
+      <Side rollout={ids[0]} action={row.a} open={open} />
+      <button
+        type="button"
+        className="self-start py-1 text-center text-ink-3 hover:text-ink-1"
+        aria-expanded={open}
+        aria-label={`Row ${at + 1}: ${row.same ? 'the same' : 'different'}; ${open ? 'hide' : 'show'} its texts`}
+        onClick={toggle}
+      >
+        {row.same ? '=' : row.a && row.b ? '≠' : row.a ? '◂' : '▸'}
+      </button>
+      <Side rollout={ids[1]} action={row.b} open={open} />
+    </li>
+  );
+}
+
+function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string] }) {
+  const first = diff.first_divergence;
+  const [opened, setOpened] = useState<ReadonlySet<number>>(() => new Set(first === null ? [] : [first]));
+  const [all, setAll] = useState(false);
+  const mark = useRef<HTMLLIElement>(null);
+  useEffect(() => mark.current?.scrollIntoView({ block: 'center' }), []);
+  const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
+  const end = all ? diff.rows.length : Math.min(diff.rows.length, (first ?? 0) + AROUND);
+  const toggle = (at: number) =>
+    setOpened((old) => {
+      const next = new Set(old);
+      if (!next.delete(at)) next.add(at);
+      return next;
+    });
+  const more = (count: number, where: string) =>
+    count > 0 && (
+      <li>
+        <button type="button" className="link px-4 py-1" onClick={() => setAll(true)}>
+          {formatCount(count)} rows {where}
+        </button>
+      </li>
+    );
+  return (
+    <ol aria-label="Actions of both, aligned">
+      {more(start, 'before')}
+      {diff.rows.slice(start, end).flatMap((row, i) => {
+        const at = start + i;
+        const line = <Line key={at} row={row} at={at} ids={ids} open={opened.has(at)} toggle={() => toggle(at)} />;
+        if (at !== first) return [line];
+        return [
+          <li key="first" ref={mark} className="border-b border-line px-4 py-1 strong text-bad" data-divergence>
+            First divergence, at row {formatCount(at + 1)}
+          </li>,
+          line,
+        ];
+      })}
+      {more(diff.rows.length - end, 'after')}
+    </ol>
+  );
+}
+
+/** What two rollouts did, aligned where tool and arguments are the same. */
+export function RolloutsComparison({ a, b }: { a: string; b: string }) {
+  const diff = useQuery(diffQuery(a, b));
+  const navigate = useNavigate({ from: '/compare' });
+  return (
+    <>
+      <TopBar
+        title="Compare two rollouts"
+        crumbs={
+          <>
+            <span>Compare</span>
+            <Slash />
+            <Crumb>2 rollouts</Crumb>
+          </>
+        }
+      >
+        <button type="button" className="button" onClick={() => void navigate({ search: (old) => ({ ...old, rollouts: `${b},${a}` }) })}>
+          Swap sides
+        </button>
+        <Link to="/rollout/$id" params={{ id: a }} search={{ diff: b }} className="button">
+          Read A with its difference
+        </Link>
+      </TopBar>
+      <Loaded query={diff}>
+        {(data) => (
+          <div className="h-full overflow-auto">
+            <div className="sticky top-0 z-10 grid grid-cols-2 divide-x divide-line border-b border-line bg-paper-1">
+              <Head side="A" rollout={data.a} />
+              <Head side="B" rollout={data.b} />
+            </div>
+            <p className="label border-b border-line px-4 py-2">
+              {data.first_divergence === null
+                ? 'The same behaviour from the first to the last action'
+                : `The same for ${plural(data.first_divergence, 'action')}`}{' '}
+              · {formatCount(data.same)} of {formatCount(data.rows.length)} rows are the same · reward B − A{' '}
+              {data.a.reward === null || data.b.reward === null
+                ? UNKNOWN
+                : formatReward(data.b.reward - data.a.reward, { signed: true, digits: 3 })}
+              {data.a.task_index !== data.b.task_index && ' · the two are of different tasks'}
+              {data.truncated && ' · only the first 2 000 actions are compared'}
+            </p>
+            <Rows key={`${a} ${b}`} diff={data} ids={[a, b]} />
+          </div>
+        )}
+      </Loaded>
+    </>
+  );
+}

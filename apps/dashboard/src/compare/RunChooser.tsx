@@ -1,0 +1,57 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { runsQuery } from '../data/queries.ts';
+import { formatCount, formatReward } from '../format/number.ts';
+import { Loaded } from '../frame/Loaded.tsx';
+
+/** Runs to take into the comparison; those that are in it already are not offered. */
+export function RunChooser({ chosen }: { chosen: readonly string[] }) {
+  const navigate = useNavigate();
+  const [text, setText] = useState('');
+  const runs = useQuery(runsQuery(text));
+  const add = (name: string) =>
+    void navigate({
+      to: '/compare',
+      search: (old: object) => ({ ...old, rollouts: undefined, runs: [...chosen, name].join(',') }) as never,
+    });
+  return (
+    <div className="flex max-w-[640px] flex-col gap-2 p-4">
+      <h2 className="strong">
+        {chosen.length === 0 ? 'Which runs shall be compared?' : `With which run shall ${chosen.join(', ')} be compared?`}
+      </h2>
+      <p className="text-ink-2">Two to four. The first one is what the others are held against.</p>
+      <input
+        type="search"
+        className="input"
+        aria-label="Find a run by name"
+        placeholder="Find a run"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <Loaded query={runs}>
+        {({ runs: found }) => (
+          <ul aria-label="Runs">
+            {found
+              .filter(({ id, name }) => !chosen.includes(name) && !chosen.includes(id))
+              .map((run) => (
+                <li key={run.id}>
+                  <button
+                    type="button"
+                    data-row
+                    className="row hover w-full grid-cols-[minmax(0,1fr)_100px_90px] px-2 text-left"
+                    onClick={() => add(run.name.includes(',') ? run.id : run.name)}
+                  >
+                    <span className="cell">{run.name}</span>
+                    <span className="num text-ink-3">{formatCount(run.num_rollouts)} rollouts</span>
+                    <span className="num">{formatReward(run.avg_rollout_reward, { digits: 3 })}</span>
+                  </button>
+                </li>
+              ))}
+            {found.length === 0 && <li className="text-ink-3">No run has that in its name.</li>}
+          </ul>
+        )}
+      </Loaded>
+    </div>
+  );
+}

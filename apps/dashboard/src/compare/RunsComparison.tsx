@@ -1,0 +1,202 @@
+import type { RunView } from '@palestra/protocol';
+import { useQueries, type UseQueryResult, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { configQuery, type RunConfig } from '../data/insights.ts';
+import { runQuery } from '../data/queries.ts';
+import { type RunScope, type RunSeries, type RunSummary, seriesQuery, summaryQuery } from '../data/run-reads.ts';
+import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { Popover } from '../frame/Popover.tsx';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { readScope } from '../run/scope.ts';
+import { CompareMenu } from './CompareMenu.tsx';
+import type { CompareX } from './curves.ts';
+import { shortNames, useRunHues } from './hues.ts';
+import { COMPARED_METRICS, RunCurves } from './RunCurves.tsx';
+import { RunChooser } from './RunChooser.tsx';
+import { cautions, type ComparedRun, settingsOf } from './runs.ts';
+import { ConfigDiff, KpiTable, RunMark } from './Tables.tsx';
+import { TaskTable } from './TaskTable.tsx';
+
+const MOST = 4;
+const axes: readonly (readonly [CompareX, string])[] = [
+  ['step', 'Step'],
+  ['time', 'Time'],
+  ['count', 'Rollouts'],
+];
+
+/** All answers, once all are here; the first error of one that has none. */
+const collect = <T,>(results: readonly UseQueryResult<T>[]) => ({
+  data: results.every(({ data }) => data !== undefined) ? results.map(({ data }) => data as T) : undefined,
+  error: results.find(({ error, data }) => error !== null && data === undefined)?.error ?? null,
+});
+const NONE: never[] = [];
+
+/** All that is read of these runs; undefined until everything is there. */
+function useComparedRuns(names: readonly string[], scope: RunScope, x: CompareX) {
+  const client = useQueryClient();
+  const views = useQueries({ queries: names.map((name) => runQuery(name)), combine: collect<RunView> });
+  const ids = useMemo(() => views.data?.map(({ id }) => id) ?? NONE, [views.data]);
+  const hues = useRunHues(ids);
+  const summaries = useQueries({ queries: ids.map((id) => summaryQuery(id, scope)), combine: collect<RunSummary> });
+  // Where a run has no steps its points are windows of arrival, which are moments.
+  const stepless = summaries.data?.some(({ windows }) => windows !== null) ?? false;
+  const axis: CompareX = stepless && x === 'step' ? 'time' : x;
+  const ask = { ...scope, lens: undefined, m: COMPARED_METRICS, x: axis };
+  const series = useQueries({ queries: ids.map((id) => seriesQuery(id, ask)), combine: collect<RunSeries> });
+  const configs = useQueries({ queries: ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
+  const runs = useMemo(() => {
+    if (!views.data || !summaries.data || !series.data || !configs.data) return undefined;
+    const short = shortNames(views.data.map(({ name }) => name));
+    return views.data.map((run, i): ComparedRun => ({
+      run,
+      letter: 'ABCD'[i]!,
+      hue: hues[i]!,
+      short: short[i]!,
+      summary: summaries.data![i]!,
+      series: series.data![i]!,
+      config: configs.data![i]!,
+    }));
+  }, [views.data, summaries.data, series.data, configs.data, hues]);
+  const error = views.error ?? summaries.error ?? series.error ?? configs.error;
+  return { runs, axis, stepless, error, retry: () => void client.refetchQueries({ type: 'active' }) };
+}
+
+function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly string[] }) {
+  const navigate = useNavigate({ from: '/compare' });
+  const set = (list: readonly string[]) => void navigate({ search: (old) => ({ ...old, runs: list.join(','), sort: undefined }) });
+  const reference = (at: number) => [names[at]!, ...names.filter((_, i) => i !== at)];
+  return (
+    <ul aria-label="Compared runs" className="flex flex-wrap items-center gap-x-5 gap-y-1">
+      {runs.map((run, i) => (
+        <li key={run.run.id} className="flex min-w-0 items-center gap-2">
+          <RunMark run={run} />
+          <Link
+            to="/$org/runs/$run"
+            params={{ org: run.run.org, run: run.run.name }}
+            search={{}}
+            className="truncate hover:text-accent hover:underline"
+          >
+            {run.run.name}
+          </Link>
+          {i === 0 ? (
+            <span className="label">reference</span>
+          ) : (
+            <button type="button" className="label link" onClick={() => set(reference(i))}>
+              as reference<span className="sr-only">: {run.run.name}</span>
+            </button>
+          )}
+          {runs.length > 2 && (
+            <button
+              type="button"
+              className="label link"
+              aria-label={`Take ${run.run.name} out`}
+              onClick={() => set(names.filter((_, at) => at !== i))}
+            >
+              ×
+            </button>
+          )}
+        </li>
+      ))}
+      {runs.length < MOST && (
+        <li>
+          <Popover label="Add a run" button="Add a run" className="label link">
+            <RunChooser chosen={names} />
+          </Popover>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+/** Two to four runs: curves, figures, settings, and the tasks that they share. */
+export function RunsComparison({ names }: { names: readonly string[] }) {
+  const search = useSearch({ from: '/compare' });
+  const navigate = useNavigate({ from: '/compare' });
+  const { steps, env, phase, lens, den } = readScope(search as Record<string, unknown>);
+  const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
+  const x: CompareX = search.x ?? 'step';
+  const { runs, axis, stepless, error, retry } = useComparedRuns(names, scope, x);
+  const setScope = (change: Partial<RunScope>) => void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
+  const settings = useMemo(() => (runs ? settingsOf(runs) : []), [runs]);
+  const said = useMemo(() => (runs ? cautions(runs, settings) : []), [runs, settings]);
+  return (
+    <>
+      <TopBar
+        title={`Compare ${names.join(', ')}`}
+        crumbs={
+          <>
+            <span>Compare</span>
+            <Slash />
+            <Crumb>{`${names.length} runs`}</Crumb>
+          </>
+        }
+      >
+        <CompareMenu scope={scope} setScope={setScope} />
+      </TopBar>
+      {error ? (
+        <ErrorState error={error} retry={retry} />
+      ) : !runs ? (
+        <SkeletonRows />
+      ) : (
+        <div className="h-full overflow-auto">
+          <div className="flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2">
+            <Legend runs={runs} names={names} />
+            <span className="ml-auto flex items-center gap-3">
+              <StepsField steps={steps} setScope={setScope} />
+              <span role="group" aria-label="Axis of the charts" className="flex gap-1">
+                {axes.map(([value, label]) => (
+                  <button
+                    key={value}
+                    type="button"
+                    className="button aria-pressed:border-accent aria-pressed:text-ink-1"
+                    aria-pressed={axis === value}
+                    disabled={stepless && value === 'step'}
+                    title={stepless && value === 'step' ? 'The step of a run is not known: only time and rollouts are shared' : undefined}
+                    onClick={() => void navigate({ search: (old) => ({ ...old, x: value === 'step' ? undefined : value }), replace: true })}
+                  >
+                    {label}
+                  </button>
+                ))}
+              </span>
+            </span>
+          </div>
+          {said.length > 0 && (
+            <ul aria-label="What is not alike" className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
+              {said.map((one) => (
+                <li key={one}>
+                  <span className="text-policy" aria-hidden="true">
+                    ▲{' '}
+                  </span>
+                  {one}
+                </li>
+              ))}
+            </ul>
+          )}
+          <RunCurves key={axis} runs={runs} x={axis} />
+          <div className="grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] divide-x divide-line max-[1500px]:grid-cols-1 max-[1500px]:divide-x-0">
+            <KpiTable runs={runs} />
+            <ConfigDiff runs={runs} settings={settings} />
+          </div>
+          <TaskTable runs={runs} scope={scope} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function StepsField({ steps, setScope }: { steps: string | undefined; setScope: (change: Partial<RunScope>) => void }) {
+  return (
+    <label className="flex items-center gap-2 text-ink-2">
+      Steps
+      <input
+        key={steps}
+        className="input num w-[96px]"
+        placeholder="all, or 40..80"
+        defaultValue={steps}
+        onBlur={(event) => event.target.value !== (steps ?? '') && setScope({ steps: event.target.value || undefined })}
+        onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
+      />
+    </label>
+  );
+}

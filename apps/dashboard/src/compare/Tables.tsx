@@ -1,0 +1,144 @@
+import { useState } from 'react';
+import { formatCount, plural, UNKNOWN } from '../format/number.ts';
+import { formatDenominator, formatFigure, formatInterval } from '../overview/figures.ts';
+import { type Difference, kpiRows } from './kpis.ts';
+import { type ComparedRun, differing, type Setting } from './runs.ts';
+
+/** A run's letter in its hue. */
+export function RunMark({ run }: { run: Pick<ComparedRun, 'letter' | 'hue'> }) {
+  return (
+    <span className="inline-flex items-center gap-[5px]">
+      <span aria-hidden="true" className="h-[9px] w-[9px] flex-none rounded-[2px]" style={{ background: `var(--${run.hue})` }} />
+      <span className="strong">{run.letter}</span>
+    </span>
+  );
+}
+
+const signed = (key: string, value: number): string => {
+  // Differences of shares are points, not percentages of anything.
+  const text = formatFigure(key, Math.abs(value)).replace(' %', ' pp').replace(/^0\./, '.');
+  return value === 0 ? '0' : `${value < 0 ? '−' : '+'}${text}`;
+};
+
+function Delta({ name, delta, of, to }: { name: string; delta: Difference | null; of: string; to: string }) {
+  if (!delta) return <td className="num pl-4 text-ink-3">{UNKNOWN}</td>;
+  const sure = delta.half !== null && Math.abs(delta.value) > delta.half;
+  const words =
+    delta.half === null ? 'no interval' : sure ? 'the interval of the difference leaves zero out' : 'within the interval of the difference';
+  return (
+    <td className={`num pl-4 ${sure ? 'strong' : 'text-ink-2'}`} title={`${of} − ${to}: ${words}`}>
+      {signed(name, delta.value)}
+      <span className="label ml-1 inline-block w-[48px] text-left font-[450]">
+        {delta.half === null ? '' : `±${formatFigure(name, delta.half)}`}
+      </span>
+    </td>
+  );
+}
+
+/** Figures of the runs side by side, with their differences to the first one. */
+export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
+  const rows = kpiRows(runs);
+  const first = runs[0]!;
+  return (
+    <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="Figures side by side">
+      <h2 className="panel-title">
+        Figures <span className="label">intervals of 95 %; of a difference from both, as of independent runs</span>
+      </h2>
+      <table className="w-full whitespace-nowrap">
+        <thead>
+          <tr className="label text-left">
+            <th scope="col" className="py-1 font-[450]">
+              Figure
+            </th>
+            {runs.map((run) => (
+              <th key={run.run.id} scope="col" className="num pl-4 font-[450]" title={run.run.name}>
+                <RunMark run={run} /> {run.short}
+              </th>
+            ))}
+            {runs.slice(1).map(({ run, letter }) => (
+              <th key={run.id} scope="col" className="num pl-4 font-[450]">
+                {letter} − {first.letter}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, label, values, deltas }) => (
+            <tr key={key} className="border-t border-line hover:bg-paper-1" data-kpi={key}>
+              <th scope="row" className="py-[4px] text-left font-[450] text-ink-2" title={key}>
+                {label}
+              </th>
+              {values.map((kpi, i) => (
+                <td key={i} className="num pl-4" title={kpi ? formatDenominator(kpi) : 'not in this run'}>
+                  {kpi ? formatFigure(key, kpi.value) : UNKNOWN}
+                  <span className="label ml-2 inline-block w-[64px] text-left">{(kpi && formatInterval(kpi)) ?? ''}</span>
+                  <span className="label inline-block w-[52px]">
+                    {kpi && kpi.value !== null ? `n ${formatCount(kpi.denominator)}` : ''}
+                  </span>
+                </td>
+              ))}
+              {deltas.map((delta, i) => (
+                <Delta key={i} name={key} delta={delta} of={runs[i + 1]!.letter} to={first.letter} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** What was set differently; what was not is one click away. */
+export function ConfigDiff({ runs, settings }: { runs: readonly ComparedRun[]; settings: readonly Setting[] }) {
+  const [all, setAll] = useState(false);
+  const { differ, alike } = differing(settings);
+  return (
+    <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="What was set differently">
+      <h2 className="panel-title">
+        What was set differently{' '}
+        {alike.length > 0 && (
+          <button type="button" className="label link" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? 'only what differs' : `${alike.length} more are the same`}
+          </button>
+        )}
+      </h2>
+      {differ.length === 0 && (
+        <p className="text-ink-2">Nothing that an upload or its owner says: {plural(alike.length, 'setting')} are the same.</p>
+      )}
+      {(differ.length > 0 || all) && (
+        <table className="w-full">
+          <thead>
+            <tr className="label text-left">
+              <th scope="col" className="py-1 font-[450]">
+                Setting
+              </th>
+              {runs.map((run) => (
+                <th key={run.run.id} scope="col" className="pl-4 font-[450]" title={run.run.name}>
+                  <RunMark run={run} /> {run.short}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {[...differ, ...(all ? alike : [])].map((setting) => (
+              <tr
+                key={setting.name}
+                className={`border-t border-line align-top ${differ.includes(setting) ? '' : 'text-ink-3'}`}
+                data-setting={setting.name}
+              >
+                <th scope="row" className="py-[4px] text-left font-[450] text-ink-2">
+                  {setting.name}
+                </th>
+                {setting.values.map((value, i) => (
+                  <td key={i} className="max-w-[260px] py-[4px] pl-4 [overflow-wrap:anywhere]">
+                    {value}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </div>
+  );
+}

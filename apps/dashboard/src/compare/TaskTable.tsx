@@ -1,0 +1,202 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { COMPARE_SORTS, type ComparedTask, type ComparedTasks, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
+import type { RunScope } from '../data/run-reads.ts';
+import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { taskName } from '../tasks/TasksPage.tsx';
+import type { ComparedRun } from './runs.ts';
+import { RunMark } from './Tables.tsx';
+
+const ROW = 28;
+const MOST_ROWS = 16;
+const reward = (value: number) => formatReward(value, { digits: 3 });
+const change = (value: number) => formatReward(value, { digits: 3, signed: true });
+
+/** `delta:1:desc`, as the address has it. */
+export function readSort(text: string | undefined, runs: number): CompareSort {
+  const [name, at, order] = (text ?? '').split(':');
+  const by = COMPARE_SORTS.find((one) => one === name) ?? 'size';
+  const against = Number(at);
+  return {
+    by,
+    against: Number.isInteger(against) && against >= 1 && against < runs ? against : 1,
+    order: order === 'asc' ? 'asc' : 'desc',
+  };
+}
+
+const idOf = ({ by, against }: CompareSort): string => `${by}:${by === 'first' ? 1 : against}`;
+
+/** The mean of a pair's differences over tasks, and whether its interval leaves zero out. */
+function PairLine({ pair, run, first, common }: { pair: Pair; run: ComparedRun; first: ComparedRun; common: number }) {
+  const sure = pair.low !== null && pair.high !== null && (pair.low > 0 || pair.high < 0);
+  return (
+    <p className="flex flex-wrap items-baseline gap-x-2" data-pair={run.letter}>
+      <span className="strong">
+        {run.letter} − {first.letter}
+      </span>
+      {pair.mean === null ? (
+        <span className="text-ink-3">no task in common</span>
+      ) : (
+        <>
+          <span className="num strong">{change(pair.mean)}</span>
+          <span className="text-ink-2">
+            {pair.low === null || pair.high === null ? 'no interval below two tasks' : `95 % ${change(pair.low)} to ${change(pair.high)}`}
+          </span>
+          {sure && <span className="chip">leaves zero out</span>}
+          <span className="text-ink-3">
+            over {formatCount(common)} tasks · better in {formatCount(pair.better)}, worse in {formatCount(pair.worse)}, equal in{' '}
+            {formatCount(pair.equal)}
+          </span>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** The size of a difference, to the left for worse and to the right for better. */
+function DeltaBar({ delta, most }: { delta: number; most: number }) {
+  const share = most === 0 ? 0 : (50 * Math.abs(delta)) / most;
+  return (
+    <span className="relative block h-[8px] w-full bg-paper-2" aria-hidden="true">
+      <span
+        className={`absolute h-full ${delta < 0 ? 'bg-bad' : 'bg-good'}`}
+        style={{ left: `${delta < 0 ? 50 - share : 50}%`, width: `${share}%` }}
+      />
+      <span className="absolute left-1/2 h-full w-px bg-line-strong" />
+    </span>
+  );
+}
+
+function TaskLink({ run, task, children }: { run: ComparedRun; task: string; children: string }) {
+  const { org } = run.run;
+  return (
+    <Link
+      to="/$org/runs/$run/tasks/$task"
+      params={{ org, run: run.run.name, task }}
+      search={{}}
+      className="hover:text-accent hover:underline"
+    >
+      {children}
+    </Link>
+  );
+}
+
+function columnsOf(runs: readonly ComparedRun[], most: readonly number[]): Column<ComparedTask>[] {
+  const right = { align: 'right', sortable: true } as const;
+  return [
+    {
+      id: 'task',
+      head: 'Task',
+      track: 'minmax(110px,1fr)',
+      cell: (row) => <span className="strong">{taskName(row)}</span>,
+      title: ({ task }) => task.key,
+    },
+    {
+      id: 'env',
+      head: 'Environment',
+      track: 'minmax(120px,1fr)',
+      cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
+    },
+    ...runs.map((run, i): Column<ComparedTask> => ({
+      id: i === 0 ? 'first:1' : `other:${i}`,
+      head: (
+        <>
+          <RunMark run={run} /> mean
+        </>
+      ),
+      track: 'minmax(104px,0.6fr)',
+      explain: `Mean reward over the scored rollouts of the task in ${run.run.name}, and how many`,
+      ...right,
+      cell: ({ task, runs: cells }) => (
+        <>
+          <TaskLink run={run} task={task.id}>
+            {reward(cells[i]!.mean)}
+          </TaskLink>{' '}
+          <span className="label">n {formatCount(cells[i]!.scored)}</span>
+        </>
+      ),
+    })),
+    ...runs.slice(1).flatMap((run, i): Column<ComparedTask>[] => {
+      const delta = ({ runs: cells }: ComparedTask) => cells[i + 1]!.mean - cells[0]!.mean;
+      return [
+        {
+          id: `delta:${i + 1}`,
+          head: `Δ ${run.letter} − A`,
+          track: '88px',
+          ...right,
+          cell: (row) => (
+            <span className={delta(row) < -1e-9 ? 'text-bad' : delta(row) > 1e-9 ? 'text-good' : 'text-ink-3'}>{change(delta(row))}</span>
+          ),
+        },
+        {
+          id: `size:${i + 1}`,
+          head: `|Δ|`,
+          track: 'minmax(90px,0.8fr)',
+          sortable: true,
+          explain: 'Sorts by the size of the difference, whatever its sign',
+          cell: (row) => <DeltaBar delta={delta(row)} most={most[i] ?? 0} />,
+        },
+      ];
+    }),
+  ];
+}
+
+/** Tasks that all runs scored, with paired differences. */
+export function TaskTable({ runs, scope }: { runs: readonly ComparedRun[]; scope: RunScope }) {
+  const { sort: text } = useSearch({ from: '/compare' });
+  const navigate = useNavigate({ from: '/compare' });
+  const sort = readSort(text, runs.length);
+  const ids = runs.map(({ run }) => run.id);
+  const pages = useInfiniteQuery(comparedTasksQuery(ids, scope, sort));
+  const tasks = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
+  const most = useMemo(
+    () =>
+      runs.slice(1).map((_, i) => tasks.reduce((max, { runs: cells }) => Math.max(max, Math.abs(cells[i + 1]!.mean - cells[0]!.mean)), 0)),
+    [runs, tasks],
+  );
+  const columns = useMemo(() => columnsOf(runs, most), [runs, most]);
+  if (pages.error) return <ErrorState error={pages.error} retry={() => void pages.refetch()} />;
+  const head = pages.data?.pages[0];
+  if (!head) return <SkeletonRows />;
+  const onSort = ({ id, order }: Sort) => void navigate({ search: (old) => ({ ...old, sort: `${id}:${order}` }), replace: true });
+  return (
+    <section aria-label="The same tasks" className="border-t border-line">
+      <TaskHead head={head} runs={runs} />
+      <div style={{ height: ROW * Math.min(MOST_ROWS, tasks.length) + 34 }}>
+        <DataTable
+          label="Tasks that all runs scored"
+          columns={columns}
+          rows={tasks}
+          rowKey={({ task }) => task.id}
+          total={head.common}
+          sort={{ id: idOf(sort), order: sort.order }}
+          onSort={onSort}
+          more={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : null}
+          minWidth={620 + 190 * (runs.length - 1)}
+        />
+      </div>
+      {tasks.length === 0 && <p className="px-4 pb-4 text-ink-2">No task was scored by all of these runs in this scope and phase.</p>}
+    </section>
+  );
+}
+
+function TaskHead({ head, runs }: { head: ComparedTasks; runs: readonly ComparedRun[] }) {
+  const of = head.runs.map(({ tasks }, i) => `${runs[i]?.letter ?? ''} ${formatCount(tasks)}`).join(', ');
+  return (
+    <div className="px-4 py-3">
+      <h2 className="panel-title">
+        The same tasks{' '}
+        <span className="label">
+          {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of scored rollouts, whatever the lens ·
+          95 % Student-t over the differences of tasks
+        </span>
+      </h2>
+      {head.pairs.map((pair, i) => (
+        <PairLine key={pair.run} pair={pair} run={runs[i + 1] ?? runs[0]!} first={runs[0]!} common={head.common} />
+      ))}
+    </div>
+  );
+}

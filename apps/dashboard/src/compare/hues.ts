@@ -1,0 +1,64 @@
+import { useEffect, useMemo } from 'react';
+
+/** Hues that tokens.css has for runs. */
+export const HUES = 8;
+const STORE = 'palestra.run-hues';
+
+/** Which run has which hue, the one that was looked at last first. */
+export type Remembered = readonly (readonly [run: string, hue: number])[];
+
+/**
+ * Hues 1 to 8 of runs: a run keeps the one it had in the comparisons before, a new one gets the first that is free, else that of the
+ * run that was longest not looked at.
+ */
+export function huesOf(runs: readonly string[], remembered: Remembered): { hues: number[]; remembered: Remembered } {
+  const known = new Map(remembered);
+  const taken = new Set(remembered.map(([, hue]) => hue));
+  const others = remembered.filter(([run]) => !runs.includes(run));
+  const hues = runs.map((run) => {
+    const own = known.get(run);
+    if (own !== undefined) return own;
+    const free = Array.from({ length: HUES }, (_, i) => i + 1).find((hue) => !taken.has(hue));
+    const hue = free ?? others.pop()?.[1] ?? 1;
+    taken.add(hue);
+    known.set(run, hue);
+    return hue;
+  });
+  return { hues, remembered: [...runs.map((run, i) => [run, hues[i]!] as const), ...others].slice(0, HUES) };
+}
+
+function read(): Remembered {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(STORE) ?? '[]');
+    const isPair = (one: unknown): one is readonly [string, number] =>
+      Array.isArray(one) && typeof one[0] === 'string' && Number.isInteger(one[1]) && one[1] >= 1 && one[1] <= HUES;
+    return Array.isArray(stored) ? stored.filter(isPair) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Names of tokens for these runs, kept in this browser. */
+export function useRunHues(runs: readonly string[]): string[] {
+  const key = runs.join();
+  const found = useMemo(() => huesOf(key === '' ? [] : key.split(','), read()), [key]);
+  useEffect(() => {
+    if (found.hues.length > 0) localStorage.setItem(STORE, JSON.stringify(found.remembered));
+  }, [found]);
+  return useMemo(() => found.hues.map((hue) => `run-${hue}`), [found]);
+}
+
+const MAX_SHORT = 14;
+
+/** What tells names apart, short enough for the end of a line: without what all begin with, up to the last separator in it. */
+export function shortNames(names: readonly string[]): string[] {
+  const shortest = Math.min(...names.map((name) => name.length));
+  let same = 0;
+  while (same < shortest && names.every((name) => name[same] === names[0]![same])) same += 1;
+  const at = names.length < 2 ? 0 : names[0]!.slice(0, same).search(/[^\p{L}\p{N}][\p{L}\p{N}]*$/u) + 1;
+  return names.map((name) => {
+    const rest = name.slice(at) || name;
+    const short = at > 0 && at < name.length ? `…${rest}` : rest;
+    return short.length > MAX_SHORT ? `${short.slice(0, MAX_SHORT - 1)}…` : short;
+  });
+}
