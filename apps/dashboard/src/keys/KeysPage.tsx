@@ -77,7 +77,7 @@ export function KeysPage() {
   return (
     <>
       <TopBar title="API keys" crumbs={<Crumb>API keys</Crumb>}>
-        <Link to="/check" className="button">
+        <Link to="/check" search={{}} className="button">
           Check what an upload says
         </Link>
       </TopBar>
