@@ -19,6 +19,11 @@ const api = async (path: string) => {
   return (await answer.json()) as Record<string, unknown>;
 };
 
+async function runRollouts(): Promise<number | undefined> {
+  const answer = await fetch(`${palestra.url}/v1/runs?name=${encodeURIComponent(RUN)}`, { headers: { 'x-api-key': palestra.apiKey } });
+  return ((await answer.json()) as { runs: { num_rollouts: number }[] }).runs[0]?.num_rollouts;
+}
+
 /** Derivation and the search index follow the upload by seconds. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 150_000;
@@ -33,6 +38,7 @@ beforeAll(async () => {
   await uploadSent(palestra, sent);
   await until(async () => ((await api('search?q=quetzal'))['hits'] as unknown[]).length === 1);
   await until(async () => (await api('facets'))['total'] === sent.length);
+  await until(async () => (await runRollouts()) === sent.length);
 });
 afterAll(async () => {
   await browser?.close();

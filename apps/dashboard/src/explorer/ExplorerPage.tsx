@@ -65,6 +65,7 @@ export function ExplorerPage() {
   const effective = effectiveQuery(scope, q);
   const order = useMemo(() => readOrder(search.sort), [search.sort]);
   const mode = search.mode ?? 'text';
+  const listed = search.find === undefined;
   const [reloads, setReloads] = useState(0);
   const place = usePlace(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
   const known = useKnownValues(run.id, scope, place.snapshot);
@@ -123,15 +124,17 @@ export function ExplorerPage() {
         />
         <FindField input={finder} find={search.find ?? ''} mode={mode} onFind={setFind} />
         <ViewsMenu q={q} sort={search.sort} cols={search.cols} />
-        <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
+        {listed && (
+          <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
+        )}
         <button type="button" className="button" disabled={!valid} onClick={() => setExporting(true)}>
           Export
         </button>
-        <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />
+        {listed && <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />}
       </div>
       <div className="flex min-h-0 flex-1">
         {panels.facets && <Facets run={run.id} scope={scope} snapshot={place.snapshot} query={query} onQuery={setQuery} />}
-        {search.find === undefined ? (
+        {listed ? (
           <ListPanel
             {...list}
             key={place.snapshot}
@@ -148,7 +151,7 @@ export function ExplorerPage() {
           <FindPanel
             {...list}
             key={place.snapshot}
-            find={search.find}
+            find={search.find ?? ''}
             mode={mode}
             onQuery={setQuery}
             query={query}
