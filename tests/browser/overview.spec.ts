@@ -103,7 +103,7 @@ describe('what the page says of a run', () => {
       const own = ofSteps(step, step);
       const figures = canonical(own);
       const row = (table: keyof typeof tables) => tables[table].get(`step ${step}`)!;
-      expectShown(row('reward')['median']!, percentile(rewardOf(own), 50), `median of step ${step}`);
+      expectShown(row('reward')['p50']!, percentile(rewardOf(own), 50), `median of step ${step}`);
       expectShown(row('reward')['mean']!, figures['reward_mean']!, `mean of step ${step}`);
       expectShown(row('solved')['none']!, figures['solved_none']!, `solved none of step ${step}`);
       expectShown(row('pass')['pass@4']!, figures['pass@4']!, `pass@4 of step ${step}`);

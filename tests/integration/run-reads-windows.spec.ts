@@ -128,6 +128,18 @@ describe('a run whose steps nobody knows', () => {
     expect(counts).toEqual(expected.map(([, own]) => (y === 'turns' ? own : own.filter(({ reward }) => reward !== null)).length));
   });
 
+  it('counts by them how many rollouts came, and why they stopped', async () => {
+    const counted = await get(ASYNC, 'steps');
+    const expected = [...byWindow(WIDTH)];
+    expect(counted).toMatchObject({
+      from: expected.map(([from]) => from),
+      to: expected.map(([from]) => from + WIDTH),
+      rollouts: expected.map(([, own]) => own.length),
+    });
+    const stopped = counted.stops.flatMap(({ counts }: { counts: number[] }) => counts);
+    expect(stopped.reduce((a: number, b: number) => a + b, 0)).toBe(rollouts.length);
+  });
+
   it('has a summary of everything, and says where its charts begin and end', async () => {
     const summary = await get(ASYNC, 'summary');
     expect(summary).toMatchObject({

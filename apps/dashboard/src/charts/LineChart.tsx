@@ -80,7 +80,7 @@ export function LineChart(props: Props) {
     right: lines.some(({ labelled }) => labelled) ? LABEL_PX : 8,
     under: (plot) => clipped(plot, () => drawLonely(plot, x, bands)),
     over: (plot) => {
-      clipped(plot, () => lines.forEach((line) => drawMarks(plot, x, line, hollow)));
+      lines.forEach((line) => drawMarks(plot, x, line, hollow));
       const ends = lines.flatMap((line) => {
         const last = line.labelled ? line.values.findLast((value) => typeof value === 'number') : undefined;
         return typeof last === 'number' ? { text: line.name, y: last, colour: token(line.colour) } : [];

@@ -57,21 +57,19 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
   const names = useMemo(() => curves.steps.map((step, i) => nameOf(step, curves.x[i]!)), [curves, nameOf]);
   const at = hover && hover.index < curves.steps.length ? hover.index : curves.steps.length - 1;
   const keyOf = (i: number) => shown[i]!.series!.key;
+  const unit = shown[0] ? unitOf(keyOf(0)) : 'rollouts';
+  const whole = unit === 'rollouts' ? 'n' : unit;
   const valuesAt = (i: number, format = formatFigure) => [
     ...lines.map(({ name, values, colour }, line) => [name, format(keyOf(line), values[i]), lines.length > 1 ? colour : ''] as const),
     ...areas.map(({ low, high }, band) => [bands[band]!.name, `${format('', low[i])}–${format('', high[i])}`, ''] as const),
-    [
-      'n',
-      `${formatFigure('groups', denominators[i])}${shown[0] && unitOf(keyOf(0)) !== 'rollouts' ? ` ${unitOf(keyOf(0))}` : ''}`,
-      '',
-    ] as const,
+    [whole, formatFigure('groups', denominators[i]), ''] as const,
   ];
   const facts: PanelFact[] = [
     ...shown.map(({ series }) => series!),
     ...bands.flatMap(({ low, high }) => [low, high].filter(hasValues)),
   ].map(factOf);
   const table = () => ({
-    heads: ['step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), 'n'],
+    heads: ['step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), whole],
     rows: curves.steps.map((step, i) => [
       <StepLink key="step" from={step} to={step} x={curves.x[i]!} {...(env !== undefined && { env })} />,
       ...valuesAt(i).map(([, text]) => text),

@@ -28,11 +28,16 @@ const bounds = (low: number, high: number) =>
 export function HeatPanel() {
   const { run, scope } = useRun();
   const heat = useQuery(heatmapQuery(run.id, { ...scope, y: 'reward', bins: 50 }));
-  return heat.data ? (
-    <Heat answer={heat.data} />
-  ) : (
-    <Panel title={title} facts={facts} readout={null} table={() => ({ heads: [], rows: [] })}>
-      {null}
+  if (heat.data) return <Heat answer={heat.data} />;
+  return (
+    <Panel
+      title={title}
+      facts={facts}
+      readout={null}
+      table={() => ({ heads: [], rows: [] })}
+      missing={heat.error ? <span>This could not be loaded: {heat.error.message}</span> : undefined}
+    >
+      <div aria-busy="true" className="skeleton h-full" />
     </Panel>
   );
 }

@@ -47,7 +47,7 @@ export function RewardPanel({
 }) {
   const entries = useMemo(
     () => [
-      { name: 'median', series: curves.of('reward_p50')[0], colour: 'good' },
+      { name: 'p50', series: curves.of('reward_p50')[0], colour: 'good' },
       { name: 'mean', series: curves.of('reward_mean')[0], colour: 'ink-3' },
     ],
     [curves],

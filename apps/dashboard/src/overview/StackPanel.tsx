@@ -29,9 +29,10 @@ export function StackPanel({ title, facts, x, from, to, layers, wholes, unit, mi
   const names = useMemo(() => from.map((step, i) => nameOf(step, x[i] ?? step)), [from, x, nameOf]);
   const empty = from.length === 0 || layers.length === 0;
   const at = hover && hover.index < from.length ? hover.index : from.length - 1;
+  const whole = unit === 'groups' ? 'groups' : 'n';
   const valuesAt = (i: number) => [
     ...layers.map(({ name, values, colour }) => [name, formatShare(values[i], 1), colour] as const),
-    ['n', `${formatCount(wholes[i])}${unit === 'groups' ? ' groups' : ''}`, ''] as const,
+    [whole, formatCount(wholes[i]), ''] as const,
   ];
   const last = from.length - 1;
   const words = layers.map(({ name, values }) => `${name} from ${formatShare(values[0], 1)} to ${formatShare(values[last], 1)}`).join(', ');
@@ -42,7 +43,7 @@ export function StackPanel({ title, facts, x, from, to, layers, wholes, unit, mi
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at)} />}
       missing={empty ? missing : undefined}
       table={() => ({
-        heads: ['step', ...layers.map(({ name }) => name), 'n'],
+        heads: ['step', ...layers.map(({ name }) => name), whole],
         rows: from.map((step, i) => [
           <StepLink key="step" from={step} to={to[i]!} x={x[i] ?? step} />,
           ...valuesAt(i).map(([, text]) => text),

@@ -14,6 +14,12 @@ import { EmptyRuns } from './EmptyRuns.tsx';
 const MAX_COMPARED = 4;
 const MIN_WIDTH = 1020;
 
+/** A run as the comparison's address names it, and as people do. */
+interface Chosen {
+  ref: string;
+  name: string;
+}
+
 /** All runs of the organisation, newest activity first: is one alive, is it moving, which ones shall be compared. */
 export function RunsPage() {
   const { org } = useParams({ from: '/$org/runs' });
@@ -21,15 +27,17 @@ export function RunsPage() {
   const navigate = useNavigate({ from: '/$org/runs' });
   const pages = useInfiniteQuery(runPagesQuery({ search: q, tag }));
   const search = useRef<HTMLInputElement>(null);
-  const [selected, setSelected] = useState<readonly string[]>([]);
+  const [selected, setSelected] = useState<readonly Chosen[]>([]);
   const [focused, setFocused] = useState<ListedRun | null>(null);
-  const toggle = useCallback(
-    (name: string) => setSelected((old) => (old.includes(name) ? old.filter((one) => one !== name) : [...old, name].slice(-MAX_COMPARED))),
-    [],
-  );
-  const columns = useMemo(() => runColumns({ has: (name) => selected.includes(name), toggle }), [selected, toggle]);
+  const toggle = useCallback((run: ListedRun) => {
+    const chosen = { ref: refOf(run), name: run.name };
+    setSelected((old) =>
+      old.some(({ ref }) => ref === chosen.ref) ? old.filter(({ ref }) => ref !== chosen.ref) : [...old, chosen].slice(-MAX_COMPARED),
+    );
+  }, []);
+  const columns = useMemo(() => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }), [selected, toggle]);
   const runs = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
-  useKeys({ x: () => focused && toggle(refOf(focused)), '/': () => search.current?.focus() });
+  useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
 
   const open = (run: ListedRun, newTab: boolean) => {
     if (newTab) window.open(`/${encodeURIComponent(run.org)}/runs/${encodeURIComponent(run.name)}`, '_blank', 'noopener');
@@ -78,7 +86,7 @@ export function RunsPage() {
         <EmptyRuns />
       ) : (
         <div className="flex h-full flex-col">
-          {selected.length > 0 && <SelectionBar names={selected} clear={() => setSelected([])} />}
+          {selected.length > 0 && <SelectionBar chosen={selected} clear={() => setSelected([])} />}
           <div className="min-h-0 flex-1">
             <DataTable
               label="Runs, newest first"
@@ -104,9 +112,9 @@ export function RunsPage() {
 }
 
 /** Chosen runs, and what can be done with them. */
-function SelectionBar({ names, clear }: { names: readonly string[]; clear: () => void }) {
+function SelectionBar({ chosen, clear }: { chosen: readonly Chosen[]; clear: () => void }) {
   const navigate = useNavigate();
-  const few = names.length < 2;
+  const few = chosen.length < 2;
   return (
     <div
       className="flex h-[40px] flex-none items-center gap-3 border-b border-line bg-accent-wash px-3"
@@ -114,14 +122,14 @@ function SelectionBar({ names, clear }: { names: readonly string[]; clear: () =>
       aria-label="Selected runs"
     >
       <span className="min-w-0 truncate">
-        {formatCount(names.length)} selected: <span className="text-ink-2">{names.join(', ')}</span>
+        {formatCount(chosen.length)} selected: <span className="text-ink-2">{chosen.map(({ name }) => name).join(' · ')}</span>
       </span>
       <button
         type="button"
         className="button primary ml-auto"
         disabled={few}
         title={few ? 'Choose a second run, with its box or with x' : undefined}
-        onClick={() => void navigate({ to: '/compare', search: { runs: names.join(',') } })}
+        onClick={() => void navigate({ to: '/compare', search: { runs: chosen.map(({ ref }) => ref).join(',') } })}
       >
         Compare
       </button>

@@ -28,8 +28,8 @@ function Delta({ value }: { value: number | null | undefined }) {
 export const refOf = ({ id, name }: Pick<ListedRun, 'id' | 'name'>): string => (name.includes(',') ? id : name);
 
 interface Selection {
-  has: (run: string) => boolean;
-  toggle: (run: string) => void;
+  has: (run: ListedRun) => boolean;
+  toggle: (run: ListedRun) => void;
 }
 
 /** The columns of the list of runs. */
@@ -42,10 +42,10 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       cell: (run) => (
         <input
           type="checkbox"
-          className="accent-(--accent)"
+          className="block accent-(--accent)"
           aria-label={`Select ${run.name} for a comparison`}
-          checked={selected.has(refOf(run))}
-          onChange={() => selected.toggle(refOf(run))}
+          checked={selected.has(run)}
+          onChange={() => selected.toggle(run)}
         />
       ),
     },

@@ -11,8 +11,10 @@ export type StepsQuery = z.infer<typeof stepsQuerySchema>;
 const counts = z.array(z.number());
 export const stepsSchema = z.object({
   phase: z.enum(PHASES).nullable().describe('Unless asked for, the phase with the most rollouts.'),
-  from: counts.describe('First step of each column.'),
-  to: counts,
+  from: counts.describe(
+    'First step of each column; where no step is known, when its window of arrival begins, milliseconds since the epoch.',
+  ),
+  to: counts.describe('Last step of each column, or when its last window ends.'),
   rollouts: counts,
   scored: counts,
   errors: counts.describe('Rollouts that failed by no fault of the policy.'),

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import { mainPhase } from './main-phase.ts';
 import type { StepsQuery } from './run-steps.schema.ts';
 import { StepFiguresService } from './step-figures.service.ts';
-import type { StepRow } from './step-figures.sql.ts';
+import { isWindow, type StepRow } from './step-figures.sql.ts';
 
 /** What was counted at each step, from rollups. Counts of steps add up, so a column may stand for several. */
 @Injectable()
@@ -11,13 +12,17 @@ export class RunStepsService {
 
   async steps(runSeq: number, { max, ...scope }: StepsQuery) {
     const read = await this.figures.steps({ runSeq, ...scope });
-    const { phase, rows } = mainPhase(read.rows, scope.phase);
+    const main = mainPhase(read.rows, scope.phase);
+    const { phase } = main;
+    const windows = main.rows.length === 0 ? await this.figures.windows({ runSeq, ...scope }) : [];
+    const arrived = windows.filter((row) => row.phase === codeOf(PHASES, phase));
+    const rows = arrived.length > 0 ? arrived : main.rows;
     const columns = columnsOf(rows, max);
     const sums = (of: (row: StepRow) => number) => columns.map((own) => own.reduce((sum, row) => sum + of(row), 0));
     return {
       phase,
-      from: columns.map((own) => own[0]!.step),
-      to: columns.map((own) => own.at(-1)!.step),
+      from: columns.map(([first]) => (isWindow(first!) ? first.window.from : first!.step)),
+      to: columns.map((own) => lastOf(own.at(-1)!)),
       rollouts: sums((row) => row.rollouts),
       scored: sums((row) => row.scored),
       errors: sums((row) => row.errors),
@@ -29,6 +34,8 @@ export class RunStepsService {
     };
   }
 }
+
+const lastOf = (row: StepRow): number => (isWindow(row) ? row.window.to : row.step);
 
 /** Rows of the same steps together, in at most `max` columns. A step has a row for each variant of a chosen environment. */
 function columnsOf(rows: readonly StepRow[], max: number): StepRow[][] {

@@ -1857,9 +1857,12 @@ incomplete: boolean
  */
 phase: (("train" | "eval" | "unknown") | null)
 /**
- * First step of each column.
+ * First step of each column; where no step is known, when its window of arrival begins, milliseconds since the epoch.
  */
 from: number[]
+/**
+ * Last step of each column, or when its last window ends.
+ */
 to: number[]
 rollouts: number[]
 scored: number[]
