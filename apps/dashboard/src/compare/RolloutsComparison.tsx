@@ -115,7 +115,9 @@ function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string]
   const [opened, setOpened] = useState<ReadonlySet<number>>(() => new Set(first === null ? [] : [first]));
   const [all, setAll] = useState(false);
   const mark = useRef<HTMLLIElement>(null);
-  useEffect(() => mark.current?.scrollIntoView({ block: 'center' }), []);
+  useEffect(() => {
+    mark.current?.scrollIntoView({ block: 'center' });
+  }, []);
   const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
   const end = all ? diff.rows.length : Math.min(diff.rows.length, (first ?? 0) + AROUND);
   const toggle = (at: number) =>

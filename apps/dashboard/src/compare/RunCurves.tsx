@@ -38,7 +38,7 @@ export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: Compar
   );
   return (
     <ChartScopeProvider value={scope}>
-      <div className="chart-grid border-b border-line">
+      <div className="grid grid-cols-3 border-b border-line max-[1000px]:grid-cols-2">
         {questions.map(([metric, title, y]) => {
           const m = metric === 'pass@k' ? `pass@${k ?? 1}` : metric;
           if (metric === 'pass@k' && k === 1) return null;

@@ -174,7 +174,13 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
             </ul>
           )}
           <RunCurves key={axis} runs={runs} x={axis} />
-          <div className="grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] divide-x divide-line max-[1500px]:grid-cols-1 max-[1500px]:divide-x-0">
+          <div
+            className={
+              runs.length === 2
+                ? 'grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] divide-x divide-line max-[1500px]:grid-cols-1 max-[1500px]:divide-x-0'
+                : ''
+            }
+          >
             <KpiTable runs={runs} />
             <ConfigDiff runs={runs} settings={settings} />
           </div>

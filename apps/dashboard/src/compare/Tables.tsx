@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { formatCount, plural, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { formatDenominator, formatFigure, formatInterval } from '../overview/figures.ts';
 import { type Difference, kpiRows } from './kpis.ts';
 import { type ComparedRun, differing, type Setting } from './runs.ts';
@@ -16,7 +16,9 @@ export function RunMark({ run }: { run: Pick<ComparedRun, 'letter' | 'hue'> }) {
 
 const signed = (key: string, value: number): string => {
   // Differences of shares are points, not percentages of anything.
-  const text = formatFigure(key, Math.abs(value)).replace(' %', ' pp').replace(/^0\./, '.');
+  const size = Math.abs(value);
+  const shown = formatFigure(key, size);
+  const text = shown.endsWith('%') ? shown.replace('%', 'pp') : size < 1 ? formatReward(size, { digits: 3 }) : shown;
   return value === 0 ? '0' : `${value < 0 ? '−' : '+'}${text}`;
 };
 

@@ -23,7 +23,9 @@ test('no two runs of a comparison have one hue, however many came before', () =>
 
 test('short names say what differs', () => {
   expect(shortNames(['whodunit-grpo-7', 'whodunit-grpo-8-lr3e-6'])).toEqual(['…7', '…8-lr3e-6']);
+  const runs = ['whodunit-grpo-7', 'whodunit-grpo-8-lr3e-6', 'skyrl-whodunit'];
+  expect(shortNames(runs)).toEqual(['whod…it-grpo-7', 'whod…-8-lr3e-6', 'skyrl-whodunit']);
   expect(shortNames(['run', 'run'])).toEqual(['run', 'run']);
   expect(shortNames(['alpha', 'alphabet'])).toEqual(['alpha', 'alphabet']);
-  expect(shortNames(['a very long name of a run', 'b'])).toEqual(['a very long n…', 'b']);
+  expect(shortNames(['a very long name of a run', 'b'])).toEqual(['a ve… of a run', 'b']);
 });

@@ -59,6 +59,7 @@ export function shortNames(names: readonly string[]): string[] {
   return names.map((name) => {
     const rest = name.slice(at) || name;
     const short = at > 0 && at < name.length ? `…${rest}` : rest;
-    return short.length > MAX_SHORT ? `${short.slice(0, MAX_SHORT - 1)}…` : short;
+    // The end of a name tells more than its middle.
+    return short.length > MAX_SHORT ? `${short.slice(0, 4)}…${short.slice(5 - MAX_SHORT)}` : short;
   });
 }

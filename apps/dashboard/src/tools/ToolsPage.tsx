@@ -1,13 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { printText } from '@palestra/query';
-import { Link } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ToolFigures, toolsQuery } from '../data/insights.ts';
-import { formatBytes, formatCount, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
+import { formatBytes, formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { useRun } from '../run/context.ts';
 import { scopeClauses } from '../run/scope.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
+import { ToolPanel } from './ToolPanel.tsx';
 
 /** Errors by whose they are, as our own ledger knows it: `▲` policy, `◆` environment, `✕` infrastructure. */
 function Classes({ tool }: { tool: ToolFigures }) {
@@ -30,88 +31,95 @@ function Classes({ tool }: { tool: ToolFigures }) {
   );
 }
 
-function columns(to: (tool: string) => string): Column<ToolFigures>[] {
-  return [
-    {
-      id: 'tool',
-      head: 'Tool',
-      track: 'minmax(130px,1.4fr)',
-      cell: ({ tool }) => <ToolLink tool={tool} q={to(tool)} />,
-      title: ({ tool }) => tool,
-    },
-    { id: 'calls', head: 'Calls', track: '72px', align: 'right', cell: ({ calls }) => formatCount(calls) },
-    {
-      id: 'rollouts',
-      head: 'Rollouts',
-      track: '72px',
-      align: 'right',
-      explain: 'Rollouts that called it',
-      cell: ({ rollouts }) => formatCount(rollouts),
-    },
-    { id: 'per', head: 'Calls a rollout', track: '96px', align: 'right', cell: (tool) => tool.calls_per_rollout.toFixed(2) },
-    {
-      id: 'errors',
-      head: 'Errors',
-      track: '108px',
-      align: 'right',
-      explain: 'Results that are errors, of all results, as uploaded',
-      cell: ({ errors, calls }) => (
-        <span className={errors > 0.05 * calls ? 'text-bad' : ''}>
-          {formatShare(errors, calls)} <span className="text-ink-3">({formatCount(errors)})</span>
-        </span>
-      ),
-    },
-    {
-      id: 'classes',
-      head: 'By whom',
-      track: '120px',
-      align: 'right',
-      explain: 'Failures of the calls that our session ledger knows',
-      cell: (tool) => <Classes tool={tool} />,
-    },
-    {
-      id: 'p50',
-      head: 'p50',
-      track: '66px',
-      align: 'right',
-      explain: 'True time of half of the calls, measured by the server that ran them',
-      cell: ({ latency }) => formatDuration(latency.p50_ms),
-    },
-    { id: 'p95', head: 'p95', track: '66px', align: 'right', cell: ({ latency }) => formatDuration(latency.p95_ms) },
-    {
-      id: 'timed',
-      head: 'Timed',
-      track: '66px',
-      align: 'right',
-      explain: 'Calls whose true time is known: those of verified rollouts',
-      cell: ({ latency, calls }) => formatShare(latency.timed, calls),
-    },
-    {
-      id: 'size',
-      head: 'Result',
-      track: '72px',
-      align: 'right',
-      explain: 'Mean size of a result',
-      cell: ({ result_bytes, calls }) => formatBytes(calls === 0 ? null : Math.round(result_bytes / calls)),
-    },
-    {
-      id: 'delta',
-      head: 'Δ reward, used',
-      track: '104px',
-      align: 'right',
-      explain: 'Mean reward of rollouts that used it, minus that of those that did not: a correlation, no cause',
-      cell: ({ reward_used, reward_unused }) =>
-        reward_used === null || reward_unused === null ? UNKNOWN : formatReward(reward_used - reward_unused, { signed: true, digits: 3 }),
-    },
-  ];
-}
+const columns: Column<ToolFigures>[] = [
+  {
+    id: 'tool',
+    head: 'Tool',
+    track: 'minmax(140px,1.4fr)',
+    cell: (tool) => <Name tool={tool} />,
+    title: ({ tool }) => tool,
+  },
+  { id: 'calls', head: 'Calls', track: '72px', align: 'right', cell: ({ calls }) => formatCount(calls) },
+  {
+    id: 'rollouts',
+    head: 'Rollouts',
+    track: '72px',
+    align: 'right',
+    explain: 'Rollouts that called it',
+    cell: ({ rollouts }) => formatCount(rollouts),
+  },
+  { id: 'per', head: 'Calls a rollout', track: '96px', align: 'right', cell: (tool) => tool.calls_per_rollout.toFixed(2) },
+  {
+    id: 'errors',
+    head: 'Errors',
+    track: '108px',
+    align: 'right',
+    explain: 'Results that are errors, of all results, as uploaded',
+    cell: ({ errors, calls }) => (
+      <span className={errors > 0.05 * calls ? 'text-bad' : ''}>
+        {formatShare(errors, calls)} <span className="text-ink-3">({formatCount(errors)})</span>
+      </span>
+    ),
+  },
+  {
+    id: 'classes',
+    head: 'By whom',
+    track: '120px',
+    align: 'right',
+    explain: 'Failures of the calls that our session ledger knows',
+    cell: (tool) => <Classes tool={tool} />,
+  },
+  {
+    id: 'p50',
+    head: 'p50',
+    track: '66px',
+    align: 'right',
+    explain: 'True time of half of the calls, measured by the server that ran them',
+    cell: ({ latency }) => formatDuration(latency.p50_ms),
+  },
+  { id: 'p95', head: 'p95', track: '66px', align: 'right', cell: ({ latency }) => formatDuration(latency.p95_ms) },
+  {
+    id: 'timed',
+    head: 'Timed',
+    track: '66px',
+    align: 'right',
+    explain: 'Calls whose true time is known: those of verified rollouts',
+    cell: ({ latency, calls }) => formatShare(latency.timed, calls),
+  },
+  {
+    id: 'size',
+    head: 'Result',
+    track: '72px',
+    align: 'right',
+    explain: 'Mean size of a result',
+    cell: ({ result_bytes, calls }) => formatBytes(calls === 0 ? null : Math.round(result_bytes / calls)),
+  },
+  {
+    id: 'delta',
+    head: 'Δ reward, used',
+    track: '104px',
+    align: 'right',
+    explain: 'Mean reward of rollouts that used it, minus that of those that did not: a correlation, no cause',
+    cell: ({ reward_used, reward_unused }) =>
+      reward_used === null || reward_unused === null ? UNKNOWN : formatReward(reward_used - reward_unused, { signed: true, digits: 3 }),
+  },
+];
 
-function ToolLink({ tool, q }: { tool: string; q: string }) {
-  const { org, run } = useRun();
+/** Columns that are left while one tool is open beside them. */
+const BESIDE_PANEL = new Set(['tool', 'calls', 'errors', 'p50', 'p95']);
+
+/** A name that no environment publishes is one that the policy made up, or a tool that a task brought. */
+function Name({ tool: { tool, published, unpublished_in } }: { tool: ToolFigures }) {
   return (
-    <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={(old) => ({ ...old, q })} className="mono hover:underline">
-      {tool}
-    </Link>
+    <>
+      {published === false && (
+        <span className="text-policy" title={`Not among the tools that ${unpublished_in.join(', ')} publishes; a task may bring its own`}>
+          <span aria-hidden="true">▲ </span>
+          <span className="sr-only">unknown name: </span>
+        </span>
+      )}
+      <span className="mono">{tool}</span>
+    </>
   );
 }
 
@@ -119,31 +127,48 @@ function ToolLink({ tool, q }: { tool: string; q: string }) {
 export function ToolsPage() {
   const { run, scope } = useRun();
   const tools = useQuery(toolsQuery(run.id, scope));
+  const { tool: opened } = useSearch({ from: '/$org/runs/$run/tools' });
+  const navigate = useNavigate();
   const within = scopeClauses(scope);
+  const open = (tool: string | undefined) =>
+    void navigate({ to: '.', search: (old: object) => ({ ...old, tool }) as never, replace: opened !== undefined });
   return (
     <Loaded query={tools}>
       {(data) => {
         const timed = data.tools.reduce((sum, { latency }) => sum + latency.timed, 0);
+        const unknown = data.tools.filter(({ published }) => published === false).length;
         const calls = data.tools.reduce((sum, tool) => sum + tool.calls, 0);
         return (
           <div className="flex h-full flex-col">
             <p className="label flex-none border-b border-line px-4 py-2">
               {formatCount(calls)} calls in {formatCount(data.rollouts)} rollouts · latency from {formatShare(timed, calls)} of calls,
               measured by the server that ran them
+              {unknown > 0 && <span className="text-policy"> · ▲ {plural(unknown, 'name')} that no environment of the run publishes</span>}
             </p>
-            <div className="min-h-0 flex-1">
+            <div className={`grid min-h-0 flex-1 ${opened === undefined ? '' : 'grid-cols-[minmax(0,1fr)_minmax(380px,36%)]'}`}>
               <DataTable
                 label="Tools of the run"
-                columns={columns((tool) => [within, `tool:${printText(tool)}`].filter(Boolean).join(' '))}
+                columns={opened === undefined ? columns : columns.filter(({ id }) => BESIDE_PANEL.has(id))}
+                onOpen={({ tool }) => open(tool)}
+                current={opened ?? null}
                 rows={data.tools}
                 rowKey={({ tool }) => tool}
-                minWidth={1000}
+                minWidth={opened === undefined ? 1000 : 0}
                 empty={
                   <p className="p-4 text-ink-2">
                     No rollout of this scope called a tool. Calls are messages of the type tool_call with a name.
                   </p>
                 }
               />
+              {opened !== undefined && (
+                <ToolPanel
+                  key={opened}
+                  tool={opened}
+                  figures={data.tools.find(({ tool }) => tool === opened)}
+                  q={[within, `tool:${printText(opened)}`].filter(Boolean).join(' ')}
+                  close={() => open(undefined)}
+                />
+              )}
             </div>
           </div>
         );

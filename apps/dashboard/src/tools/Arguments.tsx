@@ -1,0 +1,119 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ToolCheck, toolCheckQuery } from '../data/insights.ts';
+import { formatCount, formatShare, plural } from '../format/number.ts';
+import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { useRun } from '../run/context.ts';
+import { PlainText } from '../text/PlainText.tsx';
+
+/** Newest calls that are held against the schema. */
+const LOOKED_AT = 200;
+const EXAMPLES = 3;
+
+/** Whether the policy calls the tool as its schema wants it. */
+export function Arguments({ tool }: { tool: string }) {
+  const { run, scope } = useRun();
+  const check = useQuery(toolCheckQuery(run.id, tool, scope, LOOKED_AT));
+  return (
+    <section aria-label="Arguments against the schema" className="border-t border-line px-3 py-3">
+      <h3 className="panel-title">Do the arguments match its schema?</h3>
+      {check.error && <ErrorState error={check.error} retry={() => void check.refetch()} />}
+      {check.data ? <Verdict data={check.data} /> : !check.error && <SkeletonRows count={3} />}
+    </section>
+  );
+}
+
+function Verdict({ data }: { data: ToolCheck }) {
+  const unread = [
+    data.without_schema > 0 && `${formatCount(data.without_schema)} where no schema is published`,
+    data.unread > 0 && `${formatCount(data.unread)} too long to be read here`,
+  ].filter(Boolean);
+  return (
+    <>
+      <p className="text-ink-2">
+        Newest {plural(data.calls, 'call')} in {plural(data.rollouts, 'rollout')} looked at
+        {data.incomplete && ', as far as time allowed'}
+        {unread.length > 0 && <> · not checked: {unread.join(', ')}</>}
+      </p>
+      {data.checked === 0 ? (
+        <p className="mt-1 text-ink-3">
+          {data.calls === 0
+            ? 'No call in this scope.'
+            : 'Nothing to hold them against: no environment of these calls publishes a schema of this tool.'}
+        </p>
+      ) : (
+        <p className="mt-1" data-verdict>
+          <span className={data.invalid > 0 ? 'strong text-bad' : 'strong'}>{formatCount(data.invalid)}</span> of{' '}
+          {formatCount(data.checked)} checked calls break it ({formatShare(data.invalid, data.checked)})
+        </p>
+      )}
+      {data.violations.length > 0 && (
+        <table className="mt-2 w-full">
+          <caption className="sr-only">What breaks the schema, the first thing of each call</caption>
+          <thead>
+            <tr className="label text-left">
+              <th scope="col" className="num pr-3 font-[450]">
+                Calls
+              </th>
+              <th scope="col" className="font-[450]">
+                Where
+              </th>
+              <th scope="col" className="font-[450]">
+                What
+              </th>
+              <th scope="col" className="font-[450]">
+                Newest
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.violations.map(({ path, rule, message, count, examples }) => (
+              <tr key={`${path} ${rule} ${message}`} className="border-t border-line align-top">
+                <td className="num py-1 pr-3">{formatCount(count)}</td>
+                <td className="mono py-1 pr-3 [overflow-wrap:anywhere]">
+                  {path === '' ? 'arguments' : <PlainText text={path.slice(0, 200)} />}
+                </td>
+                <td className="py-1 pr-3 [overflow-wrap:anywhere]" title={rule}>
+                  <PlainText text={message} />
+                </td>
+                <td className="py-1">
+                  {examples.slice(0, EXAMPLES).map(({ rollout, index }) => (
+                    <Link
+                      key={`${rollout} ${index}`}
+                      to="/rollout/$id"
+                      params={{ id: rollout }}
+                      hash={`m-${index}`}
+                      search={{}}
+                      className="link mono mr-2"
+                    >
+                      {rollout.slice(0, 6)}
+                      <span className="sr-only"> message {index}</span>
+                    </Link>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {data.schemas.map(({ environment, schema }) => (
+        <details key={environment ?? ''} className="mt-2">
+          <summary className="link">Schema in {environment ?? 'an unnamed environment'}</summary>
+          <pre className="code-block mt-1 max-h-[260px] overflow-auto" tabIndex={0}>
+            <PlainText text={JSON.stringify(schema, null, 2).slice(0, 20_000)} />
+          </pre>
+          {environment?.split('/').length === 2 && (
+            <Link
+              to="/environments/$owner/$name"
+              params={{ owner: environment.split('/')[0]!, name: environment.split('/')[1]! }}
+              search={{ tab: 'tools' }}
+              className="link"
+            >
+              all its tools
+            </Link>
+          )}
+        </details>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,157 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useMemo, useState } from 'react';
+import { type Line, LineChart } from '../charts/LineChart.tsx';
+import { Panel, Readout } from '../charts/Panel.tsx';
+import type { Hover } from '../charts/Plot.tsx';
+import { type ChartScope, ChartScopeProvider } from '../charts/scope.ts';
+import { columnEdges } from '../charts/draw.ts';
+import { type ToolFigures, type ToolSteps, toolStepsQuery } from '../data/insights.ts';
+import { formatCount, formatShare, UNKNOWN } from '../format/number.ts';
+import { formatDuration } from '../format/time.ts';
+import { Loaded } from '../frame/Loaded.tsx';
+import { useRun } from '../run/context.ts';
+import { Arguments } from './Arguments.tsx';
+
+/** One tool: by step, and its calls against the schema that the environment publishes. */
+export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: ToolFigures | undefined; q: string; close: () => void }) {
+  const { org, run, scope } = useRun();
+  const steps = useQuery(toolStepsQuery(run.id, tool, scope));
+  return (
+    <aside aria-label={`Tool ${tool}`} className="flex min-h-0 flex-col border-l border-line">
+      <div className="flex h-[36px] flex-none items-center gap-3 border-b border-line px-3">
+        <h2 className="mono truncate strong" title={tool}>
+          {tool}
+        </h2>
+        <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...scope, q }} className="link whitespace-nowrap">
+          rollouts that called it
+        </Link>
+        <button type="button" className="button ml-auto" onClick={close}>
+          Close
+        </button>
+      </div>
+      <div className="min-h-0 flex-1 overflow-auto">
+        {figures?.published === false && (
+          <p className="border-b border-line bg-paper-1 px-3 py-2 text-ink-2">
+            <span className="text-policy">▲ unknown name</span>: {figures.unpublished_in.join(', ')}{' '}
+            {figures.unpublished_in.length === 1 ? 'publishes' : 'publish'} no tool of this name. A task may bring tools of its own;
+            otherwise the policy made it up.
+          </p>
+        )}
+        <Loaded query={steps}>{(data) => <Charts data={data} />}</Loaded>
+        <Arguments tool={tool} />
+      </div>
+    </aside>
+  );
+}
+
+function Charts({ data }: { data: ToolSteps }) {
+  const { run, setScope, scope } = useRun();
+  const chartScope = useMemo<ChartScope>(() => {
+    const edges = columnEdges(data.step);
+    return {
+      axis: {
+        kind: 'step',
+        name: 'step',
+        inferred: false,
+        range: [edges[0]?.[0] ?? 0, edges.at(-1)?.[1] ?? 1],
+        format: (x) => (Number.isInteger(x) ? formatCount(x) : ''),
+      },
+      sync: `tool-${run.id}`,
+      ranged: scope.steps !== undefined,
+      onBrush: (from, to) => setScope({ steps: from === to ? String(from) : `${from}..${to}` }),
+      onClear: () => setScope({ steps: undefined }),
+    };
+  }, [data.step, run.id, scope.steps, setScope]);
+  const timed = data.timed.reduce((sum, one) => sum + one, 0);
+  const lines = useMemo(() => linesOf(data), [data]);
+  if (data.step.length === 0)
+    return <p className="px-3 py-2 text-ink-2">No step of this scope is known: {formatCount(data.unknown_step)} calls without one.</p>;
+  return (
+    <ChartScopeProvider value={chartScope}>
+      <ToolChart
+        title="How often is it called?"
+        data={data}
+        lines={lines.calls}
+        format={formatCount}
+        formula="calls of the tool in the rollouts of the step"
+        note={data.unknown_step > 0 ? `${formatCount(data.unknown_step)} calls of no known step are left out` : 'All received rollouts'}
+      />
+      <ToolChart
+        title="How often does it fail?"
+        data={data}
+        lines={lines.errors}
+        format={(value) => formatShare(value, 1)}
+        formula="results that are errors, as uploaded / calls"
+        note="All received rollouts"
+      />
+      <ToolChart
+        title="How long does it take?"
+        data={data}
+        lines={lines.latency}
+        format={formatDuration}
+        formula="true time of the calls, measured by the server that ran them; over several environments weighted by calls"
+        note={`${formatCount(timed)} calls are timed`}
+        missing={timed === 0 ? <p>No call is timed: only rollouts that are verified by the session ledger are.</p> : undefined}
+      />
+    </ChartScopeProvider>
+  );
+}
+
+const linesOf = (data: ToolSteps): Record<'calls' | 'errors' | 'latency', Line[]> => ({
+  calls: [{ name: 'calls', values: data.calls, colour: 'hue-1' }],
+  errors: [{ name: 'errors', values: data.calls.map((calls, i) => (calls === 0 ? null : data.errors[i]! / calls)), colour: 'environment' }],
+  latency: [
+    { name: 'p50', values: data.p50_ms, colour: 'hue-1', labelled: true },
+    { name: 'p95', values: data.p95_ms, colour: 'hue-5', labelled: true },
+  ],
+});
+
+interface ToolChartProps {
+  title: string;
+  data: ToolSteps;
+  lines: Line[];
+  format: (value: number | null) => string;
+  formula: string;
+  note: string;
+  missing?: ReactNode;
+}
+
+function ToolChart({ title, data, lines, format, formula, note, missing }: ToolChartProps) {
+  const [hover, setHover] = useState<Hover | null>(null);
+  const at = hover && hover.index < data.step.length ? hover.index : data.step.length - 1;
+  const textOf = (line: Line, i: number) => format(line.values[i] ?? null);
+  return (
+    <Panel
+      title={title}
+      facts={[{ name: lines.map(({ name }) => name).join(', '), formula, notes: [note] }]}
+      readout={
+        <Readout
+          at={`step ${data.step[at] ?? UNKNOWN}`}
+          values={[
+            ...lines.map((line) => [line.name, textOf(line, at), lines.length > 1 ? line.colour : ''] as const),
+            ['n', `${formatCount(data.calls[at])} calls`],
+          ]}
+        />
+      }
+      table={() => ({
+        heads: ['step', ...lines.map(({ name }) => name), 'calls in all'],
+        rows: data.step.map((step, i) => [formatCount(step), ...lines.map((line) => textOf(line, i)), formatCount(data.calls[i])]),
+      })}
+      missing={missing}
+      height={110}
+    >
+      <LineChart
+        name={title}
+        label={`${title} ${lines.map((line) => `${line.name}: ${textOf(line, 0)} at step ${data.step[0]}, ${textOf(line, data.step.length - 1)} at step ${data.step.at(-1)}`).join('. ')}`}
+        x={data.step}
+        steps={data.step}
+        lines={lines}
+        formatY={(value) => format(value)}
+        y="zero"
+        height={110}
+        onHover={setHover}
+      />
+    </Panel>
+  );
+}
