@@ -54,10 +54,10 @@ const railLink =
 function Rail({ org }: { org: string | undefined }) {
   const theme = useTheme();
   return (
-    <div className="flex flex-col border-r border-line bg-paper-1 px-2">
+    <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-x-auto max-[760px]:border-b max-[760px]:border-r-0">
       <Brand />
       <PaletteButton />
-      <nav aria-label="Main" className="flex flex-col gap-px">
+      <nav aria-label="Main" className="flex flex-col gap-px whitespace-nowrap max-[760px]:flex-row">
         {org ? (
           <Link to="/$org/runs" params={{ org }} search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
             <Icon name="runs" /> Runs
@@ -83,7 +83,7 @@ function Rail({ org }: { org: string | undefined }) {
           <Icon name="settings" /> Settings
         </Link>
       </nav>
-      <div className="-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4">
+      <div className="-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4 max-[760px]:my-auto max-[760px]:border-t-0">
         {org && (
           <span className="chip min-w-0" title={`Organisation ${org}`}>
             <span className="truncate">{org}</span>
@@ -111,7 +111,7 @@ function useAskedRollout(): string | null {
   return match === false ? null : match.id.toLowerCase();
 }
 
-/** The room around every page: rail, top bar, and the way in for a browser that is not signed in. */
+/** The room around every page: rail (a strip where the window is narrow, as at 200 % zoom), top bar, and the way in for a browser that is not signed in. */
 export function Frame() {
   const me = useQuery(meQuery);
   const [slot, setSlot] = useState<HTMLElement | null>(null);
@@ -132,8 +132,8 @@ export function Frame() {
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
         Skip to the content
       </a>
-      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]">
-        <div className="row-span-2 grid max-[760px]:hidden">
+      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_44px_minmax(0,1fr)]">
+        <div className="row-span-2 grid min-w-0 max-[760px]:row-span-1">
           <Rail org={me.data?.org.name} />
         </div>
         <header ref={setSlot} className="flex min-w-0 items-center gap-3 border-b border-line px-4" />

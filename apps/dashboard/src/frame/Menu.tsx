@@ -26,7 +26,9 @@ export function Menu({
   useKeys(shortcut === undefined ? {} : { [shortcut]: () => setOpen(true) });
   return (
     <DropdownMenu.Root modal={false} open={open} onOpenChange={setOpen}>
-      <DropdownMenu.Trigger className="button" aria-label={label} aria-keyshortcuts={shortcut}>
+      <DropdownMenu.Trigger className="button" aria-keyshortcuts={shortcut}>
+        {/* Beside what is seen, not instead of it: who speaks to the computer says what is written there. */}
+        <span className="sr-only">{label}: </span>
         {button}
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>

@@ -13,7 +13,7 @@ export function PaletteButton() {
     <>
       <button
         type="button"
-        className="mx-0 mb-2 flex h-[28px] items-center gap-2 rounded-[4px] border border-line px-2 text-ink-3 hover:bg-paper-2 hover:text-ink-1"
+        className="mx-0 mb-2 flex h-[28px] flex-none items-center whitespace-nowrap max-[760px]:mb-0 gap-2 rounded-[4px] border border-line px-2 text-ink-3 hover:bg-paper-2 hover:text-ink-1"
         onClick={() => setOpen(true)}
         aria-keyshortcuts="Control+K Meta+K"
       >

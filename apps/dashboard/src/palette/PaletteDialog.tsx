@@ -60,6 +60,7 @@ export function PaletteDialog({ close }: { close: () => void }) {
         value={text}
         onValueChange={setText}
         autoFocus
+        data-autofocus
         placeholder="A page, run, environment, or the id of a rollout"
         className="input mb-2 h-[34px] w-full"
       />
