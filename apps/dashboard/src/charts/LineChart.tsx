@@ -43,7 +43,8 @@ interface Props {
 
 /** One array for all renders: another one would be other data. */
 const NONE: readonly never[] = [];
-const LABEL_PX = 58;
+/** Room for a name of so many letters, between these px. */
+const labelPx = (letters: number): number => Math.min(120, Math.max(44, 10 + 6.2 * letters));
 
 function rangeOf(kind: Props['y'], low: number | null, high: number | null): [number, number] {
   if (kind === 'unit') return [0, 1];
@@ -77,7 +78,7 @@ export function LineChart(props: Props) {
     bands: bands.map(({ colour, alpha }, i) => ({ series: [2 * i + 2, 2 * i + 1], fill: faded(colour, alpha) })),
     yRange: (low, high) => rangeOf(y, low, high),
     formatY,
-    right: lines.some(({ labelled }) => labelled) ? LABEL_PX : 8,
+    right: lines.some(({ labelled }) => labelled) ? labelPx(Math.max(...lines.map((line) => line.name.length))) : 8,
     under: (plot) => clipped(plot, () => drawLonely(plot, x, bands)),
     over: (plot) => {
       lines.forEach((line) => drawMarks(plot, x, line, hollow));

@@ -96,7 +96,8 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
     width,
     height,
     legend: { show: false },
-    padding: [8, shape.right ?? 8, 0, 0],
+    // Half of a clock time may stand at the right of the last tick.
+    padding: [8, Math.max(shape.right ?? 8, latest.current.scope.axis.kind === 'time' ? 26 : 0), 0, 0],
     scales: {
       x: { time: false, range: () => [...latest.current.scope.axis.range] as [number, number] },
       y: { range: (_plot, low, high) => current().yRange(low, high) },

@@ -58,7 +58,7 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
   const at = hover && hover.index < curves.steps.length ? hover.index : curves.steps.length - 1;
   const keyOf = (i: number) => shown[i]!.series!.key;
   const unit = shown[0] ? unitOf(keyOf(0)) : 'rollouts';
-  const whole = unit === 'rollouts' ? 'n' : unit;
+  const whole = unit === null || unit === 'rollouts' ? 'n' : unit;
   const valuesAt = (i: number, format = formatFigure) => [
     ...lines.map(({ name, values, colour }, line) => [name, format(keyOf(line), values[i]), lines.length > 1 ? colour : ''] as const),
     ...areas.map(({ low, high }, band) => [bands[band]!.name, `${format('', low[i])}–${format('', high[i])}`, ''] as const),

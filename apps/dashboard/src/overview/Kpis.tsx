@@ -79,7 +79,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
     <div className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]" title={hint(kpi)} data-kpi={kpi.key}>
       <dt className="label truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
       <dd>
-        <span className="block truncate text-[22px] font-[550] leading-[26px] tracking-[-0.02em] tabular-nums">
+        <span className="block h-[26px] truncate text-[22px] font-[550] leading-[26px] tracking-[-0.02em] tabular-nums">
           <Value kpi={kpi} summary={summary} />
           {even && <span className="ml-[5px] text-[13px] font-[450] tracking-normal text-ink-3">{interval}</span>}
         </span>

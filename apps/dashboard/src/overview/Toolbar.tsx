@@ -20,7 +20,7 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
   const phase = scope.phase ?? 'all';
   return (
     <div className="flex min-h-[40px] flex-wrap items-center gap-2 border-b border-line px-3 py-[5px]">
-      <StepsInput steps={scope.steps} onChange={(steps) => setScope({ steps })} />
+      {(scope.steps !== undefined || !summary?.windows) && <StepsInput steps={scope.steps} onChange={(steps) => setScope({ steps })} />}
       {run.environments.length > 1 && (
         <Menu label="Environment" align="start" button={<>{scope.env ?? 'All environments'} ▾</>}>
           <MenuChoice

@@ -23,12 +23,18 @@ export function formatFigure(key: string, value: number | null | undefined): str
   if (kind === 'share') return formatShare(value, 1);
   if (kind === 'count') return formatCount(value);
   if (kind === 'mean' || Math.abs(value) >= 2) return formatMean(value);
+  // Not `~0`: that would read as inferred.
+  if (value !== 0 && Math.abs(value) < 0.0005) return value < 0 ? '>−.001' : '<.001';
   return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
 }
 
 /** The same with fewer digits, for the line of values above a chart. */
 export function formatShort(key: string, value: number | null | undefined): string {
-  return typeof value === 'number' && Number.isFinite(value) && kindOf(key, value) === 'reward' && Math.abs(value) < 2
+  return typeof value === 'number' &&
+    Number.isFinite(value) &&
+    kindOf(key, value) === 'reward' &&
+    Math.abs(value) < 2 &&
+    (value === 0 || Math.abs(value) >= 0.005)
     ? formatReward(value)
     : formatFigure(key, value);
 }
@@ -41,16 +47,18 @@ export function formatInterval({ key, value, low, high }: Pick<Kpi, 'key' | 'val
   return `${formatFigure(key, low)}–${formatFigure(key, high)}`;
 }
 
-/** What a figure's denominator counts. */
-export function unitOf(key: string): 'rollouts' | 'groups' | 'results' {
+/** What a figure's denominator counts; null for trainers' figures that say it only in their formula. */
+export function unitOf(key: string): 'rollouts' | 'groups' | 'results' | null {
   if (key === 'tool_error') return 'results';
-  return /^(pass|avg@n|zero_variance|solved|groups)|pass_at|zero_variance|solved|zero_std/.test(key) ? 'groups' : 'rollouts';
+  if (/^(pass[@^]|avg@n|zero_variance|solved_|groups$)|pass_at_\d+$/.test(key)) return 'groups';
+  return shares.test(key) || counts.test(key) || means.test(key) || /^reward_|^(reward|environment)\//.test(key) ? 'rollouts' : null;
 }
 
 /** `n 3 520 of 3 840 rollouts`. */
 export function formatDenominator({ key, denominator, of }: Pick<Kpi, 'key' | 'denominator' | 'of'>): string {
   const whole = denominator === of ? '' : ` of ${formatCount(of)}`;
-  return `n ${formatCount(denominator)}${whole} ${unitOf(key)}`;
+  const unit = unitOf(key);
+  return `n ${formatCount(denominator)}${whole}${unit === null ? '' : ` ${unit}`}`;
 }
 
 const denominatorWords = {
