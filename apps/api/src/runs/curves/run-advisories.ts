@@ -120,7 +120,7 @@ function silence({ stepTimes, lastAt, now }: AdvisoryFacts): Advisory | null {
   const quiet = now - lastAt;
   if (median <= 0 || quiet <= 5 * median) return null;
   const stalled = quiet > 6 * median && quiet >= HALF_HOUR_MS;
-  const text = `${stalled ? 'Stalled: no' : 'No'} rollout for ${Math.round(quiet / 1000)} s; a step takes ${Math.round(median / 1000)} s (median).`;
+  const text = `${stalled ? 'Stalled or over: no' : 'No'} rollout for ${inWords(quiet)}; a step takes ${inWords(median)} (median).`;
   return {
     rule: stalled ? 'stalled' : 'quiet',
     level: stalled ? 'warning' : 'hint',
@@ -159,4 +159,12 @@ function hollowReward({ rows }: AdvisoryFacts): Advisory | null {
     threshold: 0.1 * spread,
     q: steps,
   };
+}
+
+/** `4 s`, `58 min`, `3 h 5 min`: what a reader compares at a glance. */
+function inWords(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
+  const minutes = Math.round(ms / 60_000);
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
