@@ -93,8 +93,8 @@ afterAll(async () => {
   await palestra?.stop();
 });
 
-/** Whether others leave this machine to the browser: the targets are of a machine that does. */
-const isIdle = () => loadavg()[0]! < cpus().length;
+/** A target in ms as it is on a machine that others use too: longer by their share of the processors. */
+const within = (ms: number) => ms * Math.max(1, loadavg()[0]! / cpus().length);
 const open = (watched: Watched, id: string, text: string, hash = '') => visit(watched.page, `${palestra.url}/rollout/${id}${hash}`, text);
 const article = (page: Page, anchor: number) => page.locator(`article[data-anchor="${anchor}"]`);
 const topOf = (page: Page, anchor: number) =>
@@ -128,7 +128,7 @@ describe('10 000 messages', () => {
       times.push(await page.evaluate(() => (globalThis as unknown as { painted: number }).painted));
     }
     console.log(`first paint of 10 000 messages: ${times.map((ms) => ms.toFixed(0)).join(', ')} ms, load ${loadavg()[0]!.toFixed(1)}`);
-    expect(Math.min(...times)).toBeLessThan(isIdle() ? 500 : 1_500);
+    expect(Math.min(...times)).toBeLessThan(within(500));
     await article(page, 9000).getByText('9000').first().waitFor();
     const landed = await topOf(page, 9000);
     expect(Math.abs(landed)).toBeLessThan(24);
@@ -160,7 +160,7 @@ describe('10 000 messages', () => {
       return frames.sort((a, b) => a - b)[Math.floor(frames.length * 0.95)]!;
     });
     console.log(`p95 frame while scrolling: ${p95.toFixed(1)} ms`);
-    expect(p95).toBeLessThan(isIdle() ? 21 : 101);
+    expect(p95).toBeLessThan(within(21));
     await watched.close();
   });
 
@@ -201,7 +201,7 @@ test('50 MB wait behind a gate: shown as raw lines by part, offered as a downloa
   await page.waitForTimeout(500);
   const tasks = await page.evaluate((from) => (globalThis as unknown as { longTasks: number[] }).longTasks.slice(from), before);
   console.log(`long tasks of the 50 MB message: ${tasks.map((ms) => ms.toFixed(0)).join(', ') || 'none'}`);
-  expect(tasks.filter((ms) => ms > 100)).toEqual([]);
+  expect(tasks.filter((ms) => ms > within(100))).toEqual([]);
   const href = await page.getByRole('link', { name: 'download', exact: true }).getAttribute('href');
   const part = await page.request.get(palestra.url + href!, { headers: { range: 'bytes=0-9' } });
   expect([part.status(), await part.text(), part.headers()['content-range']]).toEqual([206, 'first line', 'bytes 0-9/50030000']);
