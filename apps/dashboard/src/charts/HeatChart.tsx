@@ -1,7 +1,8 @@
 import type uPlot from 'uplot';
 import { useMemo } from 'react';
 import { token } from '../theme/theme.ts';
-import { clipped, columnEdges, fillCell } from './draw.ts';
+import { columnEdges } from './columns.ts';
+import { clipped, fillCell } from './draw.ts';
 import { RAMP, rampLegend, rampOf } from './heat.ts';
 import { type Hover, Plot, type PlotShape } from './Plot.tsx';
 

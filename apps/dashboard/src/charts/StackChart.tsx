@@ -1,7 +1,8 @@
 import type uPlot from 'uplot';
 import { useMemo } from 'react';
 import { token } from '../theme/theme.ts';
-import { clipped, columnEdges, endLabels, faded, fillCell } from './draw.ts';
+import { columnEdges } from './columns.ts';
+import { clipped, endLabels, faded, fillCell } from './draw.ts';
 import { type Hover, Plot, type PlotShape } from './Plot.tsx';
 
 /** One layer, from the ground up; shares of each step. */

@@ -1,19 +1,10 @@
 import type uPlot from 'uplot';
 import { token } from '../theme/theme.ts';
 
+export { columnEdges } from './columns.ts';
+
 /** A colour of tokens.css with an opacity of its own. */
 export const faded = (name: string, alpha: number): string => token(name).replace(/\s*(?:\/[^)]*)?\)$/, ` / ${alpha})`);
-
-/** Left and right end of each column in the unit of x: half way to its neighbours, and as far beyond the outer ones. */
-export function columnEdges(xs: readonly number[]): [left: number, right: number][] {
-  return xs.map((x, i) => {
-    const before = xs[i - 1];
-    const after = xs[i + 1];
-    const toLeft = before === undefined ? (after === undefined ? 0.5 : (after - x) / 2) : (x - before) / 2;
-    const toRight = after === undefined ? (before === undefined ? 0.5 : (x - before) / 2) : (after - x) / 2;
-    return [x - toLeft, x + toRight];
-  });
-}
 
 /** Fills a cell given in values; edges fall on whole pixels, so that neighbours neither overlap nor leave a seam. */
 export function fillCell(plot: uPlot, [left, right]: readonly [number, number], low: number, high: number): void {

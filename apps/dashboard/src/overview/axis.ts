@@ -1,4 +1,4 @@
-import { columnEdges } from '../charts/draw.ts';
+import { columnEdges } from '../charts/columns.ts';
 import type { ChartAxis } from '../charts/scope.ts';
 import type { RunSeries } from '../data/run-reads.ts';
 import { formatCount } from '../format/number.ts';
