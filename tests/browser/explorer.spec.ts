@@ -19,11 +19,6 @@ const api = async (path: string) => {
   return (await answer.json()) as Record<string, unknown>;
 };
 
-async function runRollouts(): Promise<number | undefined> {
-  const answer = await fetch(`${palestra.url}/v1/runs?name=${encodeURIComponent(RUN)}`, { headers: { 'x-api-key': palestra.apiKey } });
-  return ((await answer.json()) as { runs: { num_rollouts: number }[] }).runs[0]?.num_rollouts;
-}
-
 /** Derivation and the search index follow the upload by seconds. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 150_000;
@@ -38,14 +33,20 @@ beforeAll(async () => {
   await uploadSent(palestra, sent);
   await until(async () => ((await api('search?q=quetzal'))['hits'] as unknown[]).length === 1);
   await until(async () => (await api('facets'))['total'] === sent.length);
-  await until(async () => (await runRollouts()) === sent.length);
 });
 afterAll(async () => {
   await browser?.close();
   await palestra?.stop();
 });
 
-const open = (page: Page, search: Record<string, string> = {}) => visit(page, address(search), 'of 3\u202f000 rollouts');
+/** The run's own count follows its rollouts by seconds, and more on a busy machine: what matters here is that the list has been read. */
+async function open(page: Page, search: Record<string, string> = {}): Promise<void> {
+  await page.goto(address(search), { waitUntil: 'domcontentloaded' });
+  await page
+    .getByText(/of \d[\d\u202f]* rollouts/)
+    .first()
+    .waitFor();
+}
 const bar = (page: Page) => page.getByRole('combobox', { name: 'Query' });
 const facets = (page: Page) => page.getByRole('complementary', { name: 'Facets' });
 const number = (text: string | null) => Number(text!.replaceAll(/[^\d]/g, ''));
@@ -77,7 +78,7 @@ async function everyRow(page: Page, total: number): Promise<{ ids: string[]; mos
     const scroller = table.parentElement!;
     const found = new Map<number, string>();
     let most = 0;
-    const deadline = performance.now() + 40_000;
+    const deadline = performance.now() + 90_000;
     while (found.size < count && performance.now() < deadline) {
       const rows = [...table.querySelectorAll<HTMLElement>('[data-row]')];
       most = Math.max(most, rows.length);
@@ -91,7 +92,7 @@ async function everyRow(page: Page, total: number): Promise<{ ids: string[]; mos
 }
 
 describe('facets', () => {
-  test('count what was sent, with and without a query', async () => {
+  test('count what was sent, with and without a query', { timeout: 120_000 }, async () => {
     const { page, complaints, close } = await openPage(browser, palestra, narrow);
     await open(page);
     const check = async (rollouts: readonly Sent[]) => {
@@ -106,6 +107,7 @@ describe('facets', () => {
       const unscored = rollouts.filter(({ reward }) => reward === null).length;
       expect(Object.values(await counts(page, 'Reward'))).toEqual([unscored]);
     };
+    await expect.poll(() => page.getByText('of 3\u202f000 rollouts').count(), { timeout: 60_000 }).toBe(1);
     await check(sent);
     const bins = await page
       .getByRole('button', { name: /^Reward .* rollouts$/ })
@@ -201,25 +203,29 @@ describe('the query bar', () => {
 });
 
 describe('the list', () => {
-  test.each(['-reward', 'reward'])('holds all 3 000 rollouts in the order %s, each once, in a small page', async (sort) => {
-    const { page, complaints, close } = await openPage(browser, palestra, narrow);
-    await open(page, { sort });
-    const { ids, most } = await everyRow(page, sent.length);
-    expect(most).toBeLessThan(70);
-    expect(new Set(ids).size).toBe(sent.length);
-    const rewardOf = new Map(sent.map(({ id, reward }) => [id, reward]));
-    const rewards = ids.map((id) => rewardOf.get(id)!);
-    const known = rewards.filter((reward) => reward !== null);
-    const sorted = known.toSorted((a, b) => (sort === 'reward' ? a - b : b - a));
-    expect(known).toEqual(sorted);
-    // Unscored rollouts come last in both orders.
-    expect(rewards.slice(0, known.length)).toEqual(known);
-    expect(known.length).toBeLessThan(rewards.length);
-    expect(complaints).toEqual([]);
-    await close();
-  });
+  test.each(['-reward', 'reward'])(
+    'holds all 3 000 rollouts in the order %s, each once, in a small page',
+    { timeout: 120_000 },
+    async (sort) => {
+      const { page, complaints, close } = await openPage(browser, palestra, narrow);
+      await open(page, { sort });
+      const { ids, most } = await everyRow(page, sent.length);
+      expect(most).toBeLessThan(70);
+      expect(new Set(ids).size).toBe(sent.length);
+      const rewardOf = new Map(sent.map(({ id, reward }) => [id, reward]));
+      const rewards = ids.map((id) => rewardOf.get(id)!);
+      const known = rewards.filter((reward) => reward !== null);
+      const sorted = known.toSorted((a, b) => (sort === 'reward' ? a - b : b - a));
+      expect(known).toEqual(sorted);
+      // Unscored rollouts come last in both orders.
+      expect(rewards.slice(0, known.length)).toEqual(known);
+      expect(known.length).toBeLessThan(rewards.length);
+      expect(complaints).toEqual([]);
+      await close();
+    },
+  );
 
-  test('is newest first, and a row says what was sent', async () => {
+  test('is newest first, and a row says what was sent', { timeout: 120_000 }, async () => {
     const { page, close } = await openPage(browser, palestra, narrow);
     await open(page, { cols: 'step,task,sample,reward,calls,errors,stop,env' });
     const { ids } = await everyRow(page, sent.length);
