@@ -20,12 +20,16 @@ function Key({ command, what }: { command: string; what: string }) {
       <button
         type="button"
         className="flex h-[24px] items-center gap-1 rounded-[3px] px-1 text-left hover:bg-paper-2"
-        aria-label={`Key for “${what}”: ${asking ? 'press a key' : `${keyOf(command).replace('mod', symbols['mod']!)}. Press to change it.`}`}
+        aria-label={`Key for “${what}”: ${asking ? 'press a key' : `${parts(keyOf(command)).join(' ')}. Press to change it.`}`}
         onClick={() => setAsking(true)}
         onKeyDown={asking ? take : undefined}
         onBlur={() => setAsking(false)}
       >
-        {asking ? <span className="label">press a key</span> : parts(keyOf(command)).map((part, i) => <kbd key={i}>{part}</kbd>)}
+        {asking ? (
+          <span className="label">press a key</span>
+        ) : (
+          parts(keyOf(command)).map((part, i) => [i > 0 && ' ', <kbd key={i}>{part}</kbd>])
+        )}
       </button>
       <span className="truncate">{what}</span>
     </div>

@@ -118,7 +118,7 @@ export function SignIn({ detail }: { detail: ReactNode }) {
 /** Rows that keep the layout while data loads; they appear after 300 ms. */
 export function SkeletonRows({ count = 12 }: { count?: number }) {
   return (
-    <div aria-busy="true" aria-label="Loading">
+    <div role="status" aria-busy="true" aria-label="Loading">
       {Array.from({ length: count }, (_, i) => (
         <div key={i} className="flex h-[28px] items-center border-b border-line px-4">
           <div className="skeleton h-[10px]" style={{ width: `${40 + ((i * 37) % 45)}%` }} />

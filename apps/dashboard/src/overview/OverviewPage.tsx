@@ -91,7 +91,7 @@ function Grid({ children }: { children: ReactNode }) {
 }
 
 const Skeleton = ({ className }: { className: string }) => (
-  <div aria-busy="true" aria-label="Loading" className={`border-b border-line p-3 ${className}`}>
+  <div role="status" aria-busy="true" aria-label="Loading" className={`border-b border-line p-3 ${className}`}>
     <div className="skeleton h-full" />
   </div>
 );
