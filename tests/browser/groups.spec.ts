@@ -170,7 +170,7 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
   await page.locator('main').focus();
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/rollout\//);
-  await page.getByRole('feed').getByText('suspect 3').waitFor();
+  await page.getByRole('feed').getByText('suspect 3', { exact: true }).waitFor();
   await page.keyboard.press('Escape');
   await page.waitForURL(/groups\/.*pin=true/);
   await page.getByText('first divergence').waitFor();
