@@ -132,7 +132,7 @@ const CONTRACT: readonly [place: 'metadata' | 'rollout_info', key: string, sent:
   ['metadata', 'phase', (r) => r.provenance.phase.value === 'reported', 'evaluation on the training split counts as training'],
   ['metadata', 'policy_step', (r) => r.policyStep !== null, 'how old the policy was is not known'],
   ['metadata', 'reward_total', (r) => r.rewardReported !== null, 'the total is the sum of message rewards, unconfirmed'],
-  ['metadata', 'stop_reason', (r) => r.provenance.stop.value === 'reported', 'why it ended is guessed, or unknown'],
+  ['metadata', 'stop_reason', (r) => r.stopRaw !== null, 'why it ended is guessed, or unknown'],
   ['metadata', 'num_turns', (r) => r.provenance.turns.value === 'reported', 'turns that were not uploaded do not count'],
   ['metadata', 'session_id', (r) => r.sessionId !== null, 'latency and errors of tools are joined by likeness, or not at all'],
   ['metadata', 'tokens', (r) => r.provenance.tokens.value === 'reported', 'tokens are bytes by four'],

@@ -49,6 +49,9 @@ function Sharing({ rollout, message = null }: ShareProps) {
 function NewLink({ rollout, message }: { rollout: string; message: number | null }) {
   const [days, setDays] = useState('30');
   const create = useMutation({ mutationFn: createShare });
+  const held = useQuery(sharesQuery(rollout)).data;
+  // Not once it was taken back.
+  const made = held?.some(({ id }) => id === create.data?.id) ? create.data : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     create.mutate({ rollout, message, expires_in_days: Number(days) });
@@ -80,7 +83,7 @@ function NewLink({ rollout, message }: { rollout: string; message: number | null
       <p role="alert" className="text-bad empty:hidden">
         {create.error?.message}
       </p>
-      {create.data && <ShownOnce title={`Holds until ${formatAbsolute(create.data.expires_at)}`} text={create.data.url} />}
+      {made && <ShownOnce title={`Holds until ${formatAbsolute(made.expires_at)}`} text={made.url} />}
     </section>
   );
 }

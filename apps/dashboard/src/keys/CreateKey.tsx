@@ -15,7 +15,12 @@ const OF_A_TRAINER: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
 
 const exportLines = (key: string) => {
   const { origin } = location;
-  return [`export OPENREWARD_API_URL=${origin}`, `export OPENREWARD_SESSION_URL=${origin}`, `export OPENREWARD_API_KEY=${key}`].join('\n');
+  return [
+    `export OPENREWARD_URL=${origin}`,
+    `export OPENREWARD_API_URL=${origin}`,
+    `export OPENREWARD_SESSION_URL=${origin}`,
+    `export OPENREWARD_API_KEY=${key}`,
+  ].join('\n');
 };
 
 /** A name, what the key may do, and how many sessions it may hold; then the key itself, this once. */

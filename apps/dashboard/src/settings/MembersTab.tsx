@@ -63,14 +63,19 @@ const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column
     track: 'minmax(240px,1fr)',
     align: 'right',
     cell: (member) => (
-      <span className="inline-flex gap-4">
+      <span className="inline-grid grid-cols-[96px_72px] justify-items-end">
         {(owner || member.id === me) && (
           <button type="button" className="link" onClick={() => link(member)} aria-label={`Sign-in link for ${member.name}`}>
             Sign-in link
           </button>
         )}
         {(owner || member.id === me) && (
-          <button type="button" className="link" onClick={() => remove(member)} aria-label={`Remove ${member.name}`}>
+          <button
+            type="button"
+            className="link"
+            onClick={() => remove(member)}
+            aria-label={member.id === me ? 'Leave the organisation' : `Remove ${member.name}`}
+          >
             {member.id === me ? 'Leave…' : 'Remove…'}
           </button>
         )}
@@ -97,7 +102,7 @@ export function MembersTab() {
     <Loaded query={members}>
       {(rows) => (
         <div className="flex h-full min-h-0 flex-col">
-          {owner ? <AddMember /> : <OwnersOnly what="who is here" />}
+          {owner ? <AddMember /> : <OwnersOnly />}
           {refusal && (
             <p role="alert" className="flex-none border-b border-line px-4 py-2 text-bad">
               {refusal.message}

@@ -130,7 +130,7 @@ export function OrganisationTab() {
     <Loaded query={organisation}>
       {(data) => (
         <>
-          {data.role !== 'owner' && <OwnersOnly what="these settings" />}
+          {data.role !== 'owner' && <OwnersOnly />}
           <Panel
             title={data.name}
             about={

@@ -14,10 +14,10 @@ export function Panel({ title, about, children }: { title: string; about?: React
 }
 
 /** Why nothing can be changed here. */
-export function OwnersOnly({ what }: { what: string }) {
+export function OwnersOnly() {
   return (
     <p className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
-      You can read {what}, not change it: that is for owners of the organisation. An owner can make you one under Members.
+      You can read this, not change it: that is for owners of the organisation. An owner can make you one under Members.
     </p>
   );
 }

@@ -1,0 +1,298 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { uploadRollout } from './upload.ts';
+
+/** Keys, members, shared rollouts and the checker, as people use them; what they give is tried over HTTP and in other browsers. */
+
+let palestra: Palestra;
+let browser: Browser;
+let rollout: string;
+let sibling: string;
+const light: View = { width: 1280, theme: 'light' };
+
+const episode = (answer: string) => [
+  { type: 'user_message', content: 'Who put out the lamp?' } as const,
+  { type: 'tool_call', name: 'accuse', callId: 'c1', content: '{"suspect": "Everett Moss"}' } as const,
+  { type: 'tool_result', callId: 'c1', content: answer, reward: 1, isFinished: true } as const,
+];
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  const [runName, task, step] = ['shared-run', 3, 7];
+  rollout = await uploadRollout(palestra, { runName, task, step, sample: 0, n: 2, messages: episode('Everett Moss lowers his eyes.') });
+  sibling = await uploadRollout(palestra, { runName, task, step, sample: 1, n: 2, messages: episode('The inspector shakes his head.') });
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+async function faults(page: Page): Promise<string[]> {
+  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+const statusOf = async (path: string, key: string) => (await fetch(palestra.url + path, { headers: { 'x-api-key': key } })).status;
+
+async function createShare(body: object = {}) {
+  const answer = await fetch(`${palestra.url}/v1/shares`, {
+    method: 'POST',
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify({ rollout, ...body }),
+  });
+  return (await answer.json()) as { id: string; url: string };
+}
+
+/** A browser that nobody signed in; asking who it is, is refused, and the browser writes that down by itself. */
+async function stranger(view: View = light) {
+  const context = await browser.newContext({ viewport: { width: view.width, height: 800 }, colorScheme: view.theme });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    const expected = /status of 40[14]/.test(message.text());
+    if ((message.type() === 'error' || message.type() === 'warning') && !expected) complaints.push(message.text());
+  });
+  const refused: string[] = [];
+  page.on('response', (response) => {
+    if (response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`);
+  });
+  return { page, complaints, refused, close: () => context.close() };
+}
+
+test('a key is made for what it may do, works, and is refused once it is revoked', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/keys`, 'Create key');
+  await page.getByLabel('Name of the new key').fill('reader');
+  await page.getByLabel('Sessions at the same time').fill('2');
+  for (const scope of ['sessions', 'environments']) await page.getByRole('checkbox', { name: new RegExp(`^${scope}`) }).uncheck();
+  await page.getByRole('button', { name: 'Create key' }).click();
+  const shown = page.getByRole('status').filter({ hasText: 'shown this once' });
+  const key = await shown.locator('code').first().innerText();
+  const lines = await shown.locator('pre').innerText();
+  expect(lines.split('\n')).toEqual([
+    `export OPENREWARD_URL=${palestra.url}`,
+    `export OPENREWARD_API_URL=${palestra.url}`,
+    `export OPENREWARD_SESSION_URL=${palestra.url}`,
+    `export OPENREWARD_API_KEY=${key}`,
+  ]);
+  await shoot(page, 'keys-created-1280-light');
+  expect(await faults(page)).toEqual([]);
+  expect([await statusOf('/v1/runs', key), await statusOf('/v1/sessions', key), await statusOf('/v1/keys', key)]).toEqual([200, 403, 403]);
+  const row = page.getByRole('row', { name: /reader/ });
+  expect((await row.innerText()).split('\n')).toEqual(expect.arrayContaining([`${key.slice(0, 9)}…`, 'rollouts', '2']));
+  await row.getByRole('button', { name: 'Revoke reader' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Revoke reader?' });
+  expect(await dialog.innerText()).toContain(key.slice(0, 9));
+  expect(await faults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: /^Revoke .* now$/ }).click();
+  await row.getByText(/revoked/).waitFor();
+  expect(await statusOf('/v1/runs', key)).toBe(401);
+  await page.reload({ waitUntil: 'domcontentloaded' });
+  await row.waitFor();
+  expect(await page.locator('main').innerText()).not.toContain(key);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('somebody joins by a link, reads what they may not change, and is signed out when removed', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/settings?tab=members`, 'Name of who joins');
+  await page.getByLabel('Name of who joins').fill('Ada Finch');
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  const link = await page.getByRole('status').locator('code').innerText();
+  await shoot(page, 'settings-member-added-1280-light');
+  expect(await faults(page)).toEqual([]);
+
+  const ada = await stranger();
+  await ada.page.goto(link, { waitUntil: 'domcontentloaded' });
+  await ada.page.getByText('shared-run').first().waitFor();
+  expect(ada.refused).toEqual([]);
+  await visit(ada.page, `${palestra.url}/settings`, 'that is for owners');
+  expect(await ada.page.getByLabel('Keep rollouts for').getAttribute('readonly')).not.toBeNull();
+  expect(await ada.page.getByRole('button', { name: 'Save' }).count()).toBe(0);
+  await shoot(ada.page, 'settings-read-only-1280-light');
+  await ada.page.getByRole('link', { name: 'Members' }).click();
+  await ada.page.getByRole('row', { name: /Ada Finch/ }).waitFor();
+  expect(await ada.page.getByRole('button', { name: /^Leave me|^Sign-in link for me/ }).count()).toBe(0);
+
+  const used = await stranger();
+  await used.page.goto(link, { waitUntil: 'domcontentloaded' });
+  await used.page.getByText('it was used or has ended').waitFor();
+  await used.close();
+
+  const row = page.getByRole('row', { name: /Ada Finch/ });
+  await row.getByLabel('Role of Ada Finch').selectOption('owner');
+  await ada.page.goto(`${palestra.url}/settings`, { waitUntil: 'domcontentloaded' });
+  await ada.page.getByRole('button', { name: 'Save' }).waitFor();
+  await row.getByRole('button', { name: 'Remove Ada Finch' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Remove Ada Finch?' });
+  expect(await dialog.innerText()).toContain('the browsers that Ada Finch is signed in with');
+  await dialog.getByRole('button', { name: 'Remove Ada Finch now' }).click();
+  await row.waitFor({ state: 'detached' });
+  await visit(ada.page, `${palestra.url}/settings`, 'Sign in');
+  expect(ada.complaints).toEqual([]);
+  await ada.close();
+
+  // The last owner cannot go.
+  await page.getByRole('button', { name: 'Leave the organisation' }).click();
+  await page.getByRole('button', { name: 'Leave now' }).click();
+  await page.getByRole('alert').filter({ hasText: /owner/ }).waitFor();
+  expect(complaints.filter((text) => !/409/.test(text))).toEqual([]);
+  await close();
+});
+
+test('settings of the organisation are kept, and another organisation is entered by its link', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/settings`, 'Keep rollouts for');
+  await page.getByLabel('Keep rollouts for').fill('90');
+  await page.getByText('will be erased for good').waitFor();
+  await page.getByLabel('Sessions at the same time').fill('12');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved.').waitFor();
+  const organisation = await fetch(`${palestra.url}/v1/organisation`, { headers: { 'x-api-key': palestra.apiKey } });
+  expect(await organisation.json()).toMatchObject({ retention_days: 90, max_sessions: 12 });
+  await page.getByLabel(/^Its name/).fill('vision-team');
+  await page.getByRole('button', { name: 'Create organisation' }).click();
+  const link = await page.getByRole('status').locator('code').innerText();
+  const other = await stranger();
+  await other.page.goto(link, { waitUntil: 'domcontentloaded' });
+  await other.page.waitForURL(/\/vision-team\/runs/);
+  await other.page.getByText('No run yet').waitFor();
+  await other.close();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('rows grow in every list, the theme stays, and the keyboard map opens', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/settings?tab=appearance`, 'Comfortable');
+  await page.getByRole('radio', { name: /Comfortable/ }).check();
+  await page.getByRole('radio', { name: /^Dark/ }).check();
+  await visit(page, `${palestra.url}/keys`, 'first key');
+  const heights = await page.locator('[data-row]').evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
+  expect(new Set(heights)).toEqual(new Set([34]));
+  expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('dark');
+  await visit(page, `${palestra.url}/settings?tab=keyboard`, 'Open the keyboard map');
+  await page.getByRole('button', { name: /Open the keyboard map/ }).click();
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a shared link shows its rollout and nothing else, until it is taken back', async () => {
+  const { url } = await createShare({ message: 2 });
+  const guest = await stranger();
+  const { page } = guest;
+  await page.goto(url, { waitUntil: 'domcontentloaded' });
+  await page.waitForURL(`${palestra.url}/rollout/${rollout}#m-2`);
+  await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
+  await page.getByText(`shared by ${palestra.namespace}`).waitFor();
+  expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
+  expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
+  expect(await page.getByRole('tab', { name: 'Notes' }).count()).toBe(0);
+  await page.waitForTimeout(500);
+  // Who it is, is asked once; nothing that the link does not cover is asked for.
+  expect(guest.refused).toEqual(['401 /v1/me']);
+  await shoot(page, 'shared-rollout-1280-light');
+  await expectSound(page);
+  expect(await faults(page)).toEqual([]);
+  await visit(page, `${palestra.url}/rollout/${sibling}`, 'Sign in');
+  await page.getByRole('link', { name: 'another rollout' }).click();
+  await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
+  await visit(page, `${palestra.url}/keys`, 'Sign in');
+
+  const owner = await openPage(browser, palestra, light);
+  await visit(owner.page, `${palestra.url}/settings?tab=shares`, rollout);
+  await owner.page.getByRole('button', { name: `Take back the link to ${rollout}` }).click();
+  await owner.page.getByRole('button', { name: 'Take it back now' }).click();
+  await owner.page.getByText('No rollout is shared.').waitFor();
+  expect(owner.complaints).toEqual([]);
+  await owner.close();
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has ended or was taken back');
+  await shoot(page, 'shared-gone-1280-light');
+  expect(guest.complaints).toEqual([]);
+  await guest.close();
+});
+
+test('the checker shows what the upload of each trainer resolves to', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/check`, 'What would Palestra make of it?');
+  const values = async () => {
+    const rows = await page
+      .getByRole('row')
+      .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent ?? '')));
+    return Object.fromEntries(rows.map(([name, value, known]) => [name, `${value} ${known}`]));
+  };
+  const expected: [name: string, source: string, values: Record<string, string>][] = [
+    ['SkyRL', 'skyrl', { task: '17 parsed', step: '– unknown', reward: '1.250 reported', stop: 'finished parsed', turns: '2 reported' }],
+    ['slime, miles', 'slime/miles', { step: '– unknown', reward: '1.500 reported', stop: 'finished reported', phase: '~train inferred' }],
+    ['tinker', 'tinker', { task: '4 parsed', step: '12 reported', sample: '3 reported', reward: '– unknown', stop: 'max_tokens reported' }],
+    ['firehorse', 'firehorse', { task: '1 reported', phase: 'eval reported', reward: '1.000 parsed' }],
+    [
+      'Own loop, everything sent',
+      'generic',
+      { step: '40 reported', group: 'g-40-9 reported', sample: '2 reported', reward: '.250 reported' },
+    ],
+  ];
+  for (const [name, source, fields] of expected) {
+    await page.getByLabel('As sent by').selectOption(name);
+    await page.locator('.chip', { hasText: new RegExp(`^${source}$`) }).waitFor();
+    expect([name, await values()]).toEqual([name, expect.objectContaining(fields)]);
+  }
+  expect(new URL(page.url()).search).toBe('?example=recommended');
+  await page.getByText('Everything of the recommended contract is there.').waitFor();
+
+  const secret = { eventType: 'message', eventId: rollout, rolloutEventId: rollout, type: 'thought', index: 0, content: 'secret-text' };
+  await page.getByLabel('An event or a batch, as JSON').fill(JSON.stringify([secret]));
+  await page.getByText('Refused with 422').waitFor();
+  expect(await page.getByRole('list', { name: 'Problems' }).innerText()).toContain('type must be one of');
+  const answer = await fetch(`${palestra.url}/v1/rollouts`, {
+    method: 'POST',
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify({ events: [secret] }),
+  });
+  const told = (await answer.json()) as { detail: { msg: string }[] };
+  expect(answer.status).toBe(422);
+  expect(await page.getByRole('list', { name: 'Problems' }).innerText()).toContain(told.detail[0]!.msg);
+  expect(page.url()).not.toContain('secret');
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme: 'dark' }, { width: 1920, theme: 'light' }])(
+  'at $width in $theme',
+  (view) => {
+    test('every page is sound, and open to everybody', async () => {
+      await createShare();
+      const { page, complaints, close } = await openPage(browser, palestra, view);
+      const pages: [name: string, path: string, text: string][] = [
+        ['keys', '/keys', 'first key'],
+        ['settings-organisation', '/settings', 'Keep rollouts for'],
+        ['settings-members', '/settings?tab=members', 'Sign-in link'],
+        ['settings-shares', '/settings?tab=shares', 'Take back'],
+        ['settings-appearance', '/settings?tab=appearance', 'Comfortable'],
+        ['settings-keyboard', '/settings?tab=keyboard', 'Open the keyboard map'],
+        ['check', '/check?example=skyrl', 'Not sent'],
+        ['check-empty', '/check', 'What would Palestra make of it?'],
+      ];
+      for (const [name, path, text] of pages) {
+        await visit(page, palestra.url + path, text);
+        await page.waitForTimeout(300);
+        await shoot(page, `${name}-${view.width}-${view.theme}`);
+        await expectSound(page);
+        expect(await faults(page), path).toEqual([]);
+      }
+      expect(complaints).toEqual([]);
+      await close();
+    });
+  },
+);
