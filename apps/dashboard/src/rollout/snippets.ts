@@ -52,12 +52,10 @@ export function replayTest(origin: string, rollout: RolloutView): string {
       const reward = results.get(callId)?.reward ?? null;
       return `    (${pythonString(name ?? '')}, ${pythonString(content ?? '{}')}, ${reward === null ? 'None' : reward}),`;
     });
-  const where =
-    rollout.task_index === null
-      ? `split=${pythonString(rollout.split ?? 'train')}, index=0  # the upload does not say which task`
-      : `split=${pythonString(rollout.split ?? 'train')}, index=${rollout.task_index}`;
+  const session = `split=${pythonString(rollout.split ?? 'train')}, index=${rollout.task_index ?? 0}`;
+  const unsure = rollout.task_index === null ? '# The upload does not say which task it was: set index below.\n' : '';
   return `# Replays rollout ${rollout.id}; needs: pip install openreward pytest
-# OPENREWARD_URL=${origin} OPENREWARD_API_URL=${origin} OPENREWARD_SESSION_URL=${origin} OPENREWARD_API_KEY=...
+${unsure}# OPENREWARD_URL=${origin} OPENREWARD_API_URL=${origin} OPENREWARD_SESSION_URL=${origin} OPENREWARD_API_KEY=...
 import json
 import math
 
@@ -70,7 +68,7 @@ ${calls.join('\n')}
 
 def test_replay():
     environment = OpenReward().environments.get(${pythonString(rollout.environment ?? 'owner/name')})
-    with environment.session(${where.includes('#') ? where.replace(/ {2}#.*/, '') : where}) as session:
+    with environment.session(${session}) as session:
         for tool, arguments, reward in CALLS:
             output = session.call_tool(tool, json.loads(arguments))
             if reward is not None:

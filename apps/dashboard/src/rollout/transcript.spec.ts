@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Outline } from '../data/rollout.ts';
 import { sideBySide } from './DiffPanel.tsx';
 import { toolFigures } from './side/ToolsTab.tsx';
-import { openAiMessages } from './snippets.ts';
+import { openAiMessages, replayTest } from './snippets.ts';
 import { textDiff } from './TextDiff.tsx';
 import { buildTranscript, decisiveRow, positionsOf, rowOfMessage, rowsByIndex, turnStarts, withoutRepeatedCalls } from './transcript.ts';
 
@@ -159,4 +159,24 @@ test('texts differ by word, JSON by its members, and what shares nothing is boun
   const started = performance.now();
   textDiff(noise(7919), noise(6007));
   expect(performance.now() - started).toBeLessThan(3_000);
+});
+
+test('a replay test holds the calls, their arguments as sent, and rewards only where there were any', () => {
+  const message = (type: string, callId: string, more: object) => ({ type, callId, ...more });
+  const text = replayTest('http://here', {
+    id: 'r',
+    environment: 'palestra/whodunit',
+    split: 'train',
+    task_index: 7,
+    messages: [
+      message('tool_call', 'a', { name: 'ask', content: '{"q":"say \\"hi\\"\\n"}' }),
+      message('tool_result', 'a', { reward: 0.5 }),
+      message('tool_call', 'b', { name: 'look', content: '{}' }),
+      message('tool_result', 'b', { reward: null }),
+    ],
+  } as never);
+  expect(text).toContain('environment.session(split="train", index=7)');
+  expect(text).toContain(String.raw`("ask", "{\"q\":\"say \\\"hi\\\"\\n\"}", 0.5),`);
+  expect(text).toContain('("look", "{}", None),');
+  expect(text).not.toContain('does not say which task');
 });
