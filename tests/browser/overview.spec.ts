@@ -211,7 +211,7 @@ describe('what can be done on it', () => {
       .getByRole('img', { name: /of 4 solved/ })
       .first()
       .waitFor();
-    await page.getByRole('button', { name: 'Environment', exact: true }).click();
+    await page.getByRole('button', { name: /All environments/ }).click();
     await page.getByRole('menuitemradio', { name: ENVIRONMENTS[1] }).click();
     const own = rollouts.filter(({ environment }) => environment === ENVIRONMENTS[1]);
     await page.locator('[data-kpi="count:rollouts"] dd', { hasText: String(own.length) }).waitFor();

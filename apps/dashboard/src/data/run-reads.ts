@@ -93,7 +93,14 @@ export const latestGroupsQuery = (run: string, { steps, env, phase }: RunScope) 
     queryFn: ({ signal }) =>
       api('GET /v1/runs/{run}/groups', {
         path: { run },
-        query: { steps, phase, q: env === undefined ? undefined : `env:${printText(env)}`, sort: 'step', order: 'desc', limit: LATEST_GROUPS },
+        query: {
+          steps,
+          phase,
+          q: env === undefined ? undefined : `env:${printText(env)}`,
+          sort: 'step',
+          order: 'desc',
+          limit: LATEST_GROUPS,
+        },
         signal,
       }),
     placeholderData: keepPreviousData,
