@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { diffQuery, messagesAtQuery, type RolloutDiff } from '../data/rollout.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
@@ -8,6 +8,7 @@ import { Loaded } from '../frame/Loaded.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { PlainText } from '../text/PlainText.tsx';
+import { pairedRows } from './pairing.ts';
 
 type Row = RolloutDiff['rows'][number];
 type Action = NonNullable<Row['a']>;
@@ -110,8 +111,7 @@ function Line({ row, at, ids, open, toggle }: { row: Row; at: number; ids: reado
   );
 }
 
-function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string] }) {
-  const first = diff.first_divergence;
+function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null; ids: readonly [string, string] }) {
   const [opened, setOpened] = useState<ReadonlySet<number>>(() => new Set(first === null ? [] : [first]));
   const [all, setAll] = useState(false);
   const mark = useRef<HTMLLIElement>(null);
@@ -119,7 +119,7 @@ function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string]
     mark.current?.scrollIntoView({ block: 'center' });
   }, []);
   const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
-  const end = all ? diff.rows.length : Math.min(diff.rows.length, (first ?? 0) + AROUND);
+  const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + AROUND);
   const toggle = (at: number) =>
     setOpened((old) => {
       const next = new Set(old);
@@ -137,7 +137,7 @@ function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string]
   return (
     <ol aria-label="Actions of both, aligned">
       {more(start, 'before')}
-      {diff.rows.slice(start, end).flatMap((row, i) => {
+      {rows.slice(start, end).flatMap((row, i) => {
         const at = start + i;
         const line = <Line key={at} row={row} at={at} ids={ids} open={opened.has(at)} toggle={() => toggle(at)} />;
         if (at !== first) return [line];
@@ -148,7 +148,7 @@ function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string]
           line,
         ];
       })}
-      {more(diff.rows.length - end, 'after')}
+      {more(rows.length - end, 'after')}
     </ol>
   );
 }
@@ -156,6 +156,7 @@ function Rows({ diff, ids }: { diff: RolloutDiff; ids: readonly [string, string]
 /** What two rollouts did, aligned where tool and arguments are the same. */
 export function RolloutsComparison({ a, b }: { a: string; b: string }) {
   const diff = useQuery(diffQuery(a, b));
+  const rows = useMemo(() => pairedRows(diff.data?.rows ?? []), [diff.data]);
   const navigate = useNavigate({ from: '/compare' });
   return (
     <>
@@ -187,14 +188,14 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
               {data.first_divergence === null
                 ? 'The same behaviour from the first to the last action'
                 : `The same for ${plural(data.first_divergence, 'action')}`}{' '}
-              · {formatCount(data.same)} of {formatCount(data.rows.length)} rows are the same · reward B − A{' '}
+              · {formatCount(data.same)} of {formatCount(rows.length)} rows are the same · reward B − A{' '}
               {data.a.reward === null || data.b.reward === null
                 ? UNKNOWN
                 : formatReward(data.b.reward - data.a.reward, { signed: true, digits: 3 })}
               {data.a.task_index !== data.b.task_index && ' · the two are of different tasks'}
               {data.truncated && ' · only the first 2 000 actions are compared'}
             </p>
-            <Rows key={`${a} ${b}`} diff={data} ids={[a, b]} />
+            <Rows key={`${a} ${b}`} rows={rows} first={data.first_divergence} ids={[a, b]} />
           </div>
         )}
       </Loaded>

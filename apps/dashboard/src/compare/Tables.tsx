@@ -53,12 +53,12 @@ export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
               Figure
             </th>
             {runs.map((run) => (
-              <th key={run.run.id} scope="col" className="num pl-4 font-[450]" title={run.run.name}>
+              <th key={run.run.id} scope="col" className="num pl-4 pr-[124px] font-[450]" title={run.run.name}>
                 <RunMark run={run} /> {run.short}
               </th>
             ))}
             {runs.slice(1).map(({ run, letter }) => (
-              <th key={run.id} scope="col" className="num pl-4 font-[450]">
+              <th key={run.id} scope="col" className="num pl-4 pr-[52px] font-[450]">
                 {letter} − {first.letter}
               </th>
             ))}

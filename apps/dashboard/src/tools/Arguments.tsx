@@ -70,7 +70,7 @@ function Verdict({ data }: { data: ToolCheck }) {
             {data.violations.map(({ path, rule, message, count, examples }) => (
               <tr key={`${path} ${rule} ${message}`} className="border-t border-line align-top">
                 <td className="num py-1 pr-3">{formatCount(count)}</td>
-                <td className="mono py-1 pr-3 [overflow-wrap:anywhere]">
+                <td className="mono min-w-[84px] py-1 pr-3 [overflow-wrap:anywhere]">
                   {path === '' ? 'arguments' : <PlainText text={path.slice(0, 200)} />}
                 </td>
                 <td className="py-1 pr-3 [overflow-wrap:anywhere]" title={rule}>

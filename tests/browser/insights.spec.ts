@@ -1,0 +1,388 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
+import { uploadEvents } from './upload.ts';
+
+/** Tools, Failures, Tasks, Config and Compare: every figure against a slow recomputation from what was sent. */
+let palestra: Palestra;
+let browser: Browser;
+const light: View = { width: 1280, theme: 'light' };
+const a = sentRun(RUN_A, 6, 5);
+const b = sentRun(RUN_B, 4, 4);
+const named = sentRun(NAMES_RUN, 2, 3);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+let events: object[] = [];
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  // What the environment publishes is known once somebody asked for it.
+  await get('/v1/environments/palestra/whodunit/discovery');
+  events = await uploadSent(palestra, a);
+  await uploadSent(palestra, b);
+  await uploadSent(palestra, named, true);
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+async function get<T>(path: string): Promise<T> {
+  const answer = await fetch(palestra.url + path, { headers: { 'x-api-key': palestra.apiKey } });
+  if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as T;
+}
+const ofRun = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}${rest}`;
+const compared = () => `${palestra.url}/compare?runs=${encodeURIComponent(`${RUN_A},${RUN_B}`)}`;
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+const scored = (sent: readonly Sent[]): number[] => sent.flatMap(({ reward }) => reward ?? []);
+const threeDigits = (value: number) => (value === 0 ? '0' : value.toFixed(3).replace(/^0\./, '.'));
+const change = (value: number) => `${value < 0 ? '−' : '+'}${threeDigits(Math.abs(value))}`;
+const tidy = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
+/** Texts of the cells of a row of a DataTable. */
+const cellsOf = async (page: Page, table: string, row: string) =>
+  (
+    await page.getByRole('table', { name: table }).locator('[data-row]').filter({ hasText: row }).first().getByRole('cell').allInnerTexts()
+  ).map(tidy);
+
+describe('Tools', () => {
+  const callsOf = (tool: string) => a.flatMap((sent) => sent.calls.filter((call) => call.tool === tool).map((call) => ({ sent, call })));
+
+  test('counts calls, rollouts, errors and the difference in reward of each tool, and marks names that nobody publishes', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, ofRun(RUN_A, '/tools'), 'interview');
+    for (const tool of ['search', 'interview', 'read_notes']) {
+      const calls = callsOf(tool);
+      const users = new Set(calls.map(({ sent }) => sent));
+      const errors = calls.filter(({ call }) => call.error !== null).length;
+      const cells = await cellsOf(page, 'Tools of the run', tool);
+      expect(cells.slice(1, 4)).toEqual([String(calls.length), String(users.size), (calls.length / users.size).toFixed(2)]);
+      expect(cells[4]).toContain(`(${errors})`);
+      const others = a.filter((sent) => !users.has(sent));
+      const delta = others.length === 0 ? null : mean(scored([...users])) - mean(scored(others));
+      expect(cells.at(-1)).toBe(delta === null ? '–' : change(delta));
+    }
+    const unknown = page.locator('[data-row]').filter({ hasText: 'unknown name' });
+    expect(await unknown.count()).toBe(1);
+    expect(await unknown.innerText()).toContain('read_notes');
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  test('opens a tool by keyboard: its steps as a table, and its calls against the published schema', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, ofRun(RUN_A, '/tools'), 'interview');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/tool=search/);
+    const panel = page.getByRole('complementary', { name: 'Tool search' });
+    await panel.getByRole('button', { name: 'table of How often is it called?' }).click();
+    const rows = await panel.getByRole('region', { name: 'How often is it called? as a table' }).locator('tbody tr').allInnerTexts();
+    const ofStep = (step: number) => callsOf('search').filter(({ sent }) => sent.step === step);
+    expect(rows.map(tidy)).toEqual([0, 1, 2, 3, 4, 5].map((step) => `${step} ${ofStep(step).length} ${ofStep(step).length}`));
+    const bad = callsOf('search').filter(({ call }) => !call.valid);
+    await panel.locator('[data-verdict]').waitFor();
+    expect(tidy(await panel.innerText())).toContain(`Newest ${callsOf('search').length} calls in ${a.length} rollouts looked at`);
+    expect(tidy(await panel.locator('[data-verdict]').innerText())).toContain(
+      `${bad.length} of ${callsOf('search').length} checked calls break it`,
+    );
+    const broken = await panel.getByRole('table').last().locator('tbody tr').allInnerTexts();
+    const noJson = bad.filter(({ call }) => call.arguments.endsWith(':')).length;
+    expect(broken.map((row) => Number.parseInt(row, 10)).toSorted()).toEqual([noJson, bad.length - noJson].toSorted());
+    expect(broken.join()).toContain("must have required property 'room'");
+    await panel.getByRole('button', { name: 'Close' }).click();
+    await page.waitForURL((url) => !url.search.includes('tool='));
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
+
+test('Failures clusters what went wrong by error, last tool and stop', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, ofRun(RUN_A, '/failures'), 'ValueError');
+  const clusters = new Map<string, number>();
+  for (const { calls, stop } of a) {
+    const failed = calls.findLast(({ error }) => error !== null);
+    if (!failed && stop === 'finished') continue;
+    const error = failed ? 'ValueError: no room <n> in the house' : 'ended without an error text';
+    const key = `${error} ${calls.at(-1)!.tool} ${stop}`;
+    clusters.set(key, (clusters.get(key) ?? 0) + 1);
+  }
+  const shown = await page.getByRole('list', { name: 'Kinds of failure' }).locator('button').allInnerTexts();
+  const read = shown.map(tidy).map((text) => {
+    const [count, rest] = [Number.parseInt(text, 10), text.replace(/^\d+ /, '')];
+    return { count, rest };
+  });
+  expect(read.map(({ count }) => count).toSorted((x, y) => x - y)).toEqual([...clusters.values()].toSorted((x, y) => x - y));
+  for (const [key, count] of clusters) {
+    const [error, tool, stop] = [key.split(' ').slice(0, -2).join(' '), ...key.split(' ').slice(-2)] as [string, string, string];
+    expect(read).toContainEqual({ count, rest: expect.stringMatching(new RegExp(`^${error}.*${tool}.*${stop}`)) });
+  }
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+describe('Tasks', () => {
+  /** Solve rates by step, slowly. */
+  function stripOf(task: number) {
+    const steps = [0, 1, 2, 3, 4, 5].map((step) => {
+      const rewards = scored(a.filter((one) => one.task === task && one.step === step));
+      return { step, scored: rewards.length, successes: rewards.filter((reward) => reward >= 1).length };
+    });
+    const told = steps.filter((one) => one.scored > 0);
+    const isSolved = (one: (typeof told)[number]) => one.successes / one.scored >= 0.5;
+    let flips = 0;
+    for (let i = 1; i < told.length; i++) if (isSolved(told[i]!) !== isSolved(told[i - 1]!)) flips++;
+    const last = told.findLastIndex(isSolved);
+    return {
+      steps,
+      first: told.find(({ successes }) => successes > 0)?.step ?? null,
+      flips,
+      regressed: last < 0 ? null : (told[last + 1]?.step ?? null),
+      now: steps.at(-1)!,
+    };
+  }
+
+  test('say first success, flips, regressions and where each task is now', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, ofRun(RUN_A, '/tasks'), 'train 4');
+    for (let task = 0; task < 5; task++) {
+      const { first, flips, regressed, now, steps } = stripOf(task);
+      const cells = await cellsOf(page, 'Tasks of the run', `train ${task}`);
+      expect(cells[3]).toBe(first === null ? '–' : String(first));
+      expect(cells[4]).toBe(String(flips));
+      expect(cells[5]).toBe(regressed === null ? '–' : `▼ ${regressed}`);
+      expect(cells[7]).toContain(`${now.successes}/${now.scored}`);
+      const label = await page
+        .locator('[data-row]')
+        .filter({ hasText: `train ${task}` })
+        .locator('canvas')
+        .getAttribute('aria-label');
+      expect(label).toBe(`train ${task}: solve rate at ${steps.length} steps, ${now.successes} of ${now.scored} at step 5`);
+    }
+    const regressed = [0, 1, 2, 3, 4].filter((task) => stripOf(task).regressed !== null);
+    expect(regressed).toContain(0);
+    await page.getByRole('button', { name: /^Regressed/ }).click();
+    await page.waitForURL(/show=regressed/);
+    expect(await page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').count()).toBe(regressed.length);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  test('a scrubber leads through the steps of one task, by keyboard, and the address keeps them', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, ofRun(RUN_A, '/tasks'), 'train 4');
+    await page.locator('[data-row]').filter({ hasText: 'train 0' }).click();
+    const scrubber = page.getByRole('slider', { name: 'Step scrubber' });
+    await scrubber.focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.waitForURL(/at=0(%2C|,)4/);
+    for (const step of [0, 4]) {
+      const section = page.getByRole('region', { name: `Step ${step}` });
+      const rewards = scored(a.filter((one) => one.task === 0 && one.step === step));
+      await section.getByText(`${rewards.filter((reward) => reward >= 1).length}/${rewards.length} solved`).waitFor();
+      await section.locator('li').first().waitFor();
+      expect(await section.locator('li').count()).toBe(4);
+    }
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
+
+test('Config counts what arrived, duplicates among it', async () => {
+  // A client that got no answer sends the same again.
+  await uploadEvents(palestra, events.slice(-1));
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, ofRun(RUN_A, '/config'), 'What arrived');
+  const value = async (name: string) =>
+    tidy(
+      await page
+        .locator('dt', { hasText: new RegExp(`^${name}$`) })
+        .first()
+        .locator('xpath=following-sibling::dd[1]')
+        .innerText(),
+    );
+  expect(await value('Events accepted')).toBe(String(events.length));
+  expect(await value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
+  expect(await value('Messages missing')).toBe('0');
+  expect(await value('Duplicates')).toBe('1');
+  expect(await value('Qwen2.5-3B')).toBe(String(a.length));
+  expect(await value('palestra/whodunit')).toBe('reward ≥ 1');
+  const reward = tidy(await page.locator('tr', { hasText: 'reward' }).first().innerText());
+  expect(reward).toContain(String(scored(a).length));
+  expect(reward).toContain(`–${a.length - scored(a).length}`);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+describe('Compare', () => {
+  test('figures of both runs with their difference, and what was set differently', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, compared(), 'The same tasks');
+    const row = async (key: string) => tidy(await page.locator(`tr[data-kpi="${key}"]`).innerText());
+    const [meanA, meanB] = [mean(scored(a)), mean(scored(b))];
+    const rewards = await row('reward_mean');
+    for (const part of [threeDigits(meanA), `n ${scored(a).length}`, threeDigits(meanB), `n ${scored(b).length}`, change(meanB - meanA)])
+      expect(rewards).toContain(part);
+    // Groups of one task at one step; pass@1 of a group is its share of successes.
+    const shares = (sent: readonly Sent[]) =>
+      [...new Set(sent.map(({ step, task }) => `${step}/${task}`))]
+        .map((key) => scored(sent.filter(({ step, task }) => key === `${step}/${task}`)))
+        .flatMap((rewards) => (rewards.length === 0 ? [] : [mean(rewards)]));
+    const pass = await row('pass@1');
+    for (const part of [threeDigits(mean(shares(a))), threeDigits(mean(shares(b)))]) expect(pass).toContain(part);
+    const delta = Number(/[+−](\.\d+)±/.exec(pass)![0].slice(0, -1).replace('−', '-'));
+    // Shown with three digits.
+    expect(Math.abs(delta - (mean(shares(b)) - mean(shares(a))))).toBeLessThanOrEqual(0.000_501);
+    expect(tidy(await page.locator('tr[data-setting="Model"]').innerText())).toBe('Model Qwen2.5-3B Qwen2.5-7B');
+    expect(await page.locator('tr[data-setting="Environments"]').count()).toBe(0);
+    await page.getByRole('button', { name: /more are the same$/ }).click();
+    await page.locator('tr[data-setting="Environments"]').waitFor();
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  test('the same tasks with paired differences and their interval, sorted as asked', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, compared(), 'The same tasks');
+    const of = (sent: readonly Sent[], task: number) => scored(sent.filter((one) => one.task === task));
+    const deltas = [0, 1, 2, 3].map((task) => mean(of(b, task)) - mean(of(a, task)));
+    // Student's t for 3 degrees of freedom at .975.
+    const centre = mean(deltas);
+    const half = (3.182_446_305 * Math.sqrt(deltas.reduce((sum, delta) => sum + (delta - centre) ** 2, 0) / 3)) / 2;
+    const pair = tidy(await page.locator('[data-pair="B"]').innerText());
+    expect(pair).toContain(change(centre));
+    expect(pair).toContain(`95 % ${change(centre - half)} to ${change(centre + half)}`);
+    expect(pair).toContain(
+      `better in ${deltas.filter((delta) => delta > 1e-9).length}, worse in ${deltas.filter((delta) => delta < -1e-9).length}`,
+    );
+    for (let task = 0; task < 4; task++) {
+      const cells = await cellsOf(page, 'Tasks that all runs scored', `train ${task}`);
+      const text = (values: readonly number[]) => `${mean(values) === 1 ? '1.000' : threeDigits(mean(values))} n ${values.length}`;
+      expect(cells.slice(2, 5)).toEqual([text(of(a, task)), text(of(b, task)), deltas[task] === 0 ? '0' : change(deltas[task]!)]);
+    }
+    const order = async () =>
+      (await page.getByRole('table', { name: 'Tasks that all runs scored' }).locator('[data-row]').allInnerTexts()).map((text) =>
+        Number(/train (\d)/.exec(text)![1]),
+      );
+    expect(await order()).toEqual([0, 1, 2, 3].toSorted((x, y) => Math.abs(deltas[y]!) - Math.abs(deltas[x]!)));
+    await page.getByRole('columnheader', { name: /^Δ B/ }).getByRole('button').click();
+    await page.waitForURL(/sort=delta/);
+    await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => deltas[y]! - deltas[x]!));
+    await page.getByRole('button', { name: /^as reference/ }).click();
+    await expect.poll(async () => tidy(await page.locator('[data-pair="B"]').innerText())).toContain(change(-centre));
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  test('curves of all runs as tables; rollouts as the other axis; a run is chosen where there is none', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, compared(), 'The same tasks');
+    await page.getByRole('button', { name: 'table of Whose reward moves more?' }).click();
+    const table = page.getByRole('region', { name: 'Whose reward moves more? as a table' });
+    const at = (sent: readonly Sent[], step: number) => scored(sent.filter((one) => one.step === step));
+    const rows = (await table.locator('tbody tr').allInnerTexts()).map(tidy);
+    expect(rows).toHaveLength(6);
+    for (let step = 0; step < 6; step++) {
+      const side = (sent: readonly Sent[]) =>
+        at(sent, step).length === 0 ? '– –' : `${threeDigits(mean(at(sent, step)))} ${at(sent, step).length}`;
+      expect(rows[step]).toBe(`${step} ${side(a)} ${side(b)}`);
+    }
+    await page.getByRole('button', { name: 'Rollouts', exact: true }).click();
+    await page.waitForURL(/x=count/);
+    await page.goBack();
+    await visit(page, `${palestra.url}/compare`, 'Which runs shall be compared?');
+    await page.getByRole('button', { name: RUN_A }).click();
+    await page.getByText('With which run').waitFor();
+    await page.getByRole('button', { name: RUN_B }).click();
+    await page.getByText('The same tasks').waitFor();
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
+  test('two rollouts part at the first action that differs, and lead to their messages', async () => {
+    const [one, other] = [a[0]!, a.find(({ calls }) => calls[0]!.arguments !== a[0]!.calls[0]!.arguments)!];
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, `${palestra.url}/compare?rollouts=${one.id},${other.id}`, 'First divergence, at row 1');
+    await page.getByText(one.calls[0]!.arguments).first().waitFor();
+    await page.getByText(other.calls[0]!.arguments).first().waitFor();
+    await shoot(page, 'compare-rollouts-1280-light');
+    await expectSound(page);
+    await page.getByRole('button', { name: 'Swap sides' }).click();
+    await page.waitForURL(new RegExp(`rollouts=${other.id}`));
+    await page.getByRole('link', { name: '#1' }).first().click();
+    await page.waitForURL(/\/rollout\/.*#m-1$/);
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
+
+describe.each<View>([
+  { width: 1280, theme: 'light' },
+  { width: 1920, theme: 'dark' },
+  { width: 1280, theme: 'dark' },
+  { width: 1920, theme: 'light' },
+])('at $width in $theme', (view) => {
+  test('nothing overflows, complains or is out of reach', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, view);
+    const places: [name: string, url: string, text: string][] = [
+      ['compare', compared(), 'The same tasks'],
+      ['tools', ofRun(RUN_A, '/tools'), 'interview'],
+      ['tool', ofRun(RUN_A, '/tools?tool=search'), 'looked at'],
+      ['failures', ofRun(RUN_A, '/failures'), 'ValueError'],
+      ['tasks', ofRun(RUN_A, '/tasks'), 'train 4'],
+      ['config', ofRun(RUN_A, '/config'), 'What arrived'],
+      ['compare-choose', `${palestra.url}/compare`, 'Which runs'],
+    ];
+    for (const [name, url, text] of places) {
+      await visit(page, url, text);
+      await page.waitForTimeout(300);
+      await shoot(page, `insights-${name}-${view.width}-${view.theme}`);
+      await expectSound(page);
+      // Colours and structure are those of the narrow page.
+      if (view.width > 1280) continue;
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
+      const faults = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      expect(faults.map(({ id, nodes }) => `${name}: ${id} ${nodes[0]?.html}`)).toEqual([]);
+    }
+    expect(complaints).toEqual([]);
+    await close();
+  }, 150_000);
+});
+
+test('settings read a run anew, after a preview of its names; then it is erased', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, ofRun(NAMES_RUN, '/config'), 'What you say over it');
+  await page.getByLabel(/^Regex over rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
+  const preview = page.getByRole('table', { name: 'What it finds in the newest names' });
+  await preview.getByRole('row').nth(3).waitFor();
+  const found = (await preview.locator('tbody tr').allInnerTexts()).map(tidy);
+  expect(found.length).toBeGreaterThan(3);
+  for (const line of found) {
+    const [, task, step, sample] = /^case-(\d)-at(\d)-no(\d) /.exec(line)!;
+    expect(line).toMatch(new RegExp(` ${task} ${step} ${sample}$`));
+  }
+  await page.getByRole('button', { name: 'Save and read everything anew' }).click();
+  const steps = async () => (await get<{ steps: { count: number } }>(`/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`)).steps.count;
+  await expect.poll(steps, { timeout: 30_000 }).toBe(2);
+  await page.getByRole('button', { name: 'Erase this run …' }).click();
+  const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
+  expect(tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
+  expect(await dialog.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true);
+  await dialog.getByLabel(/^Type/).fill(NAMES_RUN);
+  await dialog.getByRole('button', { name: 'Erase for good' }).click();
+  await page.waitForURL(/\/runs$/);
+  await page.getByText(RUN_A).first().waitFor();
+  expect(await page.getByText(NAMES_RUN).count()).toBe(0);
+  const gone = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`, {
+    headers: { 'x-api-key': palestra.apiKey },
+  });
+  expect(gone.status).toBe(404);
+  expect(complaints).toEqual([]);
+  await close();
+});
