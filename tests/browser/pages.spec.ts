@@ -43,7 +43,16 @@ describe.each(views)('at $width in $theme', (view) => {
     const { page, complaints, close } = await openPage(browser, palestra, view);
     const pages: [name: string, path: string, text: string][] = [
       ['runs', '/', runName],
-      ['run', runPath(), 'whodunit-train-7-r3'],
+      ['run', runPath(), 'Is the reward moving?'],
+      ['rollouts', `${runPath()}/rollouts`, 'train 7'],
+      ['groups', `${runPath()}/groups`, 'train 7'],
+      ['tasks', `${runPath()}/tasks`, 'train 7'],
+      ['tools', `${runPath()}/tools`, 'interview'],
+      ['failures', `${runPath()}/failures`, 'of failure among'],
+      ['config', `${runPath()}/config`, 'Housekeeping'],
+      ['exports', '/exports', 'Exports'],
+      ['settings', '/settings', 'Organisation'],
+      ['checker', '/check', 'Check'],
       ['rollout', `/rollout/${ids.solved}`, toolResult],
       ['environments', '/environments', 'whodunit'],
       ['environment', '/environments/palestra/whodunit', 'interview'],
@@ -67,27 +76,6 @@ test('a rollout shows the result of its tool with its reward and the finished ma
   expect(await card.innerText()).toContain('+.98');
   expect(await card.innerText()).toContain('finished');
   expect(await card.getAttribute('aria-current')).toBe('true');
-  await close();
-});
-
-test('the keyboard alone leads from the runs to a message and back', async () => {
-  const { page, close } = await openPage(browser, palestra, views[0]!);
-  await visit(page, palestra.url, runName);
-  await page.keyboard.press('j');
-  await page.keyboard.press('Enter');
-  await page.getByText('whodunit-train-7-r3').first().waitFor();
-  await page.keyboard.press('j');
-  await page.keyboard.press('Enter');
-  await page.waitForURL(/\/rollout\//);
-  await page.getByRole('feed').waitFor();
-  await page.keyboard.press('j');
-  await page.waitForURL(/#m-0$/);
-  await page.keyboard.press(']');
-  await page.waitForURL((url) => url.hash === '');
-  await page.getByRole('feed').waitFor();
-  await page.keyboard.press('Escape');
-  await page.waitForURL(/\/runs\//);
-  expect(page.url()).toBe(palestra.url + runPath());
   await close();
 });
 

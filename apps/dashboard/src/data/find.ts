@@ -6,6 +6,8 @@ export type FindMode = 'text' | 'regex';
 export type FindPage = ApiAnswers['GET /v1/runs/{run}/search'];
 export type Hit = FindPage['hits'][number];
 const HITS = 30;
+/** A search that found nothing while rollouts wait for the index looks again this often. */
+const PENDING_MS = 2_000;
 
 /** Messages of the query's rollouts that hold `text`. A page may be short, or empty, and still have a next one: its time was over. */
 export const findQuery = (run: string, within: string, text: string, mode: FindMode, snapshot: string) =>
@@ -18,4 +20,6 @@ export const findQuery = (run: string, within: string, text: string, mode: FindM
     staleTime: Infinity,
     gcTime: 30 * 60_000,
     refetchOnWindowFocus: false,
+    // Nothing is read yet that could move, and what came last is searchable in seconds.
+    refetchInterval: ({ state }) => (state.data?.pages.every(({ hits, pending }) => pending && hits.length === 0) ? PENDING_MS : false),
   });
