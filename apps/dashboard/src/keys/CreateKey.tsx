@@ -87,14 +87,13 @@ export function CreateKey() {
       {create.data && lines !== undefined && (
         <div className="min-w-[320px] max-w-[720px] flex-1">
           <ShownOnce title={create.data.name} text={create.data.key}>
-            <div className="relative">
-              <pre className="code-block bg-paper-0" tabIndex={0} aria-label="Lines for the trainer’s shell">
-                {lines}
-              </pre>
-              <span className="absolute top-[6px] right-[6px]">
-                <CopyButton text={lines} label="Copy lines" />
-              </span>
-            </div>
+            <span className="flex items-center justify-between">
+              <span className="label">For the shell that starts the trainer</span>
+              <CopyButton text={lines} label="Copy lines" />
+            </span>
+            <pre className="code-block bg-paper-0" tabIndex={0} aria-label="Lines for the shell that starts the trainer">
+              {lines}
+            </pre>
           </ShownOnce>
         </div>
       )}
