@@ -27,7 +27,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
               to="/$org/runs/$run/rollouts"
               params={{ org: run.org, run: run.run.name }}
               search={explorerSearch(run, [`stop:${stop}`, ...ownClauses(run, summary)])}
-              className="row grid-cols-[132px_minmax(40px,1fr)_56px_72px] px-1"
+              className="row grid-cols-[132px_minmax(40px,1fr)_68px_72px] px-1"
             >
               <span className="cell">{stop === 'unknown' ? <span className="text-ink-3">– not known</span> : <Stop stop={stop} />}</span>
               <span className="h-[8px]" aria-hidden="true">

@@ -68,7 +68,7 @@ function counts({ rows }: AdvisoryFacts): (Advisory | null)[] {
   const missing: Advisory = {
     rule: 'gaps',
     level: 'warning',
-    text: `${gaps} messages were sent and never arrived.`,
+    text: gaps === 1 ? 'One message was sent and never arrived.' : `${gaps} messages were sent and never arrived.`,
     value: gaps,
     threshold: 0,
     q: 'has:gap',
