@@ -23,7 +23,7 @@ function Head({ side, rollout }: { side: string; rollout: RolloutDiff['a'] }) {
       <div className="flex items-baseline gap-2">
         <span className="strong">{side}</span>
         <Link to="/rollout/$id" params={{ id: rollout.id }} search={{}} className="link truncate">
-          {rollout.rolloutName ?? rollout.id}
+          <PlainText text={rollout.rolloutName ?? rollout.id} />
         </Link>
         <span className="num ml-auto strong">{formatReward(rollout.reward, { digits: 3 })}</span>
       </div>

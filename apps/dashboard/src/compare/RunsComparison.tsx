@@ -9,6 +9,7 @@ import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { readScope } from '../run/scope.ts';
+import { PlainText } from '../text/PlainText.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
 import type { CompareX } from './curves.ts';
 import { shortNames, useRunHues } from './hues.ts';
@@ -77,7 +78,7 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
             search={{}}
             className="truncate hover:text-accent hover:underline"
           >
-            {run.run.name}
+            <PlainText text={run.run.name} />
           </Link>
           {i === 0 ? (
             <span className="label">reference</span>

@@ -13,6 +13,7 @@ import { HitCurve } from './HitCurve.tsx';
 import { setBounds } from './query-edit.ts';
 import type { Place } from './restore.ts';
 import { StatusRow } from './StatusRow.tsx';
+import { PlainText } from '../text/PlainText.tsx';
 
 const LIST = 'hits';
 
@@ -127,11 +128,13 @@ function HitCard({ hit, q }: { hit: Hit; q: string | undefined }) {
         className="block px-4 py-2 hover:bg-paper-1"
       >
         <span className="label flex items-baseline gap-3">
-          <span className="truncate text-ink-2">{hit.rollout_name ?? hit.rollout.slice(0, 8)}</span>
+          <span className="truncate text-ink-2">
+            <PlainText text={hit.rollout_name ?? hit.rollout.slice(0, 8)} />
+          </span>
           {hit.step !== null && <span className="flex-none">step {hit.step}</span>}
           <span className="flex-none tabular-nums">reward {formatReward(hit.reward)}</span>
           <span className="ml-auto flex-none">
-            {kinds[hit.type] ?? hit.type} {hit.name ?? ''} #{hit.index}
+            {kinds[hit.type] ?? hit.type} <PlainText text={hit.name ?? ''} /> #{hit.index}
           </span>
         </span>
         <span className="mt-1 line-clamp-3 text-ink-2 [overflow-wrap:anywhere]">
@@ -151,14 +154,14 @@ function Snippet({ hit }: { hit: Hit }) {
   let at = start;
   for (const [from = 0, to = 0] of hit.matches) {
     if (from < at || to <= from) continue;
-    parts.push(hit.snippet.slice(at, from));
+    parts.push(<PlainText key={`before ${from}`} text={hit.snippet.slice(at, from)} />);
     parts.push(
       <mark key={from} className="rounded-[2px] bg-accent-wash text-ink-1 strong">
-        {hit.snippet.slice(from, to)}
+        <PlainText text={hit.snippet.slice(from, to)} />
       </mark>,
     );
     at = to;
   }
-  parts.push(hit.snippet.slice(at));
+  parts.push(<PlainText key="rest" text={hit.snippet.slice(at)} />);
   return <bdi>{parts}</bdi>;
 }

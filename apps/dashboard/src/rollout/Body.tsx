@@ -4,6 +4,7 @@ import { bodyQuery, bodyUrl, objectUrl, type RolloutMessage } from '../data/roll
 import { formatBytes, formatCount } from '../format/number.ts';
 import { JsonTree } from '../text/JsonTree.tsx';
 import { parseTree } from '../text/json.ts';
+import { chunkLongLines } from '../text/long-lines.ts';
 import { Markdown } from '../text/Markdown.tsx';
 import { imagesOf, textOfParts, withoutImageNames } from '../text/objects.ts';
 import { PlainText } from '../text/PlainText.tsx';
@@ -16,7 +17,7 @@ const PREVIEW_CHARACTERS = 1_500;
 const PREVIEW_LINES = 24;
 /** Larger texts are read in windows, bytes: nothing of them is parsed. */
 const WHOLE_BYTES = 200_000;
-/** Longer Markdown is shown as it was written, characters: rendering it would hold up the page. */
+/** Longer Markdown is shown as it was written, characters: rendering it would hold up the page; so is one with a line that must be cut. */
 const MARKDOWN_CHARACTERS = 64_000;
 
 export const isLong = (text: string): boolean => text.length > GATE_BYTES || text.split('\n', GATE_LINES + 1).length > GATE_LINES;
@@ -26,7 +27,8 @@ const byteLength = (text: string): number => new Blob([text]).size;
 /** Text as its kind wants: Markdown of a person or model, or a terminal's and a tool's own. */
 function Rendered({ text, kind, className }: { text: string; kind: 'markdown' | 'plain'; className: string }) {
   const words = withoutImageNames(text);
-  if (kind === 'markdown' && words.length <= MARKDOWN_CHARACTERS) return <Markdown source={words} className={className} />;
+  if (kind === 'markdown' && words.length <= MARKDOWN_CHARACTERS && chunkLongLines(words).length === 1)
+    return <Markdown source={words} className={className} />;
   return (
     <div className="mono whitespace-pre-wrap break-words">
       <PlainText text={words} />

@@ -9,6 +9,7 @@ import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { RewardStrip } from './RewardStrip.tsx';
 import type { TranscriptItem } from './transcript.ts';
+import { PlainText } from '../text/PlainText.tsx';
 
 function Figure({ label, children }: { label: string; children: ReactNode }) {
   return (
@@ -155,7 +156,7 @@ export function Crumbs({ header, title }: { header: RolloutHeader; title: string
         /
       </span>
       <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className={quiet}>
-        {run.name}
+        <PlainText text={run.name} />
       </Link>
       <span aria-hidden="true">/</span>
       {header.group !== null && (
@@ -172,7 +173,7 @@ export function Crumbs({ header, title }: { header: RolloutHeader; title: string
         </>
       )}
       <h1 className="strong truncate text-ink-1" title={title}>
-        {title}
+        <PlainText text={title} />
       </h1>
     </>
   );

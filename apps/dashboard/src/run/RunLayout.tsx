@@ -10,6 +10,7 @@ import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
 import { readScope } from './scope.ts';
+import { PlainText } from '../text/PlainText.tsx';
 
 const tabs = [
   ['/$org/runs/$run', 'Overview'],
@@ -70,7 +71,9 @@ export function RunLayout() {
               {org}
             </Link>
             <Slash />
-            <Crumb>{run.data?.name ?? name}</Crumb>
+            <Crumb>
+              <PlainText text={run.data?.name ?? name} />
+            </Crumb>
           </>
         }
       >

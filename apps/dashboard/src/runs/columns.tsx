@@ -6,6 +6,7 @@ import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { Known } from '../frame/Provenance.tsx';
 import type { Column } from '../table/DataTable.tsx';
+import { PlainText } from '../text/PlainText.tsx';
 
 const newest = 'of the newest 10 steps, of training where there is any';
 
@@ -69,7 +70,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
-          {run.name}
+          <PlainText text={run.name} />
         </Link>
       ),
     },

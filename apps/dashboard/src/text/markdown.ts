@@ -54,6 +54,8 @@ const allowed = {
     'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul'.split(' '),
   ALLOWED_ATTR: ['href', 'target', 'rel', 'class', 'start'],
   ALLOWED_URI_REGEXP: /^https?:/i,
+  // Their values are no addresses: without this the pattern above would take them away.
+  ADD_URI_SAFE_ATTR: ['target', 'rel', 'start'],
   SANITIZE_NAMED_PROPS: true,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
