@@ -1,46 +1,180 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sendEvents } from '../support/fixtures/events.mjs';
+import { HOSTILE_RUN, hostileRollouts } from '../support/fixtures/hostile.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, shoot, visit } from './browser.ts';
-import { uploadRun } from './rollouts.data.ts';
+import { launch, openPage, shoot, type View, visit } from './browser.ts';
 
+/** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
 let palestra: Palestra;
 let browser: Browser;
-let id: string;
+const light: View = { width: 1280, theme: 'light' };
+const LONGEST_LINE = 10_000;
+const [bad, good] = hostileRollouts();
+const ids = { group: '', task: '' };
 
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([startPalestra(), launch()]);
-  id = (await uploadRun(palestra)).hostile;
+  for (const { events } of [bad!, good!]) await sendEvents(palestra, events);
+  const headers = { 'x-api-key': palestra.apiKey };
+  const answer = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(HOSTILE_RUN)}/groups`, { headers });
+  const { groups } = (await answer.json()) as { groups: { key: string; task: { id: string } }[] };
+  ids.group = groups[0]!.key;
+  ids.task = groups[0]!.task.id;
 });
 afterAll(async () => {
   await browser?.close();
   await palestra?.stop();
 });
 
+/** What must be true of a page whatever it shows. */
+async function expectInert(page: Page): Promise<void> {
+  const found = await page.evaluate((longest) => {
+    const walker = document.createTreeWalker(document.querySelector('main')!, NodeFilter.SHOW_TEXT);
+    let line = 0;
+    while (walker.nextNode()) line = Math.max(line, ...walker.currentNode.textContent!.split('\n').map(({ length }) => length));
+    const elements = (selector: string) => [...document.querySelectorAll(selector)];
+    return {
+      ran: 'pwned' in globalThis || 'pwned' in Object.prototype,
+      title: document.title.startsWith('pwned'),
+      // The shell's own script and style sheet are of this origin, its own inputs have names that are not those of the text.
+      elements: elements(
+        'main :is(script, style, link, iframe, object, embed, video, audio, base, meta, math, mglyph, [onerror], [onload])',
+      ).map(({ outerHTML }) => outerHTML),
+      images: elements('main img').map((image) => image.getAttribute('src')),
+      links: elements('a[href]').flatMap((link) =>
+        /^(https?:|\/|#|$)/.test(link.getAttribute('href')!) ? [] : [link.getAttribute('href')],
+      ),
+      unsafe: elements('a[href^=http]').filter((link) => link.getAttribute('rel') !== 'noopener noreferrer nofollow').length,
+      clobbered: !(document.body instanceof HTMLElement) || typeof document.cookie !== 'string',
+      tooLong: line > longest ? line : 0,
+      // eslint-disable-next-line no-control-regex
+      unseen: /[\u202a-\u202e\u2066-\u2069\u200b\u001b\u009b]/.exec(document.body.innerText)?.[0]?.codePointAt(0) ?? null,
+    };
+  }, LONGEST_LINE);
+  expect(found).toEqual({
+    ran: false,
+    title: false,
+    elements: [],
+    images: [],
+    links: [],
+    unsafe: 0,
+    clobbered: false,
+    tooLong: 0,
+    unseen: null,
+  });
+}
+
+const ofRun = (rest = '') => `/${palestra.namespace}/runs/${encodeURIComponent(HOSTILE_RUN)}${rest}`;
+
 test('a hostile transcript is inert: text, not elements, and nothing leaves the origin', async () => {
-  const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
-  await visit(page, `${palestra.url}/rollout/${id}`, 'red alert');
-  const feed = page.getByRole('feed');
-  expect(await feed.locator('script, img, iframe, form, input, style, b, svg').count()).toBe(0);
-  const links = await feed.locator('a').evaluateAll((all) => all.map((link) => link.getAttribute('href')!));
-  expect(links.filter((href) => !href.startsWith('#m-'))).toEqual(['https://example.org/', 'https://example.org/']);
-  const text = await feed.innerText();
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  page.on('dialog', (dialog) => complaints.push(`dialog ${dialog.message()}`));
+  page.on('popup', () => complaints.push('popup'));
+  await visit(page, `${palestra.url}/rollout/${bad!.id}`, 'window.pwned = 1');
+  const address = page.url();
+  // Everything open: reasoning, system message, long results.
+  await page.keyboard.press('E');
+  const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
+  let text = '';
+  for (let i = 0; i < 60; i += 1) {
+    await page.waitForTimeout(60);
+    text += await page.getByRole('feed').innerText();
+    await expectInert(page);
+    const atEnd = await scroller.evaluate((one) => {
+      const before = one.scrollTop;
+      one.scrollTop += 600;
+      return one.scrollTop === before;
+    });
+    if (atEnd) break;
+  }
   for (const shown of [
     '<script>window.pwned = 1</script>',
     'https://evil.example/b.png',
     '⟦RLO⟧',
     '⟦ZWSP⟧',
     '__proto__',
-    '<b>tag</b>',
+    '<b>not JSON</b>',
     'not a link',
-    'is missing',
-  ]) {
-    expect(text).toContain(shown);
-  }
-  expect(text).not.toContain('\u202e');
-  expect(await feed.locator('.ansi-1').innerText()).toBe('red alert');
-  expect(await page.evaluate(() => (window as unknown as { pwned?: number }).pwned)).toBeUndefined();
+    'window.pwned=22',
+    '=cmd|"/c calc"!A1',
+    'The hostile one ends.',
+  ])
+    expect(text, shown).toContain(shown);
+  await scroller.evaluate((one) => (one.scrollTop = 0));
+  await page.keyboard.press('Control+f');
+  await page.getByRole('textbox', { name: 'Find in this rollout' }).fill('red alert');
+  await page.locator('.ansi-1', { hasText: 'red alert' }).first().waitFor();
+  await expectInert(page);
   await shoot(page, 'hostile-1280-light');
+  expect(page.url().replace(/#.*$/, '')).toBe(address);
   expect(complaints).toEqual([]);
   await close();
+});
+
+test('Trusted Types refuse markup from anywhere in the page', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  const answer = await page.goto(`${palestra.url}/rollout/${bad!.id}`);
+  const policy = (await answer!.headerValue('content-security-policy'))!;
+  for (const rule of [
+    "default-src 'none'",
+    "require-trusted-types-for 'script'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+  ])
+    expect(policy).toContain(rule);
+  expect(policy).not.toMatch(/unsafe|https?:|\*/);
+  const taken = await page.evaluate(() => {
+    try {
+      document.createElement('div').innerHTML = '<b>x</b>';
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  expect(taken).toBe(false);
+  await close();
+});
+
+describe('every page that shows what was said', () => {
+  const places: [name: string, path: () => string, text: string | RegExp][] = [
+    ['runs', () => '/', 'hostile <img src=x'],
+    ['runs, searched', () => `/${palestra.namespace}/runs?q=${encodeURIComponent('<img src=x')}`, 'hostile <img src=x'],
+    ['overview', () => ofRun(), 'hostile <img src=x'],
+    ['explorer', () => ofRun('/rollouts'), 'of 2 rollouts'],
+    ['explorer, preview', () => ofRun(`/rollouts?sel=${bad!.id}`), 'of 2 rollouts'],
+    ['explorer, find', () => ofRun('/rollouts?find=pwned'), 'Hits per step'],
+    ['groups', () => ofRun('/groups'), 'pass@1'],
+    ['group, lanes', () => ofRun(`/groups/${ids.group}?view=lanes`), 'aligned with sample'],
+    ['group, matrix', () => ofRun(`/groups/${ids.group}?view=matrix`), 'aligned with sample'],
+    ['tasks', () => ofRun('/tasks'), 'hostile <img src=x'],
+    ['task', () => ofRun(`/tasks/${encodeURIComponent(ids.task)}`), 'solved'],
+    ['tools', () => ofRun('/tools'), 'deep'],
+    ['failures', () => ofRun('/failures'), 'hostile <img src=x'],
+    ['config', () => ofRun('/config'), 'hostile <img src=x'],
+    ['rollout, task', () => `/rollout/${bad!.id}?tab=task`, 'Task spec'],
+    ['rollout, tools', () => `/rollout/${bad!.id}?tab=tools`, 'Session ledger'],
+    ['rollout, raw', () => `/rollout/${bad!.id}?tab=raw#m-4`, 'Message 4'],
+    ['rollout, difference', () => `/rollout/${bad!.id}?diff=${good!.id}`, 'same first'],
+    ['rollout, for paper', () => `/rollout/${bad!.id}?print`, 'The hostile one ends.'],
+    ['compare', () => `/compare?rollouts=${encodeURIComponent(JSON.stringify([bad!.id, good!.id]))}`, 'ompare'],
+    ['environments', () => '/environments', 'nvironment'],
+    ['exports', () => '/exports', 'Exports'],
+  ];
+  test.each(places)('%s', async (_, path, text) => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    page.on('dialog', (dialog) => complaints.push(`dialog ${dialog.message()}`));
+    page.on('popup', () => complaints.push('popup'));
+    try {
+      await page.goto(palestra.url + path(), { waitUntil: 'domcontentloaded' });
+      await page.getByText(text).first().waitFor();
+      await page.waitForTimeout(400);
+      await expectInert(page);
+      expect(new URL(page.url()).origin).toBe(palestra.url);
+      expect(complaints).toEqual([]);
+    } finally {
+      await close();
+    }
+  });
 });
