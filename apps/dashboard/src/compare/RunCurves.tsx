@@ -8,7 +8,8 @@ import { formatAxis } from '../overview/CurvePanel.tsx';
 import { curveInWords } from '../overview/curves.ts';
 import { factOf, formatFigure, formatShort, unitOf } from '../overview/figures.ts';
 import { token } from '../theme/theme.ts';
-import { axisOf, commonK, compared, type ComparedCurves, type CompareX, curvesOfRuns, lastOf, valueAt } from './curves.ts';
+import { axisOf } from './axis.ts';
+import { commonK, compared, type ComparedCurves, type CompareX, curvesOfRuns, lastOf, valueAt } from './curves.ts';
 import type { ComparedRun } from './runs.ts';
 
 /** The second channel beside the hue, by the run's place. */

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { commonK, compared, lastOf, valueAt } from './curves.ts';
+import { difference } from './kpis.ts';
+import { cautions, type ComparedRun, differing, settingsOf } from './runs.ts';
+
+const kpi = (value: number | null, low: number | null = null, high: number | null = null) =>
+  ({ key: 'reward_mean', label: 'Mean reward', value, denominator: 4, of: 4, low, high, steps: 1, note: null }) as const;
+
+test('a difference has the interval of two independent figures, or none', () => {
+  expect(difference(kpi(0.2, 0.17, 0.23), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: expect.closeTo(0.05, 12) });
+  expect(difference(kpi(0.2), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: null });
+  expect(difference(kpi(null), kpi(0.5))).toBeNull();
+  expect(difference(null, kpi(0.5))).toBeNull();
+});
+
+interface Parts {
+  letter?: string;
+  model?: string;
+  threshold?: number;
+  phase?: 'train' | 'eval';
+  den?: 'scored' | 'all';
+  ks?: number[];
+}
+function run({ letter = 'A', model = '3B', threshold = 1, phase = 'train', den = 'scored', ks = [1, 2, 4] }: Parts = {}): ComparedRun {
+  const success = [{ environment: 'acme/math', variant: null, threshold, strict: false }];
+  const config = {
+    models: { [model]: 4 },
+    sources: { generic: 4 },
+    success,
+    settings: {},
+    normaliser: { rows: { 2: 4 } },
+    retention_days: null,
+  };
+  const summary = { phase, den, lens: 'canonical', groups: 1, rollouts: 4, provenance: { step: { reported: 4 }, reward: { parsed: 4 } } };
+  const series = ks.map((k) => ({
+    m: 'pass@{k}',
+    key: `pass@${k}`,
+    phase,
+    value: [1],
+    step: [0],
+    x: [0],
+    incomplete_groups: [0],
+    denominator: [1],
+  }));
+  return { letter, hue: 'run-1', short: letter, run: {}, config, summary, series: { series } } as unknown as ComparedRun;
+}
+
+test('settings that differ come apart from those that do not', () => {
+  const { differ, alike } = differing(settingsOf([run(), run({ model: '7B', threshold: 0.5 })]));
+  expect(differ).toEqual([
+    { name: 'Model', values: ['3B', '7B'] },
+    { name: 'Success in acme/math', values: ['reward ≥ 1', 'reward ≥ 0.5'] },
+  ]);
+  expect(alike.map(({ name }) => name)).toContain('Environments');
+});
+
+test('what makes figures incomparable is said, and nothing else', () => {
+  const said = (...runs: ComparedRun[]) => cautions(runs, settingsOf(runs));
+  expect(said(run(), run({ letter: 'B', model: '7B' }))).toEqual([]);
+  expect(said(run(), run({ letter: 'B', den: 'all' }))).toEqual(['Different denominators: A scored, B all.']);
+  expect(said(run(), run({ letter: 'B', phase: 'eval' }))).toEqual(['Different phases are counted: A train, B eval. Choose one above.']);
+  expect(said(run(), run({ letter: 'B', threshold: 0 }))).toEqual(['Success in acme/math differs: A reward ≥ 1, B reward ≥ 0.']);
+});
+
+test('the largest k is one that all runs have', () => {
+  expect(commonK([run(), run({ ks: [1, 2, 4, 8] })])).toBe(4);
+  expect(commonK([run(), run({ ks: [] })])).toBe(4);
+  expect(commonK([run({ ks: [] })])).toBeNull();
+});
+
+test('runs share points of x, and a line says nothing beyond its end', () => {
+  const curves = (steps: number[], values: number[]) => ({
+    at: steps,
+    curves: {
+      steps,
+      x: steps,
+      hollow: steps.map(() => false),
+      of: () => [{ value: values }],
+      values: () => values,
+      denominators: () => values.map(() => 4),
+    },
+  });
+  const { x, lines } = compared(
+    [curves([0, 2, 4], [0.1, 0.2, 0.3]), curves([1, 2], [0.5, 0.6])] as unknown as Parameters<typeof compared>[0],
+    'turns',
+  );
+  expect(x).toEqual([0, 1, 2, 4]);
+  expect(lines.map((line) => line!.values)).toEqual([
+    [0.1, undefined, 0.2, 0.3],
+    [undefined, 0.5, 0.6, undefined],
+  ]);
+  expect([0, 1, 2, 3].map((at) => valueAt(lines[0]!.values, at))).toEqual([0.1, 0.1, 0.2, 0.3]);
+  expect([0, 1, 2, 3].map((at) => valueAt(lines[1]!.values, at))).toEqual([null, 0.5, 0.6, null]);
+  expect(lastOf(lines[1]!.values)).toBe(0.6);
+});
