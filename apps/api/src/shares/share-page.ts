@@ -16,20 +16,37 @@ export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string
     `${rollout.turns} turns`,
   ];
   const description = escape(facts.filter((fact) => fact !== null).join(' · '));
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>${title} · Palestra</title>
-<meta property="og:type" content="article">
+  return page(
+    `${title} · Palestra`,
+    `<meta property="og:type" content="article">
 <meta property="og:site_name" content="Palestra">
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
 <meta name="description" content="${description}">
+<meta http-equiv="refresh" content="0; url=${escape(target)}">`,
+    `<p><a href="${escape(target)}">${title}</a></p>`,
+  );
+}
+
+/** For whoever opens a link that shows nothing any more. */
+export const sharePageGone = (): string =>
+  page(
+    'This link has ended · Palestra',
+    '',
+    '<h1>This link has ended</h1><p>It was taken back, has expired, or is mistyped. Ask whoever sent it for another one.</p>',
+  );
+
+function page(title: string, head: string, body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title}</title>
+<meta name="viewport" content="width=device-width">
 <meta name="robots" content="noindex">
-<meta http-equiv="refresh" content="0; url=${escape(target)}">
+${head}
 </head>
-<body><p><a href="${escape(target)}">${title}</a></p></body>
+<body>${body}</body>
 </html>
 `;
 }

@@ -11,7 +11,7 @@ import { Api } from '../platform/api.decorator.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';
-import { sharePage } from './share-page.ts';
+import { sharePage, sharePageGone } from './share-page.ts';
 import {
   type CreateShare,
   createdShareSchema,
@@ -21,6 +21,15 @@ import {
   shareListSchema,
 } from './share.schema.ts';
 import { ShareService } from './share.service.ts';
+
+const HTML = 'text/html; charset=utf-8';
+const PAGE_HEADERS = {
+  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-robots-tag': 'noindex',
+  'cache-control': 'no-store',
+};
 
 @Controller()
 @RequireScope('rollouts')
@@ -71,7 +80,7 @@ export class ShareController {
   @Public()
   async open(@Param('token') token: string, @Res() reply: FastifyReply): Promise<void> {
     const share = await this.access.open(token);
-    if (share === null) throw new PalestraError('share_not_found');
+    if (share === null) return void (await reply.status(404).headers(PAGE_HEADERS).type(HTML).send(sharePageGone()));
     const guest = { userId: share.userId, orgId: share.orgId, orgName: share.org.name, keyId: null, scopes: ['rollouts'] };
     const { head, record, orgName } = await this.scopes.open(
       { ...guest, anonymous: true, maxSessions: { key: 0, org: 0 } },
@@ -80,15 +89,8 @@ export class ShareController {
     const seconds = (share.expiresAt.getTime() - this.clock.now()) / 1000;
     const target = `/rollout/${share.rolloutId}${share.messageIndex === null ? '' : `#m-${share.messageIndex}`}`;
     await reply
-      .headers({
-        'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url),
-        'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
-        'x-robots-tag': 'noindex',
-        'cache-control': 'no-store',
-      })
-      .type('text/html; charset=utf-8')
+      .headers({ ...PAGE_HEADERS, 'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url) })
+      .type(HTML)
       .send(sharePage(presentHeader(head, record, orgName, []), target));
   }
 }

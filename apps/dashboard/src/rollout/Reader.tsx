@@ -8,7 +8,9 @@ import { callsQuery, type Outline, type RolloutHeader, walk } from '../data/roll
 import { formatCount } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Dialog } from '../frame/Dialog.tsx';
+import { useGuest } from '../frame/guest.ts';
 import { TopBar } from '../frame/page.tsx';
+import { ShareButton } from '../frame/ShareButton.tsx';
 import { type RolloutContext, RolloutProvider } from './context.ts';
 import { FindBand } from './FindBand.tsx';
 import { Crumbs, Header } from './Header.tsx';
@@ -136,39 +138,43 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
     else if (canGoBack) router.history.back();
     else void navigate({ to: '/$org/runs/$run', params: { org: run.org, run: run.name }, search: {} });
   };
-  useReaderKeys({
-    turn: (step) => {
-      const stops = turnStarts(items);
-      const next = step > 0 ? stops.find((row) => row > selected) : stops.findLast((row) => row < selected);
-      setTail(false);
-      if (next !== undefined) go(next);
+  const guest = useGuest();
+  useReaderKeys(
+    {
+      turn: (step) => {
+        const stops = turnStarts(items);
+        const next = step > 0 ? stops.find((row) => row > selected) : stops.findLast((row) => row < selected);
+        setTail(false);
+        if (next !== undefined) go(next);
+      },
+      mark: (step) => {
+        const marked = (row: number) => rewardOf(outline, items[row]!) !== null || errorOf(outline, items[row]!) !== 0;
+        let row = selected + step;
+        while (row >= 0 && row < items.length && !marked(row)) row += step;
+        if (row >= 0 && row < items.length) go(row);
+      },
+      sibling: (step) => open(step > 0 ? neighbours.next_sample : neighbours.previous_sample, 'no more samples in the group'),
+      otherStep: (step) => open(step > 0 ? neighbours.next_step : neighbours.previous_step, 'the task was not at another step'),
+      inQuery: (step) => void walkTo(step),
+      ends: (end) => go(end === 'first' ? 0 : items.length - 1),
+      diff: () => (diff === undefined ? (best ? setDiff(best.id) : say('this is the best of its group')) : setDiff(undefined)),
+      expand: () => items[selected] && toggle(items[selected].anchor),
+      expandAll,
+      reasoning: flipReasoning,
+      tail: () => setTail(!tail),
+      focusMode: () => setFocusMode(!focusMode),
+      permalink: () =>
+        void navigator.clipboard?.writeText(location.href).then(
+          () => say('link copied'),
+          () => say('the browser does not let the page copy'),
+        ),
+      score: (score) => annotate({ score }, `score ${score}`),
+      verdict: (verdict) => annotate({ verdict }, `verdict ${verdict}`),
+      find: () => setBand((asked) => asked + 1),
+      back,
     },
-    mark: (step) => {
-      const marked = (row: number) => rewardOf(outline, items[row]!) !== null || errorOf(outline, items[row]!) !== 0;
-      let row = selected + step;
-      while (row >= 0 && row < items.length && !marked(row)) row += step;
-      if (row >= 0 && row < items.length) go(row);
-    },
-    sibling: (step) => open(step > 0 ? neighbours.next_sample : neighbours.previous_sample, 'no more samples in the group'),
-    otherStep: (step) => open(step > 0 ? neighbours.next_step : neighbours.previous_step, 'the task was not at another step'),
-    inQuery: (step) => void walkTo(step),
-    ends: (end) => go(end === 'first' ? 0 : items.length - 1),
-    diff: () => (diff === undefined ? (best ? setDiff(best.id) : say('this is the best of its group')) : setDiff(undefined)),
-    expand: () => items[selected] && toggle(items[selected].anchor),
-    expandAll,
-    reasoning: flipReasoning,
-    tail: () => setTail(!tail),
-    focusMode: () => setFocusMode(!focusMode),
-    permalink: () =>
-      void navigator.clipboard?.writeText(location.href).then(
-        () => say('link copied'),
-        () => say('the browser does not let the page copy'),
-      ),
-    score: (score) => annotate({ score }, `score ${score}`),
-    verdict: (verdict) => annotate({ verdict }, `verdict ${verdict}`),
-    find: () => setBand((asked) => asked + 1),
-    back,
-  });
+    guest,
+  );
 
   const title = header.rolloutName ?? taskLabel(header);
   const verdict = annotations.find((annotation) => annotation.verdict !== null);
@@ -194,6 +200,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
         >
           <kbd>d</kbd> diff with best
         </button>
+        <ShareButton rollout={id} message={items[selected]?.anchor} />
         <Suspense
           fallback={
             <button type="button" className="button" disabled>

@@ -1,7 +1,4 @@
-import { useEffect, useRef } from 'react';
 import { useKeys } from '../frame/keyboard.ts';
-
-const SECOND_G_MS = 300;
 
 export interface ReaderCommands {
   turn: (step: 1 | -1) => void;
@@ -23,57 +20,41 @@ export interface ReaderCommands {
   back: () => void;
 }
 
-/** The keys of the rollout viewer (dashboard.md 6.2). `g` is a verdict only when no second one follows within 300 ms. */
-export function useReaderKeys(commands: ReaderCommands): void {
-  const latest = useRef(commands);
-  const pendingG = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => {
-    latest.current = commands;
-  });
-  useEffect(() => () => clearTimeout(pendingG.current), []);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== 'f') return;
-      if (document.querySelector('dialog[open]')) return;
-      event.preventDefault();
-      latest.current.find();
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, []);
+/** The keys of the rollout viewer (dashboard.md 6.2); a guest has those that read. */
+export function useReaderKeys(commands: ReaderCommands, guest: boolean): void {
   useKeys({
     j: () => commands.turn(1),
     k: () => commands.turn(-1),
     J: () => commands.mark(1),
     K: () => commands.mark(-1),
-    '[': () => commands.sibling(-1),
-    ']': () => commands.sibling(1),
-    h: () => commands.sibling(-1),
-    l: () => commands.sibling(1),
-    '{': () => commands.otherStep(-1),
-    '}': () => commands.otherStep(1),
-    n: () => commands.inQuery(1),
-    p: () => commands.inQuery(-1),
-    g: () => {
-      clearTimeout(pendingG.current);
-      pendingG.current = setTimeout(() => latest.current.verdict('good'), SECOND_G_MS);
-    },
-    gg: () => {
-      clearTimeout(pendingG.current);
-      commands.ends('first');
-    },
+    gg: () => commands.ends('first'),
     G: () => commands.ends('last'),
-    b: () => commands.verdict('bad'),
-    x: () => commands.verdict('exploit'),
-    d: commands.diff,
     e: commands.expand,
     E: commands.expandAll,
     r: commands.reasoning,
     t: commands.tail,
     f: commands.focusMode,
-    y: commands.permalink,
-    '/': commands.find,
-    Escape: commands.back,
-    ...Object.fromEntries([1, 2, 3, 4, 5].map((score) => [String(score), () => commands.score(score)])),
+    ...(guest ? {} : memberKeys(commands)),
   });
 }
+
+/** What needs an account: other rollouts, searches and notes. */
+const memberKeys = (commands: ReaderCommands): Record<string, () => void> => ({
+  '[': () => commands.sibling(-1),
+  ']': () => commands.sibling(1),
+  h: () => commands.sibling(-1),
+  l: () => commands.sibling(1),
+  '{': () => commands.otherStep(-1),
+  '}': () => commands.otherStep(1),
+  n: () => commands.inQuery(1),
+  p: () => commands.inQuery(-1),
+  g: () => commands.verdict('good'),
+  b: () => commands.verdict('bad'),
+  x: () => commands.verdict('exploit'),
+  d: commands.diff,
+  y: commands.permalink,
+  '/': commands.find,
+  'mod+f': commands.find,
+  Escape: commands.back,
+  ...Object.fromEntries([1, 2, 3, 4, 5].map((score) => [String(score), () => commands.score(score)])),
+});
