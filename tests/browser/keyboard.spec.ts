@@ -1,0 +1,422 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
+import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { launch, openPage, type View, visit, type Watched } from './browser.ts';
+
+/** The keyboard map of frame/keymap.ts, command by command, and the way from the runs to a verdict without a pointer. */
+let palestra: Palestra;
+let browser: Browser;
+let watched: Watched;
+const light: View = { width: 1280, theme: 'light' };
+const small = smallRun();
+
+/** A group of three at step 1, and its task again at step 2: what `h l [ ] { } n p d J K` are about. */
+const KEY_RUN = 'the run of the keys';
+const random = randomOf(91);
+const sample = (step: number, index: number, reward: number) =>
+  rolloutEvents(random, {
+    runName: KEY_RUN,
+    rolloutName: `step ${step} sample ${index}`,
+    rollout_info: { task_index: 1, current_step: step },
+    metadata: { sample_idx: index, n_samples: 3 },
+    task_spec: { case: 1 },
+    messages: [
+      { type: 'system_message', content: 'You are a detective. Ask, search, then accuse once. '.repeat(20) },
+      { type: 'user_message', content: `Find who did it, ${step}-${index}.` },
+      { type: 'reasoning', content: `The lamp was lit at nine. ${'So nobody was in the study. '.repeat(20)}` },
+      ...callMessages('a', 'search', { place: 'study' }, 'A letter.', { reward: 0.1 }),
+      ...callMessages('b', 'interview', { witness: `witness ${index}` }, 'ValueError: nobody', { metadata: { is_error: true } }),
+      ...callMessages('c', 'accuse', { suspect: `suspect ${index}` }, 'They lower their eyes.', { reward, isFinished: true }),
+      { type: 'assistant_message', content: 'That was all.' },
+    ],
+  });
+const [worst, best, middle] = [sample(1, 0, 0), sample(1, 1, 1), sample(1, 2, 0.5)];
+const later = sample(2, 0, 0);
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  await sendEvents(
+    palestra,
+    [...small, worst, best, middle, later].flatMap(({ events }) => events),
+  );
+});
+beforeEach(async () => {
+  watched = await openPage(browser, palestra, light);
+  return async () => {
+    await watched.close();
+    if (watched.complaints.length > 0) throw new Error(`The page complained:\n${watched.complaints.join('\n')}`);
+  };
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+const runPath = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}${rest}`;
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
+/** The element with the focus is seen, and is seen to have it. */
+const expectFocusVisible = async (page: Page) =>
+  expect(
+    await page.evaluate(() => {
+      const element = document.activeElement!;
+      const { top, bottom } = element.getBoundingClientRect();
+      const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
+      return {
+        hasFocus: element !== document.body && element.matches(':focus-visible'),
+        inView: bottom > 0 && top < innerHeight,
+        marked: (outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0) || boxShadow !== 'none',
+      };
+    }),
+  ).toEqual({ hasFocus: true, inView: true, marked: true });
+/** Tab until the focus is on it; the page must let a reader get there. */
+async function tabTo(page: Page, name: string | RegExp, role: 'link' | 'button' = 'link'): Promise<void> {
+  const target = page.getByRole(role, { name, exact: true }).first();
+  await target.waitFor();
+  for (let i = 0; i < 60; i += 1) {
+    if (await target.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`60 times Tab did not lead to ${String(name)}`);
+}
+const hash = (page: Page) => new URL(page.url()).hash;
+const openRollout = (page: Page, id: string, rest = '') => visit(page, `${palestra.url}/rollout/${id}${rest}`, 'That was all.');
+
+test('Runs → Overview → Explorer → Group → Rollout → verdict, and back in place, by keys alone', async () => {
+  const { page } = watched;
+  await visit(page, palestra.url, SMALL_RUN);
+  await page.locator('[data-row]').first().waitFor();
+  const onRun = () => page.locator('[data-row]:focus', { hasText: SMALL_RUN }).count();
+  for (let i = 0; i < 5 && (await onRun()) === 0; i += 1) await page.keyboard.press('j');
+  expect(await onRun()).toBe(1);
+  await expectFocusVisible(page);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(runPath(SMALL_RUN));
+  await page.getByText('160 rollouts').first().waitFor();
+  await tabTo(page, 'Rollouts');
+  await expectFocusVisible(page);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/rollouts$/);
+  await page.getByRole('table', { name: 'Rollouts of the query' }).locator('[data-row]').first().waitFor();
+  await tabTo(page, 'Groups');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/groups/);
+  await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
+  for (let i = 0; i < 4; i += 1) await page.keyboard.press('j');
+  await expectFocusVisible(page);
+  await page.keyboard.press('Enter');
+  await page.getByText('aligned with sample').waitFor();
+  await page.keyboard.press('l');
+  await page.waitForURL(/lane=1/);
+  await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/rollout\//);
+  await page.getByRole('feed').waitFor();
+  await page.keyboard.press('x');
+  await page.getByText('verdict exploit saved').waitFor();
+  const id = new URL(page.url()).pathname.split('/').at(-1)!;
+  const { annotations } = (await (await page.request.get(`${palestra.url}/v1/annotations?rollout=${id}`)).json()) as {
+    annotations: { verdict: string }[];
+  };
+  expect(annotations.map(({ verdict }) => verdict)).toEqual(['exploit']);
+  await page.keyboard.press('Escape');
+  await page.getByText('aligned with sample').waitFor();
+  expect(new URL(page.url()).searchParams.get('lane')).toBe('1');
+  await page.goBack();
+  await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
+});
+
+test('Back brings the Explorer to the row and the scroll position that were left', async () => {
+  const { page } = watched;
+  await visit(page, runPath(SMALL_RUN, '/rollouts?sort=reward'), 'of 160 rollouts');
+  const table = page.getByRole('table', { name: 'Rollouts of the query' });
+  await table.locator('[data-row]').first().waitFor();
+  for (let i = 0; i < 45; i += 1) await page.keyboard.press('j');
+  const place = () =>
+    table.evaluate((element) => ({
+      top: element.parentElement!.scrollTop,
+      focus: document.activeElement?.getAttribute('data-index'),
+      row: document.activeElement?.querySelector('a')?.getAttribute('href'),
+    }));
+  await expect.poll(async () => (await place()).focus).toBe('44');
+  await expectFocusVisible(page);
+  const left = await place();
+  expect(left.top).toBeGreaterThan(100);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/rollout\//);
+  await page.getByRole('feed').waitFor();
+  await page.keyboard.press('Escape');
+  await page.waitForURL(/sort=reward/);
+  await expect.poll(place, { timeout: 5_000 }).toEqual(left);
+});
+
+describe('everywhere', () => {
+  test('mod+k finds a run by a few letters, and gives the focus back when it closes', async () => {
+    const { page } = watched;
+    await visit(page, runPath(SMALL_RUN, '/groups'), 'pass@1');
+    await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
+    await page.keyboard.press('j');
+    const before = await focused(page);
+    await page.keyboard.press('Control+k');
+    const dialog = page.getByRole('dialog', { name: 'Go to' });
+    await dialog.getByRole('combobox').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await focused(page)).toBe(before);
+    await page.keyboard.press('Control+k');
+    await dialog.getByRole('combobox').waitFor();
+    await page.keyboard.type('of the keys');
+    await dialog.getByRole('option', { name: KEY_RUN, selected: true }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(runPath(KEY_RUN));
+    await page.getByText('4 rollouts').first().waitFor();
+    await page.keyboard.press('Control+k');
+    await dialog.getByRole('combobox').waitFor();
+    await page.keyboard.type('failures');
+    await dialog.getByRole('option', { name: 'Failures', selected: true }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(runPath(KEY_RUN, '/failures'));
+    expect(await dialog.isVisible()).toBe(false);
+  });
+
+  test('? lists the keys; a key can be given another, which then works alone, also after a reload, and be taken back', async () => {
+    const { page } = watched;
+    await visit(page, runPath(KEY_RUN, '/groups'), 'pass@1');
+    const rows = page.getByRole('table', { name: 'Groups' }).locator('[data-row]');
+    await rows.first().waitFor();
+    await page.keyboard.press('?');
+    const dialog = page.getByRole('dialog', { name: 'Keyboard' });
+    await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.getByText('press a key', { exact: true }).waitFor();
+    await page.keyboard.press('q');
+    await dialog.getByRole('button', { name: 'Key for “next row”: q. Press to change it.' }).waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.reload();
+    await rows.first().waitFor();
+    await page.keyboard.press('j');
+    expect(await rows.evaluateAll((all) => all.some((row) => row === document.activeElement))).toBe(false);
+    await page.keyboard.press('q');
+    await expect.poll(() => rows.first().evaluate((row) => row === document.activeElement)).toBe(true);
+    await page.keyboard.press('?');
+    await dialog.getByRole('button', { name: 'Key for “next row”: q. Press to change it.' }).focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Backspace');
+    await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await expect.poll(() => rows.nth(1).evaluate((row) => row === document.activeElement)).toBe(true);
+  });
+
+  test('/ goes to the search, where keys are letters; L opens the definitions; z freezes', async () => {
+    const { page } = watched;
+    await visit(page, palestra.url, SMALL_RUN);
+    await page.keyboard.press('/');
+    await page.keyboard.type('jkGxz?');
+    expect(await page.getByRole('searchbox').inputValue()).toBe('jkGxz?');
+    expect(await page.locator('dialog[open]').count()).toBe(0);
+    await visit(page, runPath(SMALL_RUN, '/rollouts'), 'of 160 rollouts');
+    await page.keyboard.press('/');
+    await page.keyboard.type('lamp');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/find=lamp/);
+    await page.goto(runPath(SMALL_RUN));
+    await page.getByText('160 rollouts').first().waitFor();
+    await page.keyboard.press('L');
+    const menu = page.getByRole('menu', { name: 'Definitions of the metrics' });
+    await menu.getByRole('menuitemradio', { name: /SkyRL/ }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/lens=/);
+    await page.keyboard.press('z');
+    const freeze = page.getByRole('button', { name: /^Frozen at \d\d:\d\d:\d\d$/ });
+    await freeze.waitFor();
+    expect(await freeze.getAttribute('aria-pressed')).toBe('true');
+    await page.keyboard.press('z');
+    await page.getByRole('button', { name: 'Freeze' }).waitFor();
+  });
+
+  test('the first Tab leads to the content', async () => {
+    const { page } = watched;
+    await visit(page, palestra.url, SMALL_RUN);
+    await page.keyboard.press('Tab');
+    expect(await focused(page)).toBe('Skip to the content');
+    await expectFocusVisible(page);
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  });
+});
+
+describe('lists', () => {
+  test('j k gg G move the focus, x chooses runs to compare', async () => {
+    const { page } = watched;
+    await visit(page, runPath(SMALL_RUN, '/rollouts'), 'of 160 rollouts');
+    const table = page.getByRole('table', { name: 'Rollouts of the query' });
+    await table.locator('[data-row]').first().waitFor();
+    const index = () => page.evaluate(() => Number(document.activeElement?.getAttribute('data-index') ?? -1));
+    for (const [keys, expected] of [
+      [['j'], 0],
+      [['j', 'j', 'j'], 3],
+      [['k'], 2],
+      [['G'], 159],
+      [['k'], 158],
+      [['g', 'g'], 0],
+      [['ArrowDown'], 1],
+    ] as const) {
+      for (const key of keys) await page.keyboard.press(key);
+      await expect.poll(index, { message: keys.join(' ') }).toBe(expected);
+    }
+    await visit(page, palestra.url, SMALL_RUN);
+    await page.locator('[data-row]').first().waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    expect(await page.getByRole('checkbox', { checked: true }).count()).toBe(2);
+  });
+});
+
+describe('rollout', () => {
+  test('j k J K gg G go from message to message', async () => {
+    const { page } = watched;
+    await openRollout(page, worst.id);
+    for (const [keys, expected] of [
+      ['j', '#m-0'],
+      ['j', '#m-1'],
+      ['j', '#m-2'],
+      ['k', '#m-1'],
+      ['J', '#m-3'],
+      ['J', '#m-5'],
+      ['J', '#m-7'],
+      ['K', '#m-5'],
+      ['G', '#m-9'],
+      ['gg', '#m-0'],
+    ] as const) {
+      for (const key of keys) await page.keyboard.press(key);
+      await expect.poll(() => hash(page), { message: keys }).toBe(expected);
+    }
+  });
+
+  test('h l [ ] { } n p lead to siblings, other steps and the query’s neighbours', async () => {
+    const { page } = watched;
+    await openRollout(page, worst.id, '?q=step:1');
+    for (const [key, id] of [
+      ['l', best.id],
+      [']', middle.id],
+      ['[', best.id],
+      ['h', worst.id],
+      ['}', later.id],
+      ['{', worst.id],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.waitForURL((url) => url.pathname === `/rollout/${id}`);
+      await page
+        .getByText(/^Find who did it/)
+        .first()
+        .waitFor();
+      await page.waitForTimeout(100);
+    }
+    // Newest first: whatever they are, n and p are each other’s inverse within the query.
+    const here = page.url();
+    for (const pair of [
+      ['n', 'p'],
+      ['p', 'n'],
+    ] as const) {
+      await page.keyboard.press(pair[0]);
+      const moved = await page
+        .waitForURL((url) => url.href !== here, { timeout: 2_000 })
+        .then(() => true)
+        .catch(() => false);
+      if (!moved) {
+        await page.getByText('no more in the query').waitFor();
+        continue;
+      }
+      await page
+        .getByText(/^Find who did it/)
+        .first()
+        .waitFor();
+      expect(new URL(page.url()).searchParams.get('q')).toBe('step:1');
+      await page.keyboard.press(pair[1]);
+      await page.waitForURL(here);
+    }
+  });
+
+  test('d e E r t f mod+f y do what they say', async () => {
+    const { page } = watched;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: palestra.url });
+    await openRollout(page, worst.id);
+    await page.keyboard.press('d');
+    await page.waitForURL((url) => url.searchParams.get('diff') === best.id);
+    await page.getByRole('complementary', { name: 'Difference' }).waitFor();
+    await page.keyboard.press('d');
+    await page.getByRole('complementary', { name: 'Difference' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('g');
+    await page.keyboard.press('g');
+    await expect.poll(() => hash(page)).toBe('#m-0');
+    await page.keyboard.press('e');
+    await page.getByRole('button', { name: 'fold the system message' }).waitFor();
+    await page.keyboard.press('e');
+    await page.getByRole('button', { name: 'fold the system message' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('r');
+    await page.getByRole('button', { name: 'fold the reasoning' }).waitFor();
+    await page.keyboard.press('r');
+    await page.getByRole('button', { name: 'fold the reasoning' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('E');
+    await page.getByRole('button', { name: 'fold the system message' }).waitFor();
+    await page.keyboard.press('f');
+    await page.getByRole('navigation', { name: 'Outline' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('f');
+    await page.getByRole('navigation', { name: 'Outline' }).waitFor();
+    await page.keyboard.press('Control+f');
+    await page.getByRole('textbox', { name: 'Find in this rollout' }).waitFor();
+    await page.keyboard.type('nobody');
+    await page.getByText(/1 of \d messages/).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('search').waitFor({ state: 'detached' });
+    await page.keyboard.press('y');
+    await page.getByText('link copied').waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(page.url());
+    const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
+    await page.setViewportSize({ width: 1280, height: 420 });
+    await page.keyboard.press('t');
+    await expect.poll(() => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight)).toBeLessThan(2);
+  });
+
+  test('1 to 5 score, g b x judge', async () => {
+    const { page } = watched;
+    await openRollout(page, middle.id);
+    for (const score of ['1', '2', '3', '4', '5']) {
+      await page.keyboard.press(score);
+      await page.getByText(`score ${score} saved`).waitFor();
+    }
+    for (const [key, verdict] of [
+      ['b', 'bad'],
+      ['x', 'exploit'],
+      ['g', 'good'],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.getByText(`verdict ${verdict} saved`).waitFor();
+    }
+    await page.getByText('good, 5 of 5').waitFor();
+    const answer = await page.request.get(`${palestra.url}/v1/annotations?rollout=${middle.id}`);
+    const { annotations } = (await answer.json()) as { annotations: { verdict: string | null; score: number | null }[] };
+    expect(annotations.map(({ verdict, score }) => verdict ?? score)).toEqual(['good', 'exploit', 'bad', 5, 4, 3, 2, 1]);
+  });
+});
+
+test('no key does anything while a dialog is open', async () => {
+  const { page } = watched;
+  await openRollout(page, best.id, '#m-3');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  for (const key of ['j', 'G', 'x', 'd', ']']) await page.keyboard.press(key);
+  await page.waitForTimeout(500);
+  expect(new URL(page.url()).pathname + hash(page)).toBe(`/rollout/${best.id}#m-3`);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor({ state: 'hidden' });
+  const answer = await page.request.get(`${palestra.url}/v1/annotations?rollout=${best.id}`);
+  expect(((await answer.json()) as { annotations: unknown[] }).annotations).toEqual([]);
+});

@@ -1,0 +1,158 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
+import { type StreamProxy, startStreamProxy } from '../support/fixtures/stream-proxy.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { launch, openPage, type View, visit } from './browser.ts';
+
+/** News of a page: one stream for all tabs of a browser, none for a hidden one, and a page that holds still when it is asked to. */
+let palestra: Palestra;
+let browser: Browser;
+let proxy: StreamProxy;
+/** The service as the browser sees it: behind a proxy that counts its streams. */
+let seen: Palestra;
+const light: View = { width: 1280, theme: 'light' };
+const RUN = 'the live run';
+const random = randomOf(77);
+let sent = 0;
+
+/** Figures follow within this time, ms: the stream tells at most once a second, and steps are made again every one or two. */
+const SOON = 15_000;
+
+async function send(count: number): Promise<void> {
+  const rollouts = Array.from({ length: count }, (_, i) =>
+    rolloutEvents(random, {
+      runName: RUN,
+      rolloutName: `rollout ${sent + i}`,
+      rollout_info: { task_index: sent + i, current_step: 1 },
+      messages: [{ type: 'assistant_message', content: `line of ${sent + i}`, reward: 1, isFinished: true }],
+    }),
+  );
+  await sendEvents(
+    palestra,
+    rollouts.flatMap(({ events }) => events),
+  );
+  sent += count;
+}
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  proxy = await startStreamProxy(palestra.port);
+  seen = { ...palestra, url: proxy.url };
+  await send(3);
+});
+afterAll(async () => {
+  await browser?.close();
+  await proxy?.close();
+  await palestra?.stop();
+});
+
+const runPath = () => `${proxy.url}/${palestra.namespace}/runs/${encodeURIComponent(RUN)}`;
+const counts = (page: Page, count: number) => page.getByRole('banner').getByText(`${count} rollouts`).first().waitFor({ timeout: SOON });
+/** Waits until the service has so many streams of the browser. */
+const streams = async (count: number) => {
+  await expect.poll(() => proxy.open(), { timeout: SOON }).toBe(count);
+};
+/** What a page hears of its visibility when a reader goes to another tab; headless Chromium has no tab strip to do it with. */
+const show = (page: Page, state: 'visible' | 'hidden') =>
+  page.evaluate((value) => {
+    Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => value });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, state);
+
+test('two tabs of a browser share one stream, and both hear its news', async () => {
+  await streams(0);
+  const { page, complaints, close } = await openPage(browser, seen, light);
+  await visit(page, runPath(), RUN);
+  await counts(page, sent);
+  await streams(1);
+  const second = await page.context().newPage();
+  await visit(second, runPath(), RUN);
+  await counts(second, sent);
+  const before = proxy.requests.length;
+  await send(2);
+  await Promise.all([counts(page, sent), counts(second, sent)]);
+  expect(proxy.open()).toBe(1);
+  expect(proxy.requests).toHaveLength(before);
+  await page.close();
+  await send(1);
+  await counts(second, sent);
+  expect(proxy.open()).toBe(1);
+  await second.close();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a frozen page keeps its figures and says since when; let go, it shows what came', async () => {
+  await streams(0);
+  const { page, complaints, close } = await openPage(browser, seen, light);
+  await visit(page, runPath(), RUN);
+  await counts(page, sent);
+  const kpis = page.locator('[data-kpi]').first();
+  await kpis.waitFor();
+  const toolbar = () =>
+    page
+      .locator('main')
+      .getByText(/\d+ rollouts of \d+ step/)
+      .first()
+      .innerText();
+  const figures = async () => [(await toolbar()).split(' of ')[0], await page.locator('main [data-kpi]').allInnerTexts()];
+  await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
+  await page.keyboard.press('z');
+  await page.getByRole('button', { name: /^Frozen at/ }).waitFor();
+  const held = await figures();
+  await send(4);
+  const other = await openPage(browser, seen, light);
+  await visit(other.page, runPath(), RUN);
+  // It is not that nothing would have come.
+  await counts(other.page, sent);
+  await other.close();
+  await page.waitForTimeout(2_500);
+  expect(await figures()).toEqual(held);
+  await page.keyboard.press('z');
+  await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a hidden tab has no stream and asks for nothing; shown again, it catches up', async () => {
+  await streams(0);
+  const { page, complaints, close } = await openPage(browser, seen, light);
+  await visit(page, runPath(), RUN);
+  await counts(page, sent);
+  await streams(1);
+  await show(page, 'hidden');
+  await streams(0);
+  // What was told before may still be read.
+  await page.waitForTimeout(1_500);
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  await send(3);
+  await page.waitForTimeout(3_000);
+  expect(asked).toEqual([]);
+  await show(page, 'visible');
+  await streams(1);
+  await counts(page, sent);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('after a restart of the service the stream goes on from the version that was heard last', async () => {
+  await streams(0);
+  const { page, close } = await openPage(browser, seen, light);
+  await visit(page, runPath(), RUN);
+  await counts(page, sent);
+  await streams(1);
+  await send(2);
+  await counts(page, sent);
+  const before = proxy.requests.length;
+  await palestra.terminate();
+  await palestra.restart();
+  await send(2);
+  await expect.poll(() => proxy.requests.length, { timeout: 40_000 }).toBeGreaterThan(before);
+  await counts(page, sent);
+  const resumed = proxy.requests.slice(before).map((head) => /^last-event-id: *(\d+)\r$/im.exec(head)?.[1]);
+  expect(Number(resumed.at(-1))).toBeGreaterThan(0);
+  expect(await page.getByText('read every 5 s').count()).toBe(0);
+  await close();
+});
