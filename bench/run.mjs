@@ -7,6 +7,7 @@ import { benchFlat } from './flat.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
 import { benchLightning } from './lightning.mjs';
+import { benchPages } from './pages.mjs';
 import { benchRolloutExport } from './rollout-export.mjs';
 import { benchSessions } from './sessions.mjs';
 import { benchStore } from './store.mjs';
@@ -26,6 +27,7 @@ const benches = {
   flat: benchFlat,
   idle: benchIdle,
   stored: benchStored,
+  pages: benchPages,
 };
 const wanted = process.argv.slice(2);
 const python = findPython();
