@@ -358,6 +358,10 @@ describe.each<View>([
 test('settings read a run anew, after a preview of its names; then it is erased', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, ofRun(NAMES_RUN, '/config'), 'What you say over it');
+  const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
+  await page.getByRole('button', { name: 'Erase this run …' }).click();
+  expect(tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
+  await dialog.getByRole('button', { name: 'Close' }).click();
   await page.getByLabel(/^Regex over rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
   const preview = page.getByRole('table', { name: 'What it finds in the newest names' });
   await preview.getByRole('row').nth(3).waitFor();
@@ -371,8 +375,6 @@ test('settings read a run anew, after a preview of its names; then it is erased'
   const steps = async () => (await get<{ steps: { count: number } }>(`/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`)).steps.count;
   await expect.poll(steps, { timeout: 30_000 }).toBe(2);
   await page.getByRole('button', { name: 'Erase this run …' }).click();
-  const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
-  expect(tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
   expect(await dialog.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true);
   await dialog.getByLabel(/^Type/).fill(NAMES_RUN);
   await dialog.getByRole('button', { name: 'Erase for good' }).click();
