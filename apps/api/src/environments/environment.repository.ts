@@ -23,7 +23,6 @@ const sourceColumns = (source: EnvironmentSource) =>
 /** PostgreSQL's text holds no NUL, so nothing stored can have such a name. */
 const isStorable = (text: string): boolean => !text.includes('\0');
 
-
 /** Rows of the registry. No rule about who may see them lives here. */
 @Injectable()
 export class EnvironmentRepository {

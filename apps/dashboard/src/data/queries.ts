@@ -1,12 +1,10 @@
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
 import type {
   ApiKeyView,
   EnvironmentDiscoveryView,
   EnvironmentList,
   EnvironmentView,
   MeView,
-  RolloutList,
-  RolloutView,
   RunList,
   RunView,
   TaskPageView,
@@ -15,7 +13,6 @@ import { ApiError, request } from './http.ts';
 
 /** Every server datum of the dashboard, by key. Components use these options with useQuery and never fetch by themselves. */
 
-export const ROLLOUT_PAGE = 500;
 export const TASK_PAGE = 50;
 
 const part = encodeURIComponent;
@@ -55,22 +52,6 @@ async function readRun(run: string, signal: AbortSignal): Promise<RunView> {
 
 export const runQuery = (run: string) =>
   queryOptions({ queryKey: keys.run(run), queryFn: ({ signal }) => readRun(run, signal), meta: { live: 'replace' } });
-
-/** The rollouts of the run with this id, newest first, in pages of ROLLOUT_PAGE. */
-export const rolloutsQuery = (run: string) =>
-  infiniteQueryOptions({
-    queryKey: [...keys.run(run), 'rollouts'],
-    queryFn: ({ pageParam, signal }) =>
-      request<RolloutList>(`/v1/runs/${part(run)}/rollouts?limit=${ROLLOUT_PAGE}&offset=${pageParam}`, { signal }),
-    initialPageParam: 0,
-    getNextPageParam: (last, pages) => {
-      const loaded = pages.reduce((sum, page) => sum + page.rollouts.length, 0);
-      return last.rollouts.length > 0 && loaded < last.total ? loaded : undefined;
-    },
-  });
-
-export const rolloutQuery = (id: string) =>
-  queryOptions({ queryKey: keys.rollout(id), queryFn: ({ signal }) => request<RolloutView>(`/v1/rollouts/${part(id)}`, { signal }) });
 
 export const environmentsQuery = (search: string) =>
   queryOptions({

@@ -10,7 +10,6 @@ export type RolloutHeader = ApiAnswers['GET /v1/rollouts/{id}/header'];
 export type RolloutMessage = ApiAnswers['GET /v1/rollouts/{id}/messages']['messages'][number];
 export type LedgerCalls = ApiAnswers['GET /v1/rollouts/{id}/calls'];
 export type RolloutDiff = ApiAnswers['GET /v1/diff'];
-export type SearchHit = ApiAnswers['GET /v1/runs/{run}/search']['hits'][number];
 export type Outline = Omit<ApiAnswers['GET /v1/rollouts/{id}/outline'], 'missing'> & { missing: [from: number, to: number][] };
 
 /** A rollout that is still being sent is looked at this often; what the reader reads never moves, new rows come at its end. */
