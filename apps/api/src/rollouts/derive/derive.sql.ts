@@ -115,8 +115,8 @@ const INFERABLE = ['phase', 'step', 'group_key', 'sample_idx'];
 const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
 
 /**
- * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. A row that was made from a newer
- * revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
+ * Writes narrow rows with their tools and labels, and marks the steps that they left and reached: where they were is read first, since a
+ * row that the same statement has changed cannot be locked any more, and is passed over. A row that was made from a newer revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
  * Marks come before runs (left alone, PostgreSQL runs the last part of a statement first), as rolling up takes them: the other way round
  * the two would deadlock. Plan: primary keys throughout; rows of one call are written in seq order.
  */
@@ -134,7 +134,7 @@ WITH fact AS MATERIALIZED (
 ), old AS MATERIALIZED (
   SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), written AS (
-  INSERT INTO rollouts AS r (${NARROW}) SELECT ${NARROW} FROM fact ORDER BY seq
+  INSERT INTO rollouts AS r (${NARROW}) SELECT ${NARROW} FROM fact WHERE (SELECT count(*) FROM old) >= 0 ORDER BY seq
   ON CONFLICT (seq) DO UPDATE SET
     ${NARROW.split(',')
       .map((column) => column.trim())
