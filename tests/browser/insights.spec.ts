@@ -92,7 +92,9 @@ describe('Tools', () => {
     );
     const broken = await panel.getByRole('table').last().locator('tbody tr').allInnerTexts();
     const noJson = bad.filter(({ call }) => call.arguments.endsWith(':')).length;
-    expect(broken.map((row) => Number.parseInt(row, 10)).toSorted()).toEqual([noJson, bad.length - noJson].toSorted());
+    expect(broken.map((row) => Number.parseInt(row, 10)).toSorted((a, b) => a - b)).toEqual(
+      [noJson, bad.length - noJson].toSorted((a, b) => a - b),
+    );
     expect(broken.join()).toContain("must have required property 'room'");
     await panel.getByRole('button', { name: 'Close' }).click();
     await page.waitForURL((url) => !url.search.includes('tool='));
