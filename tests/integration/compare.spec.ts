@@ -79,8 +79,8 @@ describe('tasks of runs beside each other', () => {
     expect(answer.runs.map(({ name, tasks }: { name: string; tasks: number }) => [name, tasks])).toEqual(
       names.map((name, i) => [name, means[i]!.size]),
     );
-    expect(answer.tasks.map(({ task }: { task: { index: number } }) => task.index).toSorted((a, b) => a - b)).toEqual(
-      common.toSorted((a, b) => a - b),
+    expect(answer.tasks.map(({ task }: { task: { index: number } }) => task.index).toSorted((a: number, b: number) => a - b)).toEqual(
+      common.toSorted((a: number, b: number) => a - b),
     );
     for (const { task, runs: cells } of answer.tasks) expect(cells).toEqual(means.map((own) => own.get(task.index)));
     for (const [i, pair] of answer.pairs.entries()) {
