@@ -33,7 +33,7 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
                 Show the rollouts
               </Link>
             )}
-            <span className="label ml-auto flex-none" title={threshold === null ? undefined : `Told from ${threshold} on`}>
+            <span className="label ml-auto flex-none text-ink-2" title={threshold === null ? undefined : `Told from ${threshold} on`}>
               {rule.replaceAll('_', ' ')}
             </span>
           </li>

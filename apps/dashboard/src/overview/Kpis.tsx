@@ -198,7 +198,7 @@ export function Kpis({ summary }: { summary: RunSummary }) {
         )}
         {absent.length > 0 && (
           <Popover
-            label="Figures that the upload does not hold"
+            label={`${absent.length} not in the upload: which figures those are`}
             className="label link self-start"
             button={`${absent.length} not in the upload`}
           >
