@@ -1,0 +1,252 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
+import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { launch, openPage, type View, visit, type Watched } from './browser.ts';
+
+/** WCAG 2.2 AA as far as a machine sees it: every page and dialog in both themes, zoom, reduced motion, tables for charts. */
+let palestra: Palestra;
+let browser: Browser;
+const light: View = { width: 1280, theme: 'light' };
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const small = smallRun();
+const OTHER_RUN = 'another run still alive';
+/** Of one sample: its address is in no group. */
+const alive = rolloutEvents(randomOf(90), {
+  runName: OTHER_RUN,
+  rollout_info: { task_index: 0, current_step: 0 },
+  messages: [{ type: 'user_message', content: 'Not over yet.' }, ...callMessages('a', 'search', { place: 'the study' }, 'Dust.')],
+});
+const ids = { group: '', task: '', session: '' };
+
+const get = async <T>(path: string): Promise<T> => {
+  const answer = await fetch(palestra.url + path, { headers: { 'x-api-key': palestra.apiKey } });
+  if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as T;
+};
+
+beforeAll(async () => {
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  await sendEvents(
+    palestra,
+    [...small, alive].flatMap(({ events }) => events),
+  );
+  const { groups } = await get<{ groups: { key: string; task: { id: string } }[] }>(`/v1/runs/${encodeURIComponent(SMALL_RUN)}/groups`);
+  ids.group = groups[0]!.key;
+  ids.task = groups[0]!.task.id;
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+});
+
+interface Place {
+  name: string;
+  path: () => string;
+  /** What is there when the page is. */
+  text: string;
+  /** Opens what is looked at, a dialog or another view of the page. */
+  open?: (page: Page) => Promise<void>;
+}
+const ofRun =
+  (rest = '') =>
+  () =>
+    `/${palestra.namespace}/runs/${encodeURIComponent(SMALL_RUN)}${rest}`;
+const ofRollout =
+  (rest = '') =>
+  () =>
+    `/rollout/${small.at(-1)!.id}${rest}`;
+const dialog = (page: Page) => page.locator('dialog[open], [role=dialog], [role=menu]').first().waitFor();
+const press = (key: string) => async (page: Page) => {
+  await page.keyboard.press(key);
+  await dialog(page);
+};
+const click = (name: string | RegExp) => async (page: Page) => {
+  await page.getByRole('button', { name }).first().click();
+  await dialog(page);
+};
+const table = (name: string) => (page: Page) => page.getByRole('table', { name }).locator('[data-row]').first().waitFor();
+
+const places: Place[] = [
+  { name: 'runs', path: () => '/', text: SMALL_RUN },
+  { name: 'keyboard map', path: () => '/', text: SMALL_RUN, open: press('?') },
+  { name: 'palette', path: () => '/', text: SMALL_RUN, open: press('Control+k') },
+  { name: 'overview', path: ofRun(), text: '160 rollouts', open: (page) => page.locator('canvas').first().waitFor() },
+  { name: 'overview as SkyRL', path: ofRun('?lens=skyrl'), text: 'reward/avg_raw_reward' },
+  { name: 'how a chart is computed', path: ofRun(), text: 'rollouts', open: click(/^How “/) },
+  { name: 'definitions', path: ofRun(), text: 'rollouts', open: press('L') },
+  { name: 'explorer', path: ofRun('/rollouts?q=stop:finished'), text: 'of 160 rollouts', open: table('Rollouts of the query') },
+  {
+    name: 'explorer, preview',
+    path: ofRun(`/rollouts?sel=${small.at(-1)!.id}`),
+    text: 'of 160 rollouts',
+    open: table('Rollouts of the query'),
+  },
+  { name: 'explorer, refused query', path: ofRun('/rollouts?q=stop:finishd'), text: 'stop: expects one of' },
+  { name: 'explorer, find', path: ofRun('/rollouts?find=lamp'), text: 'Hits per step' },
+  { name: 'explorer, views', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Saved views') },
+  { name: 'explorer, columns', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click(/^Columns/) },
+  { name: 'export', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Export') },
+  { name: 'groups', path: ofRun('/groups'), text: 'pass@1', open: table('Groups') },
+  { name: 'group, lanes', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=lanes`, text: 'aligned with sample' },
+  { name: 'group, matrix', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=matrix`, text: 'aligned with sample' },
+  { name: 'tasks', path: ofRun('/tasks'), text: 'task', open: (page) => page.getByRole('table').locator('[data-row]').first().waitFor() },
+  { name: 'task', path: () => `${ofRun('/tasks/')()}${encodeURIComponent(ids.task)}`, text: 'solved' },
+  { name: 'tools', path: ofRun('/tools'), text: 'interview' },
+  { name: 'failures', path: ofRun('/failures'), text: 'ValueError' },
+  { name: 'config', path: ofRun('/config'), text: 'Qwen2.5-3B' },
+  { name: 'rollout', path: ofRollout('#m-3'), text: 'Everett Moss' },
+  { name: 'rollout, tools', path: ofRollout('?tab=tools'), text: 'Session ledger' },
+  { name: 'rollout, task', path: ofRollout('?tab=task'), text: 'Task spec' },
+  { name: 'rollout, notes', path: ofRollout('?tab=notes'), text: 'score' },
+  { name: 'rollout, raw', path: ofRollout('?tab=raw#m-3'), text: 'Message 3' },
+  { name: 'rollout, difference', path: () => `/rollout/${small.at(-1)!.id}?diff=${small.at(-2)!.id}`, text: 'same first' },
+  { name: 'rollout, find', path: ofRollout(), text: 'find who', open: async (page) => void (await page.keyboard.press('Control+f')) },
+  { name: 'rollout, more', path: ofRollout(), text: 'find who', open: click('More of this rollout') },
+  { name: 'rollout, live', path: () => `/rollout/${alive.id}`, text: 'Not over yet.' },
+  { name: 'rollout, for paper', path: ofRollout('?print'), text: 'find who' },
+  { name: 'compare runs', path: () => `/compare?runs=${encodeURIComponent(`${SMALL_RUN},${OTHER_RUN}`)}`, text: OTHER_RUN },
+  { name: 'exports', path: () => '/exports', text: 'Exports' },
+  { name: 'sessions', path: () => '/sessions', text: 'Sessions' },
+  { name: 'slots', path: () => '/sessions?tab=slots', text: 'Sessions' },
+  { name: 'environments', path: () => '/environments', text: 'whodunit' },
+  ...['tasks', 'tools', 'runs', 'sessions', 'versions'].map((tab): Place => ({
+    name: `environment, ${tab}`,
+    path: () => `/environments/palestra/whodunit?tab=${tab}`,
+    text: 'whodunit',
+  })),
+  { name: 'environment', path: () => '/environments/palestra/whodunit', text: 'interview' },
+  { name: 'playground', path: () => '/environments/palestra/whodunit/play', text: 'whodunit' },
+  { name: 'keys', path: () => '/keys', text: 'Create key' },
+  { name: 'settings', path: () => '/settings', text: 'Settings' },
+  { name: 'checker', path: () => '/check', text: 'What would Palestra make of it?' },
+];
+
+async function faultsOf(page: Page, rules?: string[]): Promise<string[]> {
+  const { violations } = await page.evaluate(
+    (only) => (globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }).axe.run(only ? { runOnly: only } : {}),
+    rules,
+  );
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes
+        .slice(0, 3)
+        .map(({ target, html, failureSummary }) => `${id}: ${target.join(' ')} ${html.slice(0, 160)} ${failureSummary ?? ''}`),
+    );
+}
+
+async function enter(page: Page, { path, text, open }: Place): Promise<void> {
+  page.setDefaultTimeout(12_000);
+  await visit(page, palestra.url + path(), text);
+  await open?.(page);
+  await page.waitForTimeout(250);
+}
+
+describe('no serious or critical fault of axe, light and dark', () => {
+  // One page for all: what is looked at is each place as a reader comes to it, not how it is loaded.
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await openPage(browser, palestra, light);
+    return watched.close;
+  });
+
+  test.each(places)('$name', async (place) => {
+    const { page } = watched;
+    await page.emulateMedia({ colorScheme: 'light' });
+    await enter(page, place);
+    await page.evaluate(axe);
+    expect(await faultsOf(page)).toEqual([]);
+    // The structure is the same in both themes; colours are not. The page follows the system until the reader chooses.
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('html[data-theme=dark]').waitFor();
+    await page.waitForTimeout(150);
+    expect(await faultsOf(page, ['color-contrast', 'link-in-text-block'])).toEqual([]);
+  });
+});
+
+test('at 200 % zoom of 1280 px no page is wider than the window, and its navigation is in reach', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 640, height: 400 });
+  const wide: string[] = [];
+  for (const place of places.filter(({ open }) => open === undefined)) {
+    await page.goto(palestra.url + place.path(), { waitUntil: 'domcontentloaded' });
+    await page.getByRole('heading').first().waitFor();
+    await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: 12_000 }).toBe(0);
+    await page.waitForTimeout(300);
+    const { over, main } = await page.evaluate(() => {
+      const content = document.querySelector('main')!;
+      return { over: document.documentElement.scrollWidth - innerWidth, main: content.scrollWidth - content.clientWidth };
+    });
+    // Tables, which need two dimensions, scroll in boxes of their own.
+    if (over > 0 || main > 0) wide.push(`${place.name}: page ${over} px, content ${main} px too wide`);
+    if (!(await page.getByRole('navigation', { name: 'Main' }).isVisible())) wide.push(`${place.name}: no navigation`);
+  }
+  expect(wide).toEqual([]);
+  await close();
+}, 120_000);
+
+test('nothing moves by itself for readers who asked for that', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  /** Everything that has an animation or a transition of some length; a skeleton among them, which pages show only for a moment. */
+  const moving = () =>
+    page.evaluate(() => {
+      const skeleton = document.createElement('div');
+      skeleton.className = 'skeleton';
+      document.querySelector('main')!.append(skeleton);
+      const lasts = (durations: string) => durations.split(',').some((duration) => Number.parseFloat(duration) > 0);
+      const found = [...document.querySelectorAll('*')].filter((element) => {
+        const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);
+        return (animationName !== 'none' && lasts(animationDuration)) || lasts(transitionDuration);
+      });
+      skeleton.remove();
+      return found.map(({ className }) => String(className));
+    });
+  for (const path of [ofRun(), ofRun('/rollouts'), ofRollout()]) {
+    await page.emulateMedia({ reducedMotion: 'no-preference' });
+    await page.goto(palestra.url + path());
+    await page.getByRole('heading').first().waitFor();
+    // Otherwise the test would see nothing move anywhere.
+    expect(await moving()).toContain('skeleton');
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    expect(await moving()).toEqual([]);
+  }
+  await close();
+});
+
+test('every chart says what it shows, and shows its numbers as a table', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  for (const path of [ofRun(), ofRun('/rollouts?find=lamp')]) {
+    await page.goto(palestra.url + path());
+    await page.locator('main canvas, main svg[role=img]').first().waitFor();
+    await page.waitForTimeout(500);
+    const charts = page.locator('section:has(canvas)');
+    const unnamed = await page
+      .locator('main canvas')
+      .evaluateAll((all) => all.filter((one) => !one.closest('[role=img]')?.getAttribute('aria-label')?.trim()).length);
+    expect(unnamed, `charts without a summary on ${path()}`).toBe(0);
+    const without = await charts.evaluateAll((all) =>
+      all
+        .filter((one) => !one.querySelector('section:has(canvas)'))
+        .filter((one) => ![...one.querySelectorAll('button')].some((button) => button.textContent?.startsWith('table')))
+        .map((one) => one.textContent?.slice(0, 60)),
+    );
+    expect(without, `charts without a table on ${path()}`).toEqual([]);
+  }
+  await page.goto(palestra.url + ofRun()());
+  await page.locator('section canvas').first().waitFor();
+  const buttons = page.getByRole('button', { name: /^table of / });
+  const titles = (await buttons.allTextContents()).map((text) => text.replace(/^table of /, ''));
+  expect(titles.length).toBeGreaterThan(5);
+  for (const title of titles) {
+    await page.getByRole('button', { name: `table of ${title}`, exact: true }).click();
+    const shown = page.getByRole('region', { name: `${title} as a table`, exact: true });
+    expect(await shown.getByRole('row').count(), title).toBeGreaterThan(1);
+    expect(await shown.getByRole('columnheader').count(), title).toBeGreaterThan(1);
+  }
+  await close();
+});
