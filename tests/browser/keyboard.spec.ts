@@ -143,6 +143,8 @@ test('Back brings the Explorer to the row and the scroll position that were left
   await expectFocusVisible(page);
   const left = await place();
   expect(left.top).toBeGreaterThan(100);
+  // The address follows when the selection rests.
+  await page.waitForURL(/sel=/);
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/rollout\//);
   await page.getByRole('feed').waitFor();
