@@ -138,6 +138,8 @@ export class Feed {
 
   #refresh(): void {
     this.#pending = undefined;
+    // Asked for before the page was frozen; letting it go reads everything.
+    if (this.#state.frozenAt !== null) return;
     const stale = this.#stale;
     this.#stale = new Set();
     const names = stale && this.#namesOf(stale);
