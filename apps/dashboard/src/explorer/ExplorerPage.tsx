@@ -85,9 +85,9 @@ export function ExplorerPage() {
   const { history } = useRouter();
   const [path] = useState(history.location.pathname);
   const select = useCallback(
-    (sel: string) => {
+    async (sel: string): Promise<void> => {
       // On the way to another page there is nothing to write down any more: it would lead back here.
-      if (history.location.pathname === path) void navigate({ search: (old) => ({ ...old, sel }), replace: true });
+      if (history.location.pathname === path) await navigate({ search: (old) => ({ ...old, sel }), replace: true });
     },
     [navigate, history, path],
   );

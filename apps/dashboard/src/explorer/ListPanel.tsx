@@ -27,7 +27,8 @@ interface Props {
   onOrder: (order: ListOrder) => void;
   cols: string | undefined;
   sel: string | null;
-  onSel: (id: string) => void;
+  /** Resolves when the address says so. */
+  onSel: (id: string) => Promise<void>;
   preview: boolean;
   onHidePreview: () => void;
   onReload: () => void;
@@ -49,10 +50,8 @@ export function ListPanel(props: Props) {
   const open = (row: RolloutRow, newTab: boolean) => {
     const target = { to: '/rollout/$id', params: { id: row.id }, search: { q: link } } as const;
     if (newTab) window.open(router.buildLocation(target).href, '_blank', 'noopener');
-    else {
-      onSel(row.id);
-      void navigate(target);
-    }
+    // Back returns to the row: the address must say it before another page follows.
+    else void onSel(row.id).then(() => navigate(target));
   };
   const refused = pages.error instanceof ApiError && pages.error.code === 'invalid_query' ? pages.error : null;
   return (
@@ -110,7 +109,7 @@ const hasRegex = (query: Query): boolean =>
   });
 
 /** The selection at once in the page, and in the address when it rests. */
-function useSelection(sel: string | null, onSel: (id: string) => void): [string | null, (id: string) => void] {
+function useSelection(sel: string | null, onSel: (id: string) => Promise<void>): [string | null, (id: string) => void] {
   const [selected, setSelected] = useState(sel);
   const report = useRef(onSel);
   useEffect(() => {
@@ -118,7 +117,7 @@ function useSelection(sel: string | null, onSel: (id: string) => void): [string 
   });
   useEffect(() => {
     if (selected === null || selected === sel) return;
-    const timer = setTimeout(() => report.current(selected), SELECT_AFTER_MS);
+    const timer = setTimeout(() => void report.current(selected), SELECT_AFTER_MS);
     return () => clearTimeout(timer);
   }, [selected, sel]);
   return [selected, setSelected];
