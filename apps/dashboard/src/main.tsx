@@ -3,10 +3,14 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './data/client.ts';
+import { meQuery } from './data/queries.ts';
 import { router } from './router.tsx';
 import './theme/app.css';
 import './theme/density.ts';
 import './theme/theme.ts';
+
+// Every page waits for it; nothing else has to wait for the first page to be there.
+void queryClient.prefetchQuery(meQuery);
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

@@ -3,7 +3,7 @@ import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
 import { meQuery } from './data/queries.ts';
-import { headerQuery, outlineQuery } from './data/rollout.ts';
+import { prefetchRollout } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
 import type { RunScope } from './data/run-reads.ts';
@@ -126,10 +126,8 @@ const rollout = createRoute({
     print: search['print'] === true || search['print'] === '' || search['print'] === 'true' || undefined,
   }),
   // While the page's code is on its way; a link that is only pointed at costs nothing.
-  loader: ({ params, preload }) => {
-    if (preload) return;
-    void queryClient.prefetchQuery(headerQuery(params.id));
-    void queryClient.prefetchQuery(outlineQuery(params.id, undefined));
+  loader: ({ params, preload, location }) => {
+    if (!preload) prefetchRollout(params.id, location.hash);
   },
   component: lazyRouteComponent(() => import('./rollout/RolloutPage.tsx'), 'RolloutPage'),
 });

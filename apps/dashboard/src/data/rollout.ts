@@ -57,6 +57,20 @@ export function pageQuery(id: string, outline: Outline, page: number) {
   });
 }
 
+/** Reads what the first paint of a rollout needs while the code of its page is on its way: the texts where `hash` (`#m-9000`) leads, too. */
+export function prefetchRollout(id: string, hash: string): void {
+  void queryClient.prefetchQuery(headerQuery(id));
+  const wanted = Number(/^#?m-(\d{1,9})$/.exec(hash)?.[1] ?? 0);
+  const read = async (): Promise<void> => {
+    const outline = await queryClient.ensureQueryData(outlineQuery(id, undefined));
+    if (outline.total === 0) return;
+    const at = outline.index.findIndex((index) => index >= wanted);
+    await queryClient.prefetchQuery(pageQuery(id, outline, Math.floor((at < 0 ? outline.total - 1 : at) / PAGE)));
+  };
+  // The page itself tells what went wrong.
+  read().catch(() => {});
+}
+
 /** A few messages from an index on: what a comparison shows of the other rollout. */
 export const messagesAtQuery = (id: string, from: number, limit: number) =>
   queryOptions({
