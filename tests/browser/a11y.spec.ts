@@ -105,7 +105,7 @@ const places: Place[] = [
   { name: 'rollout, notes', path: ofRollout('?tab=notes'), text: 'score' },
   { name: 'rollout, raw', path: ofRollout('?tab=raw#m-3'), text: 'Message 3' },
   { name: 'rollout, difference', path: () => `/rollout/${small.at(-1)!.id}?diff=${small.at(-2)!.id}`, text: 'same first' },
-  { name: 'rollout, find', path: ofRollout(), text: 'find who', open: async (page) => void (await page.keyboard.press('Control+f')) },
+  { name: 'rollout, find', path: ofRollout(), text: 'find who', open: (page) => page.keyboard.press('Control+f') },
   { name: 'rollout, more', path: ofRollout(), text: 'find who', open: click('More of this rollout') },
   { name: 'rollout, live', path: () => `/rollout/${alive.id}`, text: 'Not over yet.' },
   { name: 'rollout, for paper', path: ofRollout('?print'), text: 'find who' },
