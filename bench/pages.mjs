@@ -94,9 +94,11 @@ async function benchLarge(context, runs) {
   ];
 }
 
-async function benchLong(context, palestra) {
+async function benchLong(context, palestra, client) {
   const { id, events } = longRollout();
   await sendEvents(palestra, events);
+  // What is stored is read here; reading while it comes is the last figure.
+  await settled(client);
   const url = `${palestra.url}/rollout/${id}`;
   const paint = await timeToPaint(context, url, ['article']);
   const linked = await timeToPaint(context, `${url}#m-9000`, ['article[data-anchor="9000"]']);
@@ -113,9 +115,10 @@ async function benchLong(context, palestra) {
   ];
 }
 
-async function benchHuge(context, palestra) {
+async function benchHuge(context, palestra, client) {
   const { id, events } = hugeRollout();
   await sendEvents(palestra, events);
+  await settled(client);
   const page = await context.newPage();
   await page.addInitScript(watch, ['article']);
   await page.goto(`${palestra.url}/rollout/${id}`);
@@ -165,7 +168,10 @@ async function benchLive(context, palestra, runs) {
 }
 
 export async function benchPages() {
-  if (!existsSync(chromiumPath)) throw new Error(`There is no Chromium at ${chromiumPath}; PALESTRA_CHROMIUM names another place.`);
+  if (!existsSync(chromiumPath)) {
+    console.log(`pages: not measured, there is no Chromium at ${chromiumPath}; PALESTRA_CHROMIUM names another place.`);
+    return [];
+  }
   const [{ default: pg }, { chromium }] = await Promise.all([import('pg'), import('playwright-core')]);
   const service = await startPalestra();
   const palestra = { url: service.url, apiKey };
@@ -184,8 +190,8 @@ export async function benchPages() {
     const runs = `${palestra.url}/${rows[0].name}/runs`;
     return [
       ...(await benchLarge(context, runs)),
-      ...(await benchLong(context, palestra)),
-      ...(await benchHuge(context, palestra)),
+      ...(await benchLong(context, palestra, client)),
+      ...(await benchHuge(context, palestra, client)),
       ...(await benchLive(context, palestra, runs)),
     ];
   } finally {
