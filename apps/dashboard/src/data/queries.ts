@@ -31,6 +31,8 @@ export const meQuery = queryOptions({
   staleTime: Infinity,
   // A refusal is read again by signing in: not by leaving the window for a moment, which would take away what the reader typed or reads.
   refetchOnWindowFocus: false,
+  // main.tsx has asked already.
+  retryOnMount: false,
 });
 
 export const runsQuery = (search: string) =>

@@ -5,7 +5,7 @@ const SECOND_KEY_MS = 300;
 const typing = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 /** An open menu has its own keys. */
-const busy = () => document.querySelector('dialog[open], [role="menu"]') !== null;
+const busy = () => document.querySelector('dialog[open], [role="menu"][data-state="open"]') !== null;
 
 /** `mod+k` for Ctrl-K and ⌘K, else `KeyboardEvent.key`; null when the key is not ours. */
 function nameOf(event: KeyboardEvent): string | null {
