@@ -234,7 +234,16 @@ describe('F7, 500 messages a second', () => {
           return [one.scrollTop, ...rows.map((row) => `${name(row)} at ${Math.round(row.getBoundingClientRect().top)}`)];
         });
       const place = async () => ({ list: await inView(scroller), reader: await inView(transcript(reader)) });
-      const first = await place();
+      // Rows come as they are read: until the view is full and rests.
+      let first = await place();
+      await expect
+        .poll(async () => {
+          const before = JSON.stringify(first);
+          await list.waitForTimeout(250);
+          first = await place();
+          return first.list.length > 20 && JSON.stringify(first) === before;
+        })
+        .toBe(true);
       const seen = feeder.openMessages;
       feed();
       const pill = reader.getByRole('button', { name: / new$/ });

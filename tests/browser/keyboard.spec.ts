@@ -229,8 +229,13 @@ describe('everywhere', () => {
     await page.keyboard.press('L');
     const menu = page.getByRole('menu', { name: 'Definitions of the metrics' });
     await menu.getByRole('menuitemradio', { name: /SkyRL/ }).waitFor();
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('ArrowDown');
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '');
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('ArrowDown');
+        return focused();
+      })
+      .toContain('SkyRL');
     await page.keyboard.press('Enter');
     await page.waitForURL(/lens=/);
     await page.keyboard.press('z');

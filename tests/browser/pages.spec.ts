@@ -1,5 +1,5 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { runName, toolResult, uploadRun } from './rollouts.data.ts';
@@ -18,6 +18,15 @@ beforeAll(async () => {
   await shoot(watched.page, 'runs-empty-1280-light');
   await watched.close();
   ids = await uploadRun(palestra);
+  // Lists stay as they were read: what was uploaded is derived before they are.
+  await vi.waitFor(
+    async () => {
+      const headers = { 'x-api-key': palestra.apiKey };
+      const answer = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(runName)}/tasks`, { headers });
+      expect(await answer.text()).toContain('"index":7,');
+    },
+    { timeout: 30_000, interval: 250 },
+  );
 });
 afterAll(async () => {
   await browser?.close();

@@ -12,6 +12,8 @@ export interface RunsAsk {
 
 const PAGE = 50;
 
+const FIRST_RUN_MS = 2_000;
+
 /** Runs, newest activity first, a page after the other: what comes meanwhile moves to the front, so a run may be told twice. */
 export const runPagesQuery = ({ search, tag }: RunsAsk) =>
   infiniteQueryOptions({
@@ -20,6 +22,8 @@ export const runPagesQuery = ({ search, tag }: RunsAsk) =>
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
     placeholderData: keepPreviousData,
+    // Of one run, or none, nothing can move: whoever tries a first upload sees it come.
+    refetchInterval: ({ state }) => ((state.data?.pages[0]?.runs.length ?? 2) < 2 ? FIRST_RUN_MS : false),
   });
 
 /** Each run once, as its newest page tells it. */
