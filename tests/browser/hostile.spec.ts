@@ -48,7 +48,6 @@ async function expectInert(page: Page): Promise<void> {
       unsafe: elements('a[href^=http]').filter((link) => link.getAttribute('rel') !== 'noopener noreferrer nofollow').length,
       clobbered: !(document.body instanceof HTMLElement) || typeof document.cookie !== 'string',
       tooLong: line > longest ? line : 0,
-      // eslint-disable-next-line no-control-regex
       unseen: /[\u202a-\u202e\u2066-\u2069\u200b\u001b\u009b]/.exec(document.body.innerText)?.[0]?.codePointAt(0) ?? null,
     };
   }, LONGEST_LINE);
