@@ -6,6 +6,7 @@ import { createFastifyAdapter, prepareFastify } from '../../apps/api/src/platfor
 import { ErrorFilter } from '../../apps/api/src/platform/error.filter.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { RouteTable } from '../../apps/api/src/platform/route-table.ts';
+import { Sockets } from '../../apps/api/src/platform/sockets.ts';
 import { SessionPlane } from '../../apps/api/src/sessions/session-plane.ts';
 import { openSessionPool } from '../../apps/api/src/sessions/session-pool.ts';
 import type { Backend, EnvironmentDirectory, SessionPolicy } from '@palestra/session';
@@ -38,8 +39,10 @@ export async function startReplica(
   const routes = new RouteTable();
   const filter = new ErrorFilter(createLogger('silent'), routes);
   const problems: unknown[] = [];
+  const sockets = new Sockets();
   const plane = new SessionPlane({
     pool,
+    sockets,
     directory: options.directory ?? new OneEnvironmentDirectory(backend, options),
     authenticate: async (request) => {
       const key = request.headers['x-api-key'];
@@ -59,6 +62,8 @@ export async function startReplica(
   prepareFastify(server, routes);
   server.setErrorHandler((error, request, reply) => filter.send(error, request, reply));
   server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
+  sockets.listen(server.server);
+  server.addHook('preClose', async () => sockets.close());
   await plane.register(server);
   await plane.start();
   await server.listen({ host: '127.0.0.1', port: 0 });

@@ -13,6 +13,7 @@ import type { PlatformDependencies } from './platform/platform.module.ts';
 import { orsDocumentation } from './sessions/ors.openapi.ts';
 import { SessionTraces } from './sessions/traces.ts';
 import { RouteTable } from './platform/route-table.ts';
+import { Sockets } from './platform/sockets.ts';
 
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
 export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {
@@ -29,6 +30,9 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   const errors = app.get(ErrorFilter);
   fastify.setErrorHandler((error, request, reply) => errors.send(error, request, reply));
   await prepareBrowserPlane(fastify);
+  const sockets = app.get(Sockets);
+  sockets.listen(fastify.server);
+  fastify.addHook('preClose', async () => sockets.close());
   await app.init();
   app.get(OpenApiDocument).json = buildOpenApi(app, orsDocumentation);
   return app;

@@ -1,2 +1,4 @@
 export * from './local/index.ts';
+export * from './mcp/index.ts';
+export * from './openenv/index.ts';
 export * from './ors/index.ts';

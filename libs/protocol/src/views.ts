@@ -194,7 +194,7 @@ export interface EnvironmentView {
   /** Ours: the number of its newest version; null for one without a server. */
   version: number | null;
   /** Ours: where it runs, and whether it answers now. */
-  source: { kind: 'bundled' | 'remote' | 'none'; url?: string };
+  source: { kind: 'bundled' | 'remote' | 'openenv' | 'mcp' | 'none'; url?: string; command?: string[] };
   status: 'ready' | 'starting' | 'unreachable' | 'unlinked';
   status_detail: string | null;
 }

@@ -1,17 +1,19 @@
-import type {
-  GroupCandidate,
-  JsonObject,
-  Message,
-  OutputBlock,
-  MessageBlock,
-  Split,
-  TaskSpec,
-  ToolErrorReason,
-  ToolsAnswer,
+import {
+  type GroupCandidate,
+  type JsonObject,
+  type Message,
+  type OutputBlock,
+  type MessageBlock,
+  PalestraError,
+  type Split,
+  type TaskSpec,
+  type ToolErrorReason,
+  type ToolsAnswer,
 } from '@palestra/protocol';
+import type { OpenEnvServer, OpenEnvSession } from './openenv.port.ts';
 
 /**
- * An environment that somebody runs: an ORS server at a URL, a child process, later an OpenEnv server. One object per
+ * An environment that somebody runs: an ORS or OpenEnv server at a URL, an MCP server, a child process. One object per
  * environment version, cheap to hold, safe to share between requests. Every method takes a signal; a deadline is the
  * caller's. Errors are `PalestraError`s of the catalogue; `backend_unreachable` promises that nothing ran.
  */
@@ -34,12 +36,23 @@ export interface Backend {
   /** A handle on an open episode; does no I/O. */
   session(ref: BackendSessionRef): BackendSession;
   close(): Promise<void>;
+  /** Present where the environment's server speaks OpenEnv: OpenEnv clients are then given what it says, unchanged. */
+  openenv?: OpenEnvServer;
+}
+
+export type EpisodeTask = { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };
+
+/** The task of an episode on a backend without `openenv`. */
+export function taskOf({ task }: BackendCreate): EpisodeTask {
+  if (task.kind === 'none') throw new PalestraError('backend_invalid', { detail: 'This environment opens no episode without a task.' });
+  return task;
 }
 
 export interface BackendCreate {
   sid: string;
   env: string | null;
-  task: { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };
+  /** `none`: the client resets the episode itself, by `openenv.exchange`; only for backends that have `openenv`. */
+  task: EpisodeTask | { kind: 'none' };
   toolsetName: string | null;
   secrets: SecretMap;
   /** A process that died may have opened an episode under this SID: it is to be forgotten first. */
@@ -70,6 +83,8 @@ export interface BackendSession {
   ping(signal: AbortSignal): Promise<void>;
   /** Cancels a running setup, runs teardown; idempotent. */
   delete(signal: AbortSignal): Promise<void>;
+  /** Present where `Backend.openenv` is. */
+  openenv?: OpenEnvSession;
 }
 
 export interface BackendCall {

@@ -14,7 +14,9 @@ import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import type { LiveSession } from './live-session.ts';
+import { ToolFailedError } from './backend.port.ts';
 import type { SessionObserver } from './observer.port.ts';
+import type { OpenEnvExchange, OpenEnvMessage } from './openenv.port.ts';
 import { type Place, Placement } from './placement.ts';
 import { SessionReaper } from './reaper.ts';
 import { Restorer } from './restorer.ts';
@@ -23,6 +25,7 @@ import { type CreateRequest, type ForkRequest, type Reservation, SessionOpener }
 import { SessionRegistry } from './session-registry.ts';
 import type { SessionStore } from './session-store.port.ts';
 import { SetupGate } from './setup-gate.ts';
+import { errorOfOutcome } from './failure.ts';
 import { isDead } from './state.ts';
 
 export interface SessionEngineOptions {
@@ -203,6 +206,48 @@ export class SessionEngine {
     return this.#hiddenError(live, open);
   }
 
+  /**
+   * One message of an OpenEnv client to an environment whose server speaks OpenEnv; the JSON text of its one reply. What changes the episode
+   * (`reset`, `step`, a `tools/call`) is a call like any other: in the ledger before it is sent, in the trace, with its reward. Errors
+   * of the server are replies; those of the service reject.
+   */
+  async exchange(caller: Caller, sid: string, message: OpenEnvMessage): Promise<string> {
+    const live = await this.#registry.bound(sid, caller);
+    const native = async (work: { taskId: string; mayHaveRun?: boolean } | null): Promise<OpenEnvExchange> => {
+      const backend = await this.#registry.backend(live);
+      if (backend.openenv === undefined) throw new PalestraError('backend_invalid');
+      return backend.openenv.exchange(message, work, live.signal);
+    };
+    const acted = actionOf(message);
+    if (acted === null) {
+      const { reply } = await this.#hiddenError(
+        live,
+        this.#setup.whileWaiting(live, () => native(null)),
+      );
+      return this.#registry.mask(live).hide(reply);
+    }
+    let reply: string | null = null;
+    const open = await this.#hiddenError(
+      live,
+      this.#calls.open(live, {
+        kind: 'call',
+        tool: acted.tool,
+        input: stringifyJson(acted.input),
+        taskId: null,
+        run: async (_backend, work) => {
+          const exchange = await native(work);
+          reply = this.#registry.mask(live).hide(exchange.reply);
+          if ('failed' in exchange.result) throw new ToolFailedError(exchange.result.failed);
+          return exchange.result;
+        },
+      }),
+    );
+    const outcome = await open.outcome();
+    if (reply !== null) return reply;
+    if (outcome.type === 'refused') throw errorOfOutcome(outcome);
+    throw new PalestraError('internal_error');
+  }
+
   /** Comparative rewards for the trajectories of one task; changes nothing of the episode. */
   async scoreGroup(caller: Caller, sid: string, request: { candidates: GroupCandidate[]; taskId: string | null }): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller).catch((error: unknown) => {
@@ -248,5 +293,28 @@ export class SessionEngine {
     } catch (error) {
       this.#options.onBackgroundError(error, live.record.sid);
     }
+  }
+}
+
+/** What a message does to the episode, as its trace names it; null for one that only looks. */
+function actionOf(message: OpenEnvMessage): { tool: string; input: JsonObject } | null {
+  const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+  switch (message.type) {
+    case 'reset':
+      return { tool: 'reset', input: message.data };
+    case 'step': {
+      const { type, tool_name: name, arguments: input } = message.data;
+      if (type === 'list_tools') return null;
+      if (type !== 'call_tool' || typeof name !== 'string') return { tool: 'step', input: message.data };
+      return { tool: name, input: isObject(input) ? input : {} };
+    }
+    case 'mcp': {
+      const request = message.data;
+      if (!isObject(request) || request['method'] !== 'tools/call' || !isObject(request['params'])) return null;
+      const { name, arguments: input } = request['params'];
+      return typeof name === 'string' ? { tool: name, input: isObject(input) ? input : {} } : null;
+    }
+    default:
+      return null;
   }
 }

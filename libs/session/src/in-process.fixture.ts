@@ -5,6 +5,7 @@ import {
   type BackendCall,
   type BackendCreate,
   type BackendSession,
+  taskOf,
   ToolFailedError,
   type ToolCallResult,
 } from './backend.port.ts';
@@ -61,8 +62,8 @@ export class InProcessBackend implements Backend {
 
   async create(create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
     if (create.env === 'ctorenv') throw new PalestraError('environment_failed', { detail: 'ValueError: ctor exploded' });
-    const task =
-      create.task.kind === 'spec' ? (create.task.spec as JsonObject) : await this.task(null, create.task.split, create.task.index);
+    const asked = taskOf(create);
+    const task = asked.kind === 'spec' ? (asked.spec as JsonObject) : await this.task(null, asked.split, asked.index);
     await systemClock.sleep(Number((task as JsonObject)['construct_ms'] ?? 5), signal);
     this.secrets.set(create.sid, create.secrets);
     const setup = systemClock.sleep(create.env === 'slowenv' ? 400 : 0).then(() => {

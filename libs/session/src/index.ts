@@ -8,6 +8,7 @@ export * from './engine.ts';
 export * from './every-task.ts';
 export { errorOfOutcome } from './failure.ts';
 export * from './observer.port.ts';
+export * from './openenv.port.ts';
 export type { Place } from './placement.ts';
 export { type SecretBox, SecretMask } from './secrets.ts';
 export type { CreateRequest, ForkRequest, Reservation } from './session-opener.ts';

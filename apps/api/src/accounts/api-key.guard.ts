@@ -5,6 +5,7 @@ import { PalestraError } from '@palestra/protocol';
 import { Authenticator } from './authenticator.ts';
 import { PUBLIC_ROUTE, REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
 import { ShareAccess } from './share-access.ts';
+import { keyOf } from './credentials.ts';
 
 /** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
 @Injectable()
@@ -20,7 +21,7 @@ export class ApiKeyGuard implements CanActivate {
     const targets = [context.getHandler(), context.getClass()];
     // The link of a rollout shows it also to whoever is signed in elsewhere.
     const shareable = this.reflector.getAllAndOverride<boolean>(SHAREABLE_ROUTE, targets);
-    const guest = shareable && !request.headers['x-api-key'] ? await this.shares.callerFor(request) : null;
+    const guest = shareable && keyOf(request.headers) === null ? await this.shares.callerFor(request) : null;
     const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
       if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;

@@ -9,6 +9,7 @@ import { patiently } from '../platform/database-retry.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
 import { readCookie } from './cookies.ts';
+import { keyOf } from './credentials.ts';
 import { hashToken } from './secret-token.ts';
 
 export const COOKIE_NAME = 'palestra_session';
@@ -40,11 +41,11 @@ export class Authenticator {
    * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
    * key, `key_revoked` for a revoked one, `forbidden` for a cookie on a changing request from another site.
    */
-  async authenticate(request: FastifyRequest): Promise<Caller | null> {
-    const key = request.headers['x-api-key'];
-    if (typeof key === 'string' && key.trim() !== '') {
-      if (!this.config.anonymous) return this.ofKey(key.trim());
-      return this.ofKey(key.trim()).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
+  async authenticate(request: Pick<FastifyRequest, 'headers' | 'method'>): Promise<Caller | null> {
+    const key = keyOf(request.headers);
+    if (key !== null) {
+      if (!this.config.anonymous) return this.ofKey(key);
+      return this.ofKey(key).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
     }
     const cookie = readCookie(request.headers.cookie, COOKIE_NAME);
     if (cookie !== null) {
@@ -132,7 +133,7 @@ export class Authenticator {
 const isWrongKey = (error: unknown): boolean => error instanceof PalestraError && error.status === 401;
 
 /** A cookie comes along by itself; a changing request must come from our own page (browsers send one of these headers). */
-function assertSameOrigin(request: FastifyRequest): void {
+function assertSameOrigin(request: Pick<FastifyRequest, 'headers' | 'method'>): void {
   if (request.method === 'GET' || request.method === 'HEAD') return;
   const site = request.headers['sec-fetch-site'];
   const { origin, host } = request.headers;

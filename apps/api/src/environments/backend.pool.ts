@@ -1,14 +1,29 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { OrsBackend } from '@palestra/backends';
+import { McpBackend, OpenEnvBackend, OrsBackend } from '@palestra/backends';
 import { HealthCheck } from '@palestra/hosting';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
-import { type EnvironmentRecord, type EnvironmentSource, sourceOf, type VersionRecord } from './environment.record.ts';
+import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
 
 interface Pooled {
   backend: Backend;
   health: HealthCheck | null;
+  /** Ours to close. */
+  external: boolean;
+}
+
+function backendOf(source: ServerSource, deployment?: string): Backend {
+  switch (source.kind) {
+    case 'openenv':
+      return new OpenEnvBackend({ url: source.url });
+    case 'mcp':
+      return new McpBackend(
+        source.url === undefined ? { command: source.command[0]!, args: source.command.slice(1) } : { url: source.url },
+      );
+    default:
+      return new OrsBackend(deployment === undefined ? { url: source.url } : { url: source.url, deployment });
+  }
 }
 
 /** One backend object per environment version, made when first asked for. */
@@ -29,8 +44,8 @@ export class BackendPool implements OnApplicationShutdown {
   }
 
   /** A backend for a look at a server that is not registered; the caller closes it. */
-  probe(source: EnvironmentSource & { kind: 'remote' }): Backend {
-    return new OrsBackend({ url: source.url });
+  probe(source: ServerSource): Backend {
+    return backendOf(source);
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -38,14 +53,17 @@ export class BackendPool implements OnApplicationShutdown {
     if (version === undefined) return { status: 'unlinked', detail: 'No server runs this environment yet. Add one by URL.' };
     const source = sourceOf(version);
     if (source.kind === 'bundled') return this.bundled.status(source.name);
-    const report = await this.#get(environment, version).health!.report();
+    const { health } = this.#get(environment, version);
+    // An MCP server has no such question; the first session says.
+    if (health === null) return { status: 'ready', detail: null };
+    const report = await health.report();
     return report.healthy ? { status: 'ready', detail: null } : { status: 'unreachable', detail: report.detail };
   }
 
   async drop(versionId: string): Promise<void> {
     const pooled = this.#pooled.get(versionId);
     this.#pooled.delete(versionId);
-    if (pooled?.health) await pooled.backend.close();
+    if (pooled?.external) await pooled.backend.close();
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -58,10 +76,11 @@ export class BackendPool implements OnApplicationShutdown {
     const source = sourceOf(version);
     const pooled: Pooled =
       source.kind === 'bundled'
-        ? { backend: this.bundled.backend(source.name), health: null }
+        ? { backend: this.bundled.backend(source.name), health: null, external: false }
         : {
-            backend: new OrsBackend({ url: source.url, deployment: `${environment.owner}/${environment.name}` }),
-            health: new HealthCheck(source.url),
+            backend: backendOf(source, `${environment.owner}/${environment.name}`),
+            health: source.kind === 'mcp' ? null : new HealthCheck(source.url),
+            external: true,
           };
     this.#pooled.set(version.id, pooled);
     return pooled;

@@ -132,7 +132,8 @@ export class RegistryDirectory implements EnvironmentDirectory {
       name: environment.name,
       backend: this.backends.of(environment, version),
       policy: this.#policy(environment, version),
-      owned: version.sourceKind === 'bundled',
+      // All but ORS servers are reached over a connection or in a process of the API process that opened the session.
+      owned: version.sourceKind !== 'remote',
     };
     this.#versions.set(version.id, { hosted, readAt: this.clock.now() });
     return hosted;

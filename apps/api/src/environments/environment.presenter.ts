@@ -1,5 +1,5 @@
 import type { EnvironmentView, SessionPolicyView } from '@palestra/protocol';
-import { type EnvironmentRecord, sourceOf, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import { type EnvironmentRecord, type EnvironmentSource, sourceOf, storedDiscovery, type VersionRecord } from './environment.record.ts';
 import type { VersionList } from './environment.schema.ts';
 
 export interface EnvironmentStatus {
@@ -37,7 +37,7 @@ export function presentEnvironment(record: EnvironmentRecord, status: Environmen
     version: version?.number ?? null,
     source: presentSource(record, detailed),
     status: status.status,
-    status_detail: status.detail === null || detailed || version?.sourceKind !== 'remote' ? status.detail : 'Its server does not answer.',
+    status_detail: status.detail === null || detailed || version?.sourceKind === 'bundled' ? status.detail : 'Its server does not answer.',
   };
 }
 
@@ -45,8 +45,13 @@ function presentSource(record: EnvironmentRecord, detailed: boolean): Environmen
   const version = record.versions[0];
   if (version === undefined) return { kind: 'none' };
   const source = sourceOf(version);
-  if (source.kind === 'bundled') return { kind: 'bundled' };
-  return detailed ? { kind: 'remote', url: source.url } : { kind: 'remote' };
+  return sourceView(source, detailed);
+}
+
+function sourceView(source: EnvironmentSource, detailed: boolean): { kind: EnvironmentSource['kind']; url?: string; command?: string[] } {
+  const { kind } = source;
+  if (kind === 'bundled' || !detailed) return { kind };
+  return source.url === undefined ? { kind, command: source.command } : { kind, url: source.url };
 }
 
 export function presentVersion(version: VersionRecord, detailed: boolean): VersionList['versions'][number] {
@@ -59,7 +64,7 @@ export function presentVersion(version: VersionRecord, detailed: boolean): Versi
     id,
     number,
     created_at: createdAt.toISOString(),
-    source: source.kind === 'remote' && detailed ? { kind: 'remote', url: source.url } : { kind: source.kind },
+    source: sourceView(source, detailed),
     discovered_at: discoveredAt?.toISOString() ?? null,
     variants: variants.map((variant) => variant.name),
     tools: chosen?.tools.tools.map((tool) => tool.name) ?? [],

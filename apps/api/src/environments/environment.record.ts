@@ -7,12 +7,37 @@ export type VersionRecord = EnvironmentRecord['versions'][number];
 
 export const newestVersion = { versions: { orderBy: { number: 'desc' }, take: 1 } } satisfies Prisma.EnvironmentInclude;
 
-export type EnvironmentSource = { kind: 'bundled'; name: string } | { kind: 'remote'; url: string };
+/** A server that somebody else runs. */
+export type ServerSource =
+  | { kind: 'remote'; url: string }
+  | { kind: 'openenv'; url: string }
+  | { kind: 'mcp'; url: string; command?: undefined }
+  | { kind: 'mcp'; url?: undefined; command: string[] };
+export type EnvironmentSource = { kind: 'bundled'; name: string } | ServerSource;
 
 export function sourceOf(version: VersionRecord): EnvironmentSource {
-  return version.sourceKind === 'bundled'
-    ? { kind: 'bundled', name: version.sourceName ?? '' }
-    : { kind: 'remote', url: version.sourceUrl ?? '' };
+  const { sourceKind, sourceName, sourceUrl, sourceCommand } = version;
+  switch (sourceKind) {
+    case 'bundled':
+      return { kind: 'bundled', name: sourceName ?? '' };
+    case 'openenv':
+      return { kind: 'openenv', url: sourceUrl ?? '' };
+    case 'mcp':
+      return sourceUrl === null ? { kind: 'mcp', command: sourceCommand } : { kind: 'mcp', url: sourceUrl };
+    default:
+      return { kind: 'remote', url: sourceUrl ?? '' };
+  }
+}
+
+/** The columns that `sourceOf` reads. */
+export function sourceColumns(source: EnvironmentSource) {
+  return source.kind === 'bundled'
+    ? { sourceKind: 'bundled', sourceName: source.name }
+    : {
+        sourceKind: source.kind,
+        sourceUrl: source.url ?? null,
+        sourceCommand: source.kind === 'mcp' ? (source.command ?? []) : [],
+      };
 }
 
 /** The cached answers of the server; null when it was never reached. */

@@ -5,7 +5,7 @@ import type { Caller } from '@palestra/session';
 import { isDuplicate } from '../platform/database-errors.ts';
 import { Database } from '../platform/database.ts';
 import { Prisma } from '../platform/generated/prisma/client.ts';
-import { type EnvironmentRecord, type EnvironmentSource, newestVersion, type VersionRecord } from './environment.record.ts';
+import { type EnvironmentRecord, type EnvironmentSource, newestVersion, sourceColumns, type VersionRecord } from './environment.record.ts';
 
 export interface NewEnvironment {
   orgId: string | null;
@@ -16,9 +16,6 @@ export interface NewEnvironment {
   isHarbor: boolean;
   readmeContent: string | null;
 }
-
-const sourceColumns = (source: EnvironmentSource) =>
-  source.kind === 'bundled' ? { sourceKind: 'bundled', sourceName: source.name } : { sourceKind: 'remote', sourceUrl: source.url };
 
 /** PostgreSQL's text holds no NUL, so nothing stored can have such a name. */
 const isStorable = (text: string): boolean => !text.includes('\0');

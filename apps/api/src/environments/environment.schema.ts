@@ -15,14 +15,29 @@ const link = z
   .max(2_000)
   .nullable();
 
-const remoteSource = z.object({
-  kind: z.literal('remote', { error: 'source.kind must be "remote"' }),
-  /** Base URL of a running ORS server. */
-  url: z
-    .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
-    .max(2_000)
-    .refine((text) => new URL(text).username === '' && new URL(text).password === '', { error: 'source.url must not hold credentials' }),
-});
+const serverUrl = z
+  .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
+  .max(2_000)
+  .refine((text) => new URL(text).username === '' && new URL(text).password === '', { error: 'source.url must not hold credentials' });
+const argument = z.string().max(10_000).refine(storable, NUL);
+
+/** Where an environment runs that somebody else keeps running. */
+const serverSource = z.union(
+  [
+    /** Base URL of a running ORS server. */
+    z.strictObject({ kind: z.literal('remote'), url: serverUrl }),
+    /** Base URL of a running OpenEnv server, of any generation. */
+    z.strictObject({ kind: z.literal('openenv'), url: serverUrl }),
+    /** URL of an MCP server's endpoint (streamable HTTP, or the older SSE transport). */
+    z.strictObject({ kind: z.literal('mcp'), url: serverUrl }),
+    /** An MCP server on standard input and output: its program and arguments, run by this service where PALESTRA_ALLOW_COMMANDS=1. */
+    z.strictObject({ kind: z.literal('mcp'), command: z.array(argument).min(1).max(100) }),
+  ],
+  {
+    error:
+      'source must be {"kind":"remote","url"} for an ORS server, {"kind":"openenv","url"}, {"kind":"mcp","url"} or {"kind":"mcp","command":[...]}',
+  },
+);
 
 export const createEnvironmentSchema = z.object({
   name,
@@ -32,7 +47,7 @@ export const createEnvironmentSchema = z.object({
   isPrivate: z.boolean().default(false),
   isHarbor: z.boolean().default(false),
   readme: readme.optional(),
-  source: remoteSource.optional(),
+  source: serverSource.optional(),
 });
 export type CreateEnvironment = z.infer<typeof createEnvironmentSchema>;
 
@@ -50,7 +65,7 @@ export const updateEnvironmentSchema = z.object({
 });
 export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
 
-export const createVersionSchema = z.object({ source: remoteSource });
+export const createVersionSchema = z.object({ source: serverSource });
 export type CreateVersion = z.infer<typeof createVersionSchema>;
 
 export const versionListSchema = z.object({
@@ -59,7 +74,13 @@ export const versionListSchema = z.object({
       id: z.string(),
       number: z.number(),
       created_at: z.string(),
-      source: z.object({ kind: z.enum(['bundled', 'remote']), url: z.string().optional() }).describe('The address only for its owners.'),
+      source: z
+        .object({
+          kind: z.enum(['bundled', 'remote', 'openenv', 'mcp']),
+          url: z.string().optional(),
+          command: z.array(z.string()).optional(),
+        })
+        .describe('Address and command only for its owners.'),
       discovered_at: z.string().nullable().describe('When its server was last asked what it offers; null: never.'),
       variants: z.array(z.string()),
       tools: z.array(z.string()).describe('Of the default variant.'),

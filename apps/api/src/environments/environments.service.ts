@@ -14,7 +14,7 @@ import { discover, DiscoveryService, withDeadline } from './discovery.service.ts
 import { EnvironmentAccess, mayManage } from './environment.access.ts';
 import { RegistryDirectory } from './environment-directory.ts';
 import { presentEnvironment, presentVersion } from './environment.presenter.ts';
-import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import { type EnvironmentRecord, type ServerSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 import type {
   CreateEnvironment,
@@ -186,7 +186,7 @@ export class EnvironmentsService {
   }
 
   /** Asks a server at a URL everything that discovery asks; one that cannot answer is refused with the reason. */
-  async #validated(source: EnvironmentSource & { kind: 'remote' }): Promise<EnvironmentDiscoveryView> {
+  async #validated(source: ServerSource): Promise<EnvironmentDiscoveryView> {
     const backend = this.backends.probe(source);
     try {
       return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);

@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
+import { takePathKey } from '../accounts/credentials.ts';
 import type { RouteTable } from './route-table.ts';
 
 /** The largest body that any route takes, bytes after decompression. The largest real upload was 9 MB (openreward-wire.md 13.7). */
@@ -28,8 +30,7 @@ class OkFastifyAdapter extends FastifyAdapter {
 export function createFastifyAdapter(): FastifyAdapter {
   const options: FastifyServerOptions = {
     bodyLimit: BODY_LIMIT,
-    // `POST //ping` is what the SDK makes of a session URL with a trailing slash; inner double slashes have a meaning.
-    rewriteUrl: (request) => (request.url ?? '/').replace(/^\/{2,}/, '/'),
+    rewriteUrl: (request) => takePathKey(request as IncomingMessage),
     routerOptions: { maxParamLength: 4096 },
     // Idle connections of the SDK outlive Node's 5 s, and an upload on a closed one is lost.
     keepAliveTimeout: 90_000,

@@ -10,6 +10,7 @@ import { Metrics } from './metrics.ts';
 import { ErrorFilter } from './error.filter.ts';
 import { SchemaPipe } from './schema.pipe.ts';
 import { RouteTable } from './route-table.ts';
+import { Sockets } from './sockets.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
 
 export interface PlatformDependencies {
@@ -39,6 +40,7 @@ export class PlatformModule {
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       RouteTable,
       Metrics,
+      Sockets,
       OpenApiDocument,
       ErrorFilter,
     ];

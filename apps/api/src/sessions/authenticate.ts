@@ -2,4 +2,4 @@ import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 
 /** The caller of a request; null without a key. Throws `unauthorized` or `key_revoked` for a wrong one, `scope_missing` for a narrow one. */
-export type Authenticate = (request: FastifyRequest) => Promise<Caller | null>;
+export type Authenticate = (request: Pick<FastifyRequest, 'headers' | 'method'>) => Promise<Caller | null>;

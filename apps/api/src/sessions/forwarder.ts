@@ -1,3 +1,8 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent } from 'undici';
 import { onDelivery } from './delivery.ts';
@@ -83,6 +88,32 @@ export class Forwarder {
     answer.body.on('error', () => reply.raw.destroy());
     answer.body.pipe(reply.raw);
     return 'answered';
+  }
+
+  /** An upgrade, with all that goes over its socket afterwards. False when the other process does not answer; then nothing was sent back. */
+  async passUpgrade(raw: IncomingMessage, path: string, socket: Duplex, head: Buffer, address: string): Promise<boolean> {
+    const { protocol, hostname, port } = new URL(address);
+    const secure = protocol === 'https:';
+    const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80), timeout: 2_000 };
+    const upstream = secure ? connectTls({ ...target, servername: hostname }) : connect(target);
+    try {
+      await once(upstream, secure ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(2_000) });
+    } catch {
+      upstream.destroy();
+      return false;
+    }
+    upstream.setTimeout(0);
+    const headers = { ...raw.headers, [FORWARDED]: this.replicaId };
+    const lines = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => `${name}: ${one}`));
+    upstream.write(`GET ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+    if (head.length > 0) upstream.write(head);
+    const end = () => {
+      upstream.destroy();
+      socket.destroy();
+    };
+    for (const one of [upstream, socket]) one.on('error', end).on('close', end);
+    upstream.pipe(socket).pipe(upstream);
+    return true;
   }
 
   async close(): Promise<void> {

@@ -3,21 +3,27 @@ import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
 import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
+import type { Sockets } from '../platform/sockets.ts';
 import type { Authenticate } from './authenticate.ts';
 import { SqlAdmissionStore } from './admission.sql.ts';
 import { SqlCallLedger } from './call-ledger.sql.ts';
+import type { DialectPluginOptions } from './dialect-plugin.ts';
 import { Forwarder } from './forwarder.ts';
+import { mcpPlugin } from './mcp/mcp.routes.ts';
+import { openEnvPlugin } from './openenv/openenv.routes.ts';
 import { orsPlugin } from './ors.routes.ts';
 import { LEASE_MS, REPLICA_PATH, SqlReplicaLeases } from './replica-leases.sql.ts';
 import { AesSecretBox } from './secret-box.ts';
 import { SessionRouting } from './session-routing.ts';
 import { SqlSessionStore } from './session-store.sql.ts';
+import { textPlugin } from './text/text.routes.ts';
 
 export interface SessionPlaneOptions {
   /** See `openSessionPool`; ended by `stop`. */
   pool: pg.Pool;
   directory: EnvironmentDirectory;
   authenticate: Authenticate;
+  sockets: Sockets;
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
   /** Seals the secrets of sessions; the same on every replica. */
   secret: string;
@@ -71,9 +77,12 @@ export class SessionPlane {
   }
 
   async register(server: FastifyInstance): Promise<void> {
-    const { directory, version, authenticate, sendError } = this.#options;
-    const dialect = new OrsDialect(this.engine, directory, version);
-    await server.register(orsPlugin, { dialect, routing: this.routing, authenticate, sendError });
+    const { directory, version, authenticate, sendError, sockets, onBackgroundError } = this.#options;
+    const { engine, routing } = this;
+    const dialect = new OrsDialect(engine, directory, version);
+    await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
+    const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
+    for (const plugin of [openEnvPlugin, mcpPlugin, textPlugin]) await server.register(plugin, options);
     // For siblings: what this process noticed before the question is stored by the answer.
     server.get(REPLICA_PATH, { config: { unlisted: true } }, async () => {
       await this.#ledger.drain();

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller, ReplicaLeases, SessionEngine } from '@palestra/session';
@@ -27,6 +29,24 @@ export class SessionRouting {
       if (how === 'answered') return true;
       // A silent owner is dead once its lease has ended; a living one has noted by its answer what it began for us.
       if (how === 'unanswered') await this.leases.confirm(place.replicaId);
+      await this.engine.relocate(caller, sid);
+    }
+    throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
+  }
+
+  /** As `elsewhere`, for an upgrade: true when another process has the socket now. `path`: as it is to be asked there. */
+  async upgradeElsewhere(
+    upgrade: { raw: IncomingMessage; path: string; socket: Duplex; head: Buffer },
+    caller: Caller,
+    sid: string,
+  ): Promise<boolean> {
+    const { raw, path, socket, head } = upgrade;
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const place = await this.engine.place(caller, sid);
+      if (place.here) return false;
+      if (raw.headers[FORWARDED] !== undefined) break;
+      if (await this.forwarder.passUpgrade(raw, path, socket, head, place.address)) return true;
+      await this.leases.confirm(place.replicaId);
       await this.engine.relocate(caller, sid);
     }
     throw new PalestraError('session_moved', { retryAfterSeconds: 1 });

@@ -9,6 +9,7 @@ import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database.ts';
 import { ErrorFilter } from '../platform/error.filter.ts';
+import { Sockets } from '../platform/sockets.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
 import { SessionEvents } from './session-events.service.ts';
@@ -24,7 +25,7 @@ const ORS_VERSION = '0.1.167';
 
 const sessionPlane = {
   provide: SessionPlane,
-  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList],
+  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets],
   useFactory: (
     database: Database,
     authenticator: Authenticator,
@@ -34,12 +35,14 @@ const sessionPlane = {
     logger: Logger,
     secret: string,
     observer: ObserverList,
+    sockets: Sockets,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
       directory,
       secret,
       observer,
+      sockets,
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,

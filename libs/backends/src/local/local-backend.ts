@@ -14,6 +14,7 @@ import {
   type BackendCreate,
   type BackendSession,
   type BackendSessionRef,
+  taskOf,
   type ToolCallResult,
   ToolFailedError,
 } from '@palestra/session';
@@ -49,7 +50,9 @@ export class LocalBackend implements Backend {
     return this.#link.request('taskRange', { env, split, start, stop }, signal);
   }
 
-  async create({ sid, env, task, toolsetName, secrets, again }: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
+  async create(request: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
+    const { sid, env, toolsetName, secrets, again } = request;
+    const task = taskOf(request);
     const values = Object.fromEntries(Object.entries(secrets).map(([key, { value }]) => [key, value]));
     if (again) await this.#link.request('delete', { sid }, signal);
     await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);

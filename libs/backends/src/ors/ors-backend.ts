@@ -9,7 +9,7 @@ import {
   toPlainNumber,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '@palestra/session';
+import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
 import { OrsConnection, type OrsConnectionOptions } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
@@ -192,7 +192,8 @@ export class OrsBackend implements Backend {
 
 /** Both servers forbid keys they do not know; secrets travel in a header to one, in the body to the other. */
 function createMessage(request: BackendCreate, env: string, kind: OrsServerKind): { body: string; headers: Record<string, string> } {
-  const { task, secrets, toolsetName } = request;
+  const { secrets, toolsetName } = request;
+  const task = taskOf(request);
   const body: JsonObject = task.kind === 'spec' ? { task_spec: task.spec } : { split: task.split, index: task.index };
   body['env_name'] = env;
   const names = Object.keys(secrets);
