@@ -47,7 +47,7 @@ async function until(condition: () => boolean): Promise<void> {
 describe('bundled environments', () => {
   test('are registered once, public, and nobody can change them', async () => {
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
-    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(['ctf', 'echo', 'math', 'whodunit']);
+    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(['bench', 'ctf', 'echo', 'math', 'whodunit']);
     expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
     expect((await server.request('PUT', '/v1/environments/palestra/echo/details', { body: { new_name: 'mine' } })).status).toBe(403);
     expect((await server.request('DELETE', '/v1/environments/palestra/echo')).status).toBe(403);

@@ -1,8 +1,9 @@
 import type { Environment } from '@palestra/environment-kit';
+import { bench } from './bench/bench.environment.ts';
 import { ctf } from './ctf/ctf.environment.ts';
 import { echo } from './echo/echo.environment.ts';
 import { math } from './math/math.environment.ts';
 import { whodunit } from './whodunit/whodunit.environment.ts';
 
 /** Every bundled environment, in the order in which it is registered. */
-export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo];
+export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, bench];

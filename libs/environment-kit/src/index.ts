@@ -1,5 +1,6 @@
 /** The schema library of tool arguments, so that an environment needs no dependency but the kit. */
 export { z } from 'zod';
+export * from './action.ts';
 export * from './definition.ts';
 export * from './host/environment-host.ts';
 export { ToolRaisedError } from './host/episode.ts';

@@ -1,0 +1,39 @@
+import { defineActionEnvironment, z } from '@palestra/environment-kit';
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readme } from './card.ts';
+
+const LONGEST_WAIT_SECONDS = 600;
+
+/** The fields of OpenEnv's scaling benchmark, so that its load client can be pointed at us. */
+const observation = z.object({
+  waited_seconds: z.number(),
+  pid: z.int(),
+  session_hash: z.string(),
+  host_url: z.string(),
+  step_count: z.int(),
+});
+
+/** Waits as long as it is told, which costs nothing: what remains to be measured is what carries a session. */
+export const bench = defineActionEnvironment({
+  name: 'bench',
+  description: 'Waits as long as it is told and says who waited: for measuring how many sessions and steps a server carries.',
+  readme,
+  splits: ['train'],
+  tasks: () => [{}],
+  action: z.object({ wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).default(0) }),
+  observation,
+  instructions: 'Waits for wait_seconds.',
+  create: ({ sid }) => ({ sessionHash: createHash('sha256').update(sid).digest('hex').slice(0, 16), steps: 0 }),
+  reset: ({ state }) => ({ observation: report(0, state) }),
+  async step({ wait_seconds: seconds }, { state, signal }) {
+    if (seconds > 0) await sleep(seconds * 1000, undefined, { signal });
+    state.steps += 1;
+    return { observation: report(seconds, state), reward: 0 };
+  },
+});
+
+function report(waitedSeconds: number, { sessionHash, steps }: { sessionHash: string; steps: number }): z.input<typeof observation> {
+  return { waited_seconds: waitedSeconds, pid: process.pid, session_hash: sessionHash, host_url: hostname(), step_count: steps };
+}
