@@ -73,6 +73,7 @@ describe('what the page says of a run', () => {
     // Nothing is shown that is not checked.
     expect(shown.filter((key) => !key.startsWith('count:')).toSorted()).toEqual(Object.keys(expected).toSorted());
     await expectKpis(page, expected);
+    expect(await page.locator('[data-kpi="pass@1"]').first().getAttribute('title')).toContain('1 − C(n−c,k)/C(n,k)');
     expectShown((await kpi(page, 'avg@n').innerText()).split('±')[1]!, halfWidth(rollouts), 'interval of avg@n');
     expect(await kpi(page, 'reward_mean').innerText()).toContain(`n ${expected['scored']} of ${rollouts.length} rollouts`);
     await expectKpis(page, {

@@ -100,6 +100,8 @@ test('a link to message 2 900 of 3 000 lands there with a small page', async () 
 test('unknown pages, runs and a browser that is not signed in are told what to do', async () => {
   const { page, close } = await openPage(browser, palestra, views[0]!);
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/nobody`, 'There is no run of that name');
+  expect((await page.goto(`${palestra.url}/nowhere`))!.status()).toBe(404);
+  await page.getByText('There is no such page').waitFor();
   await page.context().clearCookies();
   await visit(page, `${palestra.url}/keys`, 'Sign in');
   await shoot(page, 'sign-in-1280-light');

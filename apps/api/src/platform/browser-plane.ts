@@ -72,5 +72,11 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
     const { owner, name } = request.params as { owner: string; name: string };
     return reply.redirect(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, 302);
   });
+  // A page that there is not, typed by hand: the dashboard says so. Everybody else gets the error of the catalogue.
+  fastify.get('/*', { config: { unlisted: true } }, async (request, reply) => {
+    const typed = request.headers.accept?.includes('text/html') && !request.url.startsWith('/v1/');
+    if (!typed || !built) throw Object.assign(new Error('Not Found'), { statusCode: 404 });
+    return page(request, reply.status(404));
+  });
   fastify.get('/favicon.svg', async (_request, reply) => (built ? reply.sendFile('favicon.svg', DASHBOARD) : reply.status(404).send()));
 }

@@ -1,3 +1,4 @@
+import { metric } from '@palestra/metrics';
 import type { ReactNode } from 'react';
 import type { Kpi, Lens, RunSummary } from '../data/run-reads.ts';
 import { formatCount, formatShare } from '../format/number.ts';
@@ -56,9 +57,10 @@ const nameOf = ({ key, label }: Kpi, canonical: boolean) => {
   return key.startsWith('reward_p') ? key.slice('reward_'.length) : (short[key] ?? label);
 };
 
-const hint = (kpi: Kpi) =>
+const hint = (kpi: Kpi, lens: Lens) =>
   [
     kpi.key,
+    metric(lens, kpi.key)?.formula,
     formatDenominator(kpi),
     `${kpi.steps} steps`,
     kpi.low !== null && kpi.high !== null ? `95 % interval ${formatFigure(kpi.key, kpi.low)} to ${formatFigure(kpi.key, kpi.high)}` : null,
@@ -76,7 +78,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const even = interval?.startsWith('±');
   const note = kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
   return (
-    <div className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]" title={hint(kpi)} data-kpi={kpi.key}>
+    <div className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]" title={hint(kpi, summary.lens)} data-kpi={kpi.key}>
       <dt className="label truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
       <dd>
         <span className="block h-[26px] truncate text-[22px] font-[550] leading-[26px] tracking-[-0.02em] tabular-nums">
@@ -94,7 +96,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
 function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const interval = formatInterval(kpi);
   return (
-    <div className="flex min-w-0 items-baseline gap-[5px]" title={hint(kpi)} data-kpi={kpi.key}>
+    <div className="flex min-w-0 items-baseline gap-[5px]" title={hint(kpi, summary.lens)} data-kpi={kpi.key}>
       <dt className="label min-w-0 truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
       <dd className="flex min-w-0 flex-none items-baseline gap-[5px] tabular-nums">
         <span className="text-ink-2">
