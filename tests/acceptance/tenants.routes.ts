@@ -18,6 +18,7 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments/{owner}/{name}': 404,
   'GET /v1/environments/{owner}/{name}/discovery': 404,
   'GET /v1/environments/{owner}/{name}/required-secrets': 404,
+  'GET /v1/environments/{owner}/{name}/task-sets': 404,
   'GET /v1/environments/{owner}/{name}/tasks': 404,
   'GET /v1/environments/{owner}/{name}/variants': 404,
   'GET /v1/environments/{owner}/{name}/versions': 404,
@@ -136,6 +137,7 @@ export function urlOf({ path }: Route, first: Belongings): string {
     index: '0',
     key: '1',
     task: '1',
+    split: 'train',
     id: ids[path.split('/')[2]!] ?? first.environmentId,
   };
   // The SDK asks with an empty owner for a bare name.

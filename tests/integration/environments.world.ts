@@ -7,6 +7,7 @@ import { EnvironmentAccess } from '../../apps/api/src/environments/environment.a
 import { RegistryDirectory } from '../../apps/api/src/environments/environment-directory.ts';
 import { DiscoveryService } from '../../apps/api/src/environments/discovery.service.ts';
 import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
+import { TaskSetRepository } from '../../apps/api/src/environments/task-sets/task-set.repository.ts';
 import { Database } from '../../apps/api/src/platform/database.ts';
 import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import type { TestServer } from '../support/server.ts';
@@ -63,7 +64,7 @@ export function anotherReplica(server: TestServer) {
   } as unknown as Database;
   const repository = new EnvironmentRepository(counted);
   const bundled = new BundledEnvironments(server.config, repository, new DiscoveryService(repository), createLogger('silent'));
-  const pool = new BackendPool(bundled);
+  const pool = new BackendPool(bundled, new TaskSetRepository(counted));
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
   return {

@@ -27,6 +27,14 @@ export const errorCatalogue = {
   deployment_not_found: { status: 404, retryable: false, text: 'Deployment not found.' },
   environment_not_found: { status: 404, retryable: false, text: 'No such environment, or it is private to others.' },
   environment_exists: { status: 409, retryable: false, text: 'An environment of that name exists already.' },
+  task_set_not_found: { status: 404, retryable: false, text: 'The environment has no such task set.' },
+  task_set_published: {
+    status: 409,
+    retryable: false,
+    text: 'This task set is published and does not change any more. Begin another one.',
+  },
+  task_set_in_use: { status: 409, retryable: false, text: 'Versions of this environment have these tasks, and versions do not change.' },
+  invalid_task_file: { status: 422, retryable: false, text: 'A row of the task file cannot be taken; nothing of it was stored.' },
   unknown_variant: { status: 404, retryable: false, text: 'unknown environment' },
   invalid_split: { status: 400, retryable: false, text: 'Invalid split' },
   invalid_index: { status: 400, retryable: false, text: 'Invalid index' },
@@ -77,6 +85,17 @@ export const errorCatalogue = {
   environment_failed: { status: 500, retryable: false, text: 'The environment raised an error.' },
   environment_starting: { status: 503, retryable: true, text: 'Environment still starting.' },
   capacity_exhausted: { status: 429, retryable: true, text: 'The environment is at maximum capacity.' },
+  turn_conflict: { status: 409, retryable: false, text: 'The session has another turn of this number, or this is not its next one.' },
+  turn_running: {
+    status: 503,
+    retryable: true,
+    text: 'The turn is still running. Send it again, with its number and its text, to go on waiting for it.',
+  },
+  too_many_in_flight: {
+    status: 429,
+    retryable: true,
+    text: 'Too many requests of this socket have no answer yet; this one was not taken. Send it again after some answers.',
+  },
   secrets_invalid: { status: 400, retryable: false, text: 'The X-Secrets header is not base64 of a JSON object.' },
   override_not_allowed: {
     status: 400,

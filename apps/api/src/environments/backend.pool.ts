@@ -1,10 +1,11 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { McpBackend, OpenEnvBackend, OrsBackend } from '@palestra/backends';
+import { McpBackend, OpenEnvBackend, OrsBackend, TaskSetBackend } from '@palestra/backends';
 import { HealthCheck } from '@palestra/hosting';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
 import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
+import { TaskSetRepository } from './task-sets/task-set.repository.ts';
 
 interface Pooled {
   backend: Backend;
@@ -31,7 +32,10 @@ function backendOf(source: ServerSource, deployment?: string): Backend {
 export class BackendPool implements OnApplicationShutdown {
   readonly #pooled = new Map<string, Pooled>();
 
-  constructor(@Inject(BundledEnvironments) private readonly bundled: BundledEnvironments) {}
+  constructor(
+    @Inject(BundledEnvironments) private readonly bundled: BundledEnvironments,
+    @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
+  ) {}
 
   of(environment: EnvironmentRecord, version: VersionRecord): Backend {
     return this.#get(environment, version).backend;
@@ -82,6 +86,7 @@ export class BackendPool implements OnApplicationShutdown {
             health: source.kind === 'mcp' ? null : new HealthCheck(source.url),
             external: true,
           };
+    if (version.taskSetId !== null) pooled.backend = new TaskSetBackend(pooled.backend, this.taskSets.source(version.taskSetId));
     this.#pooled.set(version.id, pooled);
     return pooled;
   }

@@ -65,6 +65,7 @@ export function presentVersion(version: VersionRecord, detailed: boolean): Versi
     number,
     created_at: createdAt.toISOString(),
     source: sourceView(source, detailed),
+    task_set: version.taskSetId,
     discovered_at: discoveredAt?.toISOString() ?? null,
     variants: variants.map((variant) => variant.name),
     tools: chosen?.tools.tools.map((tool) => tool.name) ?? [],

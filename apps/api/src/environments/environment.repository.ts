@@ -53,14 +53,20 @@ export class EnvironmentRepository {
     );
   }
 
-  async addVersion(environmentId: string, source: EnvironmentSource, discovery: EnvironmentDiscoveryView | null): Promise<VersionRecord> {
+  /** `taskSetId`: of its uploaded tasks; null: its server has them. */
+  async addVersion(
+    environmentId: string,
+    source: EnvironmentSource,
+    discovery: EnvironmentDiscoveryView | null,
+    taskSetId: string | null,
+  ): Promise<VersionRecord> {
     return this.database.prisma.$transaction(async (transaction) => {
       // The environment's row is the lock that numbers its versions.
       await transaction.environment.update({ where: { id: environmentId }, data: { updatedAt: new Date() } });
       const newest = await transaction.environmentVersion.findFirst({ where: { environmentId }, orderBy: { number: 'desc' } });
       const number = (newest?.number ?? 0) + 1;
       return transaction.environmentVersion.create({
-        data: { environmentId, number, ...sourceColumns(source), ...discoveryColumns(discovery) },
+        data: { environmentId, number, taskSetId, ...sourceColumns(source), ...discoveryColumns(discovery) },
       });
     });
   }

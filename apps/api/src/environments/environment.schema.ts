@@ -65,7 +65,10 @@ export const updateEnvironmentSchema = z.object({
 });
 export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
 
-export const createVersionSchema = z.object({ source: serverSource });
+export const createVersionSchema = z.object({
+  source: serverSource,
+  task_set: z.uuid().nullish().describe('Uploaded tasks that it has; null: those of its server; left out: as the version before.'),
+});
 export type CreateVersion = z.infer<typeof createVersionSchema>;
 
 export const versionListSchema = z.object({
@@ -81,6 +84,7 @@ export const versionListSchema = z.object({
           command: z.array(z.string()).optional(),
         })
         .describe('Address and command only for its owners.'),
+      task_set: z.string().nullable().describe('Its uploaded tasks; null: its server has the tasks.'),
       discovered_at: z.string().nullable().describe('When its server was last asked what it offers; null: never.'),
       variants: z.array(z.string()),
       tools: z.array(z.string()).describe('Of the default variant.'),

@@ -10,9 +10,12 @@ import { EnvironmentRepository } from './environment.repository.ts';
 import { EnvironmentsController } from './environments.controller.ts';
 import { EnvironmentsService } from './environments.service.ts';
 import { GithubController } from './github.controller.ts';
+import { TaskSetRepository } from './task-sets/task-set.repository.ts';
+import { TaskSetsController } from './task-sets/task-sets.controller.ts';
+import { TaskSetsService } from './task-sets/task-sets.service.ts';
 
 @Module({
-  controllers: [EnvironmentsController, GithubController, BillingController],
+  controllers: [EnvironmentsController, TaskSetsController, GithubController, BillingController],
   providers: [
     EnvironmentRepository,
     EnvironmentAccess,
@@ -21,6 +24,8 @@ import { GithubController } from './github.controller.ts';
     DiscoveryService,
     RegistryDirectory,
     EnvironmentsService,
+    TaskSetRepository,
+    TaskSetsService,
     { provide: ENVIRONMENT_DIRECTORY, useExisting: RegistryDirectory },
   ],
   exports: [ENVIRONMENT_DIRECTORY, EnvironmentAccess],

@@ -24,6 +24,7 @@ import type {
   UpdateEnvironment,
   VersionList,
 } from './environment.schema.ts';
+import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
 /** How long a new server may take to show what it offers. */
 const VALIDATION_DEADLINE_MS = 20_000;
@@ -37,6 +38,7 @@ export class EnvironmentsService {
     @Inject(BackendPool) private readonly backends: BackendPool,
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
+    @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
   ) {}
 
   async list(caller: Caller | undefined, query: ListEnvironments): Promise<EnvironmentList> {
@@ -93,7 +95,11 @@ export class EnvironmentsService {
 
   async addVersion(caller: Caller, owner: string, name: string, body: CreateVersion): Promise<EnvironmentVersionView> {
     const environment = await this.access.managed(caller, owner, name);
-    const version = await this.repository.addVersion(environment.id, body.source, await this.#validated(body.source));
+    const taskSetId = body.task_set === undefined ? (environment.versions[0]?.taskSetId ?? null) : body.task_set;
+    const taskSet = taskSetId === null ? null : await this.taskSets.published(environment.id, taskSetId);
+    const found = await this.#validated(body.source);
+    const discovery = taskSet === null ? found : withTaskSet(found, taskSet);
+    const version = await this.repository.addVersion(environment.id, body.source, discovery, taskSetId);
     this.directory.invalidate();
     return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
   }

@@ -331,6 +331,123 @@ split: (string | null)
 variant: (string | null)
 }[]
 }
+"POST /v1/environments/{owner}/{name}/task-sets/{id}/publish": {
+task_set: {
+id: string
+state: ("draft" | "published")
+/**
+ * SHA-256 over its splits and tasks in canonical form; null: a draft.
+ */
+content_hash: (string | null)
+created_at: string
+published_at: (string | null)
+/**
+ * Versions of the environment that have these tasks.
+ */
+versions: number[]
+splits: {
+name: string
+type: ("train" | "validation" | "test")
+num_tasks: number
+/**
+ * Of the file.
+ */
+bytes: number
+/**
+ * SHA-256 of its tasks in canonical form.
+ */
+content_hash: string
+}[]
+}
+/**
+ * The version of the environment that has these tasks.
+ */
+version: number
+/**
+ * false: the newest version had exactly these tasks already.
+ */
+created: boolean
+}
+"PUT /v1/environments/{owner}/{name}/task-sets/{id}/splits/{split}": {
+name: string
+type: ("train" | "validation" | "test")
+num_tasks: number
+/**
+ * Of the file.
+ */
+bytes: number
+/**
+ * SHA-256 of its tasks in canonical form.
+ */
+content_hash: string
+/**
+ * Columns beside task_spec, prompt and id: they mean nothing.
+ */
+ignored_columns: string[]
+}
+"DELETE /v1/environments/{owner}/{name}/task-sets/{id}": {
+deleted: true
+id: string
+}
+"GET /v1/environments/{owner}/{name}/task-sets": {
+/**
+ * Newest first. Drafts only for owners.
+ */
+task_sets: {
+id: string
+state: ("draft" | "published")
+/**
+ * SHA-256 over its splits and tasks in canonical form; null: a draft.
+ */
+content_hash: (string | null)
+created_at: string
+published_at: (string | null)
+/**
+ * Versions of the environment that have these tasks.
+ */
+versions: number[]
+splits: {
+name: string
+type: ("train" | "validation" | "test")
+num_tasks: number
+/**
+ * Of the file.
+ */
+bytes: number
+/**
+ * SHA-256 of its tasks in canonical form.
+ */
+content_hash: string
+}[]
+}[]
+}
+"POST /v1/environments/{owner}/{name}/task-sets": {
+id: string
+state: ("draft" | "published")
+/**
+ * SHA-256 over its splits and tasks in canonical form; null: a draft.
+ */
+content_hash: (string | null)
+created_at: string
+published_at: (string | null)
+/**
+ * Versions of the environment that have these tasks.
+ */
+versions: number[]
+splits: {
+name: string
+type: ("train" | "validation" | "test")
+num_tasks: number
+/**
+ * Of the file.
+ */
+bytes: number
+/**
+ * SHA-256 of its tasks in canonical form.
+ */
+content_hash: string
+}[]
+}
 "GET /v1/environments/{owner}/{name}/tasks": unknown
 "GET /v1/environments/{owner}/{name}/variants": unknown
 "GET /v1/environments/{owner}/{name}/versions": {
@@ -339,12 +456,17 @@ id: string
 number: number
 created_at: string
 /**
- * The address only for its owners.
+ * Address and command only for its owners.
  */
 source: {
-kind: ("bundled" | "remote")
+kind: ("bundled" | "remote" | "openenv" | "mcp")
 url?: string
+command?: string[]
 }
+/**
+ * Its uploaded tasks; null: its server has the tasks.
+ */
+task_set: (string | null)
 /**
  * When its server was last asked what it offers; null: never.
  */
@@ -2459,6 +2581,15 @@ run: string
 rollout_id: string
 rollout: (string | null)
 }
+"GET /v1/sessions/{sid}/state": {
+source: ("environment" | "ledger")
+/**
+ * `episode_id` and `step_count`, and whatever the environment adds.
+ */
+state: {
+[k: string]: unknown
+}
+}
 "DELETE /v1/sessions/{sid}": {
 sid: string
 state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
@@ -2985,10 +3116,27 @@ tag?: (string | null)
 note?: (string | null)
 }
 "POST /v1/environments/{owner}/{name}/versions": {
-source: {
+source: ({
 kind: "remote"
 url: string
-}
+} | {
+kind: "openenv"
+url: string
+} | {
+kind: "mcp"
+url: string
+} | {
+kind: "mcp"
+/**
+ * @minItems 1
+ * @maxItems 100
+ */
+command: string[]
+})
+/**
+ * Uploaded tasks that it has; null: those of its server; left out: as the version before.
+ */
+task_set?: (string | null)
 }
 "POST /v1/environments": {
 name: string
@@ -2997,10 +3145,23 @@ description?: string
 isPrivate?: boolean
 isHarbor?: boolean
 readme?: (string | null)
-source?: {
+source?: ({
 kind: "remote"
 url: string
-}
+} | {
+kind: "openenv"
+url: string
+} | {
+kind: "mcp"
+url: string
+} | {
+kind: "mcp"
+/**
+ * @minItems 1
+ * @maxItems 100
+ */
+command: string[]
+})
 }
 "POST /v1/exports/tasks": {
 /**

@@ -1,0 +1,111 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { decompress as unzstd } from 'fzstd';
+import {
+  type AsyncBuffer,
+  asyncBufferFromFile,
+  type Compressors,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+  type SchemaTree,
+} from 'hyparquet';
+import { LosslessNumber } from 'lossless-json';
+import { type JsonValue, parseJson } from '@palestra/protocol';
+import { taskFileError, type TaskRecord } from './task-record.ts';
+
+/** Read at a time, so that memory stays bounded whatever the size of the row groups. */
+const PAGE_ROWS = 5_000;
+
+/** Snappy is built in. */
+const compressors: Compressors = {
+  GZIP: (bytes) => gunzipSync(bytes),
+  BROTLI: (bytes) => brotliDecompressSync(bytes),
+  ZSTD: (bytes, length) => unzstd(bytes, new Uint8Array(length)),
+};
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+const parsers = {
+  stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
+  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(decoder.decode(bytes)),
+};
+
+/** Rows as JSON: 64-bit integers keep their digits, floating-point columns stay `1.0`, times are ISO texts. */
+export async function* parquetRecords(path: string, name: string): AsyncGenerator<TaskRecord> {
+  const file = await asyncBufferFromFile(path);
+  const metadata = await parquetMetadataAsync(file).catch((error: unknown) => {
+    throw taskFileError(name, null, `not a Parquet file (${(error as Error).message})`, error);
+  });
+  const columns = parquetSchema(metadata).children;
+  let row = 0;
+  for (const { start, stop } of pagesOf(metadata)) {
+    for (const record of await read(file, metadata, start, stop, name)) {
+      row += 1;
+      const where = `row ${row}`;
+      yield { where, record: recordOf(record, columns, name, where) };
+    }
+  }
+}
+
+/** Within row groups: what a page needs is decoded once for it. */
+function* pagesOf(metadata: FileMetaData): Generator<{ start: number; stop: number }> {
+  let start = 0;
+  for (const group of metadata.row_groups) {
+    const end = start + Number(group.num_rows);
+    for (; start < end; start += PAGE_ROWS) yield { start, stop: Math.min(start + PAGE_ROWS, end) };
+    start = end;
+  }
+}
+
+async function read(file: AsyncBuffer, metadata: FileMetaData, rowStart: number, rowEnd: number, name: string) {
+  try {
+    return await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors, parsers, geoparquet: false });
+  } catch (error) {
+    throw taskFileError(name, `rows ${rowStart + 1} to ${rowEnd}`, `unreadable (${(error as Error).message})`, error);
+  }
+}
+
+function recordOf(record: Record<string, unknown>, columns: SchemaTree[], name: string, where: string): JsonValue {
+  try {
+    const entries = columns.map((column): [string, JsonValue] => [column.element.name, jsonOf(record[column.element.name], column)]);
+    const row = Object.fromEntries(entries);
+    // Specifications of different shapes do not fit into one column but as JSON text.
+    if (typeof row['task_spec'] === 'string' && row['task_spec'].startsWith('{')) row['task_spec'] = parseJson(row['task_spec']);
+    return row;
+  } catch (error) {
+    throw taskFileError(name, where, (error as Error).message, error);
+  }
+}
+
+function jsonOf(value: unknown, column: SchemaTree | undefined): JsonValue {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : new LosslessNumber(String(value));
+  if (typeof value === 'number') return floating(value, column);
+  if (value instanceof Date) return value.toISOString();
+  if (ArrayBuffer.isView(value)) {
+    if (value instanceof Uint8Array) throw new Error(`the column ${column?.element.name ?? ''} holds bytes; a task is JSON`);
+    return Array.from(value as unknown as Iterable<unknown>, (item) => jsonOf(item, elementOf(column)));
+  }
+  if (Array.isArray(value)) return value.map((item) => jsonOf(item, elementOf(column)));
+  if (typeof value !== 'object' || value instanceof LosslessNumber) return value;
+  const children = new Map(column?.children.map((child) => [child.element.name, child]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonOf(item, children.get(key) ?? valueOf(column))]));
+}
+
+const isFloating = (column: SchemaTree | undefined) => column?.element.type === 'DOUBLE' || column?.element.type === 'FLOAT';
+
+function floating(value: number, column: SchemaTree | undefined): JsonValue {
+  if (!Number.isFinite(value)) return null;
+  return isFloating(column) && Number.isInteger(value) && Math.abs(value) < 1e16 ? new LosslessNumber(`${value}.0`) : value;
+}
+
+/** Of a list in three levels (`list`, `element`) or in one. */
+function elementOf(column: SchemaTree | undefined): SchemaTree | undefined {
+  const [only, ...others] = column?.children ?? [];
+  if (only === undefined) return column;
+  return others.length === 0 && only.element.repetition_type === 'REPEATED' && only.children.length === 1 ? only.children[0] : column;
+}
+
+/** Of a map in three levels (`key_value`, then `key` and `value`). */
+const valueOf = (column: SchemaTree | undefined): SchemaTree | undefined =>
+  column?.children[0]?.children.find(({ element }) => element.name === 'value');

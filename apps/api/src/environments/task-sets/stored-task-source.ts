@@ -1,0 +1,45 @@
+import type { TaskPlace, TaskSource } from '@palestra/backends';
+import { SingleFlight } from '@palestra/kit';
+import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
+import type { Database } from '../../platform/database.ts';
+import { findBySpec, findByTaskId, readPrompt, readSpecs, readSplits, type StoredSplit } from './task-row.sql.ts';
+
+/** A published task set in the database. It cannot change, so its few splits are read once; its tasks are read when asked for. */
+export class StoredTaskSource implements TaskSource {
+  readonly #database: Database;
+  readonly #taskSetId: string;
+  readonly #reading = new SingleFlight<StoredSplit[]>();
+  #splits: StoredSplit[] | null = null;
+
+  constructor(database: Database, taskSetId: string) {
+    this.#database = database;
+    this.#taskSetId = taskSetId;
+  }
+
+  async splits(): Promise<StoredSplit[]> {
+    this.#splits ??= await this.#reading.do('splits', () => readSplits(this.#database.pool, this.#taskSetId));
+    return this.#splits;
+  }
+
+  async specs(split: string, start: number, stop: number): Promise<TaskSpec[]> {
+    return readSpecs(this.#database.pool, await this.#idOf(split), start, stop);
+  }
+
+  async prompt({ split, index }: TaskPlace): Promise<Message[] | null> {
+    return readPrompt(this.#database.pool, await this.#idOf(split), index);
+  }
+
+  find(spec: TaskSpec): Promise<TaskPlace | null> {
+    return findBySpec(this.#database.pool, this.#taskSetId, spec);
+  }
+
+  findById(id: string): Promise<TaskPlace | null> {
+    return findByTaskId(this.#database.pool, this.#taskSetId, id);
+  }
+
+  async #idOf(split: string): Promise<number> {
+    const found = (await this.splits()).find(({ name }) => name === split);
+    if (found === undefined) throw new PalestraError('invalid_split');
+    return found.id;
+  }
+}

@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { type JsonValue, type Message, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
+import type { TaskPlace } from '@palestra/backends';
+import { specDigest } from './canonical-json.ts';
+import { taskFileError, type TaskRecord } from './task-record.ts';
+import { readTaskRow, type TaskRow } from './task-row.ts';
+
+const UNIQUE_VIOLATION = '23505';
+const BATCH_ROWS = 2_000;
+const BATCH_CHARACTERS = 8_000_000;
+
+/** One statement a batch. Plan: Function Scan on unnest; Insert on task_rows. No table is read but for the foreign key. */
+const INSERT = `
+INSERT INTO task_rows (split_id, index, task_id, spec, spec_hash, prompt)
+SELECT $1, r.index, r.task_id, r.spec, r.spec_hash, r.prompt
+FROM unnest($2::int[], $3::text[], $4::text[], $5::bytea[], $6::text[]) AS r(index, task_id, spec, spec_hash, prompt)`;
+
+export interface StoredRows {
+  numTasks: number;
+  /** Hex SHA-256 of the rows in canonical form. */
+  contentHash: string;
+  /** Columns that meant nothing. */
+  ignored: string[];
+}
+
+/**
+ * Stores the records of a file as the rows of a split, in their order. Throws `invalid_task_file` at the first bad one, also past `maxRows`;
+ * the caller's transaction takes back what was stored until then.
+ */
+export async function storeRows(
+  client: pg.PoolClient,
+  splitId: number,
+  records: AsyncIterable<TaskRecord>,
+  file: string,
+  maxRows: number,
+): Promise<StoredRows> {
+  const hash = createHash('sha256');
+  const ignored = new Set<string>();
+  let batch: (TaskRow & { where: string })[] = [];
+  let characters = 0;
+  let stored = 0;
+  const flush = async () => {
+    await insert(client, splitId, stored, batch, file);
+    stored += batch.length;
+    [batch, characters] = [[], 0];
+  };
+  for await (const { where, record } of records) {
+    if (stored + batch.length >= maxRows) throw taskFileError(file, where, `more than the ${maxRows} tasks that fit into this task set`);
+    const row = rowOf(record, file, where);
+    hash.update(row.canonical).update('\n');
+    for (const column of row.ignored) ignored.add(column);
+    batch.push({ ...row, canonical: '', where });
+    characters += row.spec.length + (row.prompt?.length ?? 0);
+    if (batch.length >= BATCH_ROWS || characters >= BATCH_CHARACTERS) await flush();
+  }
+  if (batch.length > 0) await flush();
+  if (stored === 0) throw taskFileError(file, null, 'it holds no tasks');
+  return { numTasks: stored, contentHash: hash.digest('hex'), ignored: [...ignored].toSorted() };
+}
+
+function rowOf(record: JsonValue, file: string, where: string): TaskRow {
+  try {
+    return readTaskRow(record);
+  } catch (error) {
+    throw taskFileError(file, where, (error as Error).message, error);
+  }
+}
+
+async function insert(client: pg.PoolClient, splitId: number, first: number, batch: (TaskRow & { where: string })[], file: string) {
+  const columns = [
+    batch.map((_, offset) => first + offset),
+    batch.map(({ taskId }) => taskId),
+    batch.map(({ spec }) => spec),
+    batch.map(({ specHash }) => specHash),
+    batch.map(({ prompt }) => prompt),
+  ];
+  try {
+    await client.query({ name: 'task-rows', text: INSERT, values: [splitId, ...columns] });
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
+    const detail = (error as { detail?: string }).detail ?? '';
+    const taskId = /\)=\(\d+, (.*)\) already exists/s.exec(detail)?.[1];
+    const again = batch.findLast((row) => row.taskId === taskId);
+    throw taskFileError(
+      file,
+      again?.where ?? null,
+      `the id ${JSON.stringify(taskId ?? '')} is there already; ids are unique in a split`,
+      error,
+    );
+  }
+}
+
+export interface StoredSplit extends Split {
+  id: number;
+  num_tasks: number;
+}
+
+/** Plan: Index Scan using task_splits_task_set_id_name_key. */
+export async function readSplits(pool: pg.Pool, taskSetId: string): Promise<StoredSplit[]> {
+  const { rows } = await pool.query<StoredSplit & { type: SplitType }>(
+    'SELECT id, name, type, num_tasks FROM task_splits WHERE task_set_id = $1 ORDER BY id',
+    [taskSetId],
+  );
+  return rows;
+}
+
+/** Plan: Index Scan using task_rows_pkey, as many rows as are asked for. */
+export async function readSpecs(pool: pg.Pool, splitId: number, start: number, stop: number): Promise<TaskSpec[]> {
+  const { rows } = await pool.query<{ spec: string }>({
+    name: 'task-specs',
+    text: 'SELECT spec FROM task_rows WHERE split_id = $1 AND index >= $2 AND index < $3 ORDER BY index',
+    values: [splitId, start, stop],
+  });
+  return rows.map(({ spec }) => parseJson(spec));
+}
+
+/** Plan: Index Scan using task_rows_pkey, one row. */
+export async function readPrompt(pool: pg.Pool, splitId: number, index: number): Promise<Message[] | null> {
+  const { rows } = await pool.query<{ prompt: string | null }>({
+    name: 'task-prompt',
+    text: 'SELECT prompt FROM task_rows WHERE split_id = $1 AND index = $2',
+    values: [splitId, index],
+  });
+  const prompt = rows[0]?.prompt ?? null;
+  return prompt === null ? null : (parseJson(prompt) as Message[]);
+}
+
+/** Plan: Index Scan using task_rows_split_id_spec_hash_idx for each of the few splits; Limit. */
+export async function findBySpec(pool: pg.Pool, taskSetId: string, spec: TaskSpec): Promise<TaskPlace | null> {
+  return found(pool, 'spec_hash', taskSetId, specDigest(spec));
+}
+
+/** Plan: Index Scan using task_rows_split_id_task_id_key for each of the few splits; Limit. */
+export async function findByTaskId(pool: pg.Pool, taskSetId: string, taskId: string): Promise<TaskPlace | null> {
+  return taskId.includes('\0') ? null : found(pool, 'task_id', taskSetId, taskId);
+}
+
+async function found(pool: pg.Pool, column: 'spec_hash' | 'task_id', taskSetId: string, value: string | Buffer): Promise<TaskPlace | null> {
+  const { rows } = await pool.query<TaskPlace>({
+    name: `task-by-${column}`,
+    text: `SELECT s.name AS split, r.index FROM task_splits s JOIN task_rows r ON r.split_id = s.id
+           WHERE s.task_set_id = $1 AND r.${column} = $2 ORDER BY s.id, r.index LIMIT 1`,
+    values: [taskSetId, value],
+  });
+  return rows[0] ?? null;
+}

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { TaskSource } from '@palestra/backends';
+import { isUuid } from '@palestra/kit';
+import { type EnvironmentDiscoveryView, PalestraError, type SplitType } from '@palestra/protocol';
+import { Database } from '../../platform/database.ts';
+import type { Prisma } from '../../platform/generated/prisma/client.ts';
+import { inTransaction } from '../../platform/transaction.ts';
+import { StoredTaskSource } from './stored-task-source.ts';
+import { taskFileError, type TaskRecord } from './task-record.ts';
+import { type StoredRows, storeRows } from './task-row.sql.ts';
+import { MAX_BYTES, MAX_TASKS } from './task-set.schema.ts';
+
+const whole = {
+  splits: { orderBy: { id: 'asc' } },
+  versions: { select: { number: true }, orderBy: { number: 'asc' } },
+} satisfies Prisma.TaskSetInclude;
+export type TaskSetRecord = Prisma.TaskSetGetPayload<{ include: typeof whole }>;
+
+export interface NewSplit {
+  name: string;
+  type: SplitType;
+  /** Of the file. */
+  bytes: number;
+  /** What errors call the file. */
+  file: string;
+}
+
+/** A push that was never finished. */
+const DRAFT_LIFE_MS = 24 * 3_600_000;
+
+/** Task sets, their splits and rows. A draft is written by one request at a time; what is published never changes. */
+@Injectable()
+export class TaskSetRepository {
+  constructor(@Inject(Database) private readonly database: Database) {}
+
+  source(taskSetId: string): TaskSource {
+    return new StoredTaskSource(this.database, taskSetId);
+  }
+
+  /** Newest first. */
+  async list(environmentId: string, withDrafts: boolean): Promise<TaskSetRecord[]> {
+    return this.database.prisma.taskSet.findMany({
+      where: { environmentId, ...(withDrafts ? {} : { contentHash: { not: null } }) },
+      include: whole,
+      orderBy: { createdAt: 'desc' },
+      take: 1_000,
+    });
+  }
+
+  /** Throws `task_set_not_found`. */
+  async find(environmentId: string, id: string): Promise<TaskSetRecord> {
+    const found = isUuid(id) ? await this.database.prisma.taskSet.findFirst({ where: { id, environmentId }, include: whole }) : null;
+    if (found === null) throw new PalestraError('task_set_not_found');
+    return found;
+  }
+
+  /** As `find`; also when it is a draft. */
+  async published(environmentId: string, id: string): Promise<TaskSetRecord> {
+    const found = await this.find(environmentId, id);
+    if (found.contentHash === null)
+      throw new PalestraError('task_set_not_found', { detail: 'This task set is a draft: publish it first.' });
+    return found;
+  }
+
+  /** Old drafts of the environment go: whoever pushed them has gone, too. */
+  async createDraft(environmentId: string): Promise<TaskSetRecord> {
+    const createdAt = { lt: new Date(Date.now() - DRAFT_LIFE_MS) };
+    await this.database.prisma.taskSet.deleteMany({ where: { environmentId, contentHash: null, createdAt } });
+    return this.database.prisma.taskSet.create({ data: { environmentId }, include: whole });
+  }
+
+  /** Puts the records into the draft as a split, in place of one of that name. All of them, or none with `invalid_task_file`. */
+  async putSplit(id: string, split: NewSplit, records: AsyncIterable<TaskRecord>): Promise<StoredRows> {
+    return inTransaction(this.database.pool, async (client) => {
+      await lockDraft(client, id);
+      await client.query('DELETE FROM task_splits WHERE task_set_id = $1 AND name = $2', [id, split.name]);
+      const { rows: others } = await client.query<{ tasks: number; bytes: number }>(
+        'SELECT coalesce(sum(num_tasks), 0)::int AS tasks, coalesce(sum(bytes), 0)::float8 AS bytes FROM task_splits WHERE task_set_id = $1',
+        [id],
+      );
+      const { tasks, bytes } = others[0]!;
+      if (bytes + split.bytes > MAX_BYTES)
+        throw taskFileError(split.file, null, `with it the files of this task set are larger than ${MAX_BYTES / 1024 ** 3} GiB`);
+      const { rows: made } = await client.query<{ id: number }>(
+        `INSERT INTO task_splits (task_set_id, name, type, num_tasks, bytes, content_hash) VALUES ($1, $2, $3, 0, $4, '') RETURNING id`,
+        [id, split.name, split.type, split.bytes],
+      );
+      const stored = await storeRows(client, made[0]!.id, records, split.file, MAX_TASKS - tasks);
+      await client.query('UPDATE task_splits SET num_tasks = $2, content_hash = $3 WHERE id = $1', [
+        made[0]!.id,
+        stored.numTasks,
+        stored.contentHash,
+      ]);
+      return stored;
+    });
+  }
+
+  /** The published set of the draft's content: the draft itself, or the one that has been there with the same content; then the draft goes. */
+  async publish(environmentId: string, id: string): Promise<TaskSetRecord> {
+    const published = await inTransaction(this.database.pool, async (client) => {
+      // The environment's row lets one publish at a time look for what is there already.
+      await client.query('SELECT FROM environments WHERE id = $1 FOR UPDATE', [environmentId]);
+      await lockDraft(client, id);
+      const { rows: splits } = await client.query<{ name: string; type: string; content_hash: string }>(
+        'SELECT name, type, content_hash FROM task_splits WHERE task_set_id = $1 ORDER BY id',
+        [id],
+      );
+      if (splits.length === 0)
+        throw new PalestraError('invalid_request', { detail: 'This task set has no split yet. Put a file into it first.' });
+      const contentHash = hashOf(splits);
+      const { rows: same } = await client.query<{ id: string }>(
+        'SELECT id FROM task_sets WHERE environment_id = $1 AND content_hash = $2',
+        [environmentId, contentHash],
+      );
+      if (same[0] === undefined)
+        await client.query('UPDATE task_sets SET content_hash = $2, published_at = now() WHERE id = $1', [id, contentHash]);
+      else await client.query('DELETE FROM task_sets WHERE id = $1', [id]);
+      return same[0]?.id ?? id;
+    });
+    return this.find(environmentId, published);
+  }
+
+  /** Throws `task_set_in_use` while a version has these tasks. */
+  async delete({ id, versions }: TaskSetRecord): Promise<void> {
+    const inUse = () =>
+      new PalestraError('task_set_in_use', {
+        detail: `Versions of this environment have these tasks (${versions.map(({ number }) => number).join(', ')}), and versions do not change.`,
+      });
+    if (versions.length > 0) throw inUse();
+    await this.database.pool.query('DELETE FROM task_sets WHERE id = $1', [id]);
+  }
+}
+
+async function lockDraft(
+  client: { query(text: string, values: unknown[]): Promise<{ rows: { content_hash: string | null }[] }> },
+  id: string,
+) {
+  const { rows } = await client.query('SELECT content_hash FROM task_sets WHERE id = $1 FOR UPDATE', [id]);
+  if (rows[0] === undefined) throw new PalestraError('task_set_not_found');
+  if (rows[0].content_hash !== null) throw new PalestraError('task_set_published');
+}
+
+/** The order of splits says nothing about their content. */
+function hashOf(splits: { name: string; type: string; content_hash: string }[]): string {
+  const parts = splits.map(({ name, type, content_hash: hash }) => JSON.stringify([name, type, hash])).toSorted();
+  return createHash('sha256').update(parts.join('\n')).digest('hex');
+}
+
+/** What the server was last known to offer, with the splits of the task set in place of its own. */
+export function withTaskSet(discovery: EnvironmentDiscoveryView, { splits }: TaskSetRecord): EnvironmentDiscoveryView {
+  const own = splits.map(({ name, type, numTasks }) => ({ name, type: type as SplitType, num_tasks: numTasks }));
+  return { ...discovery, variants: discovery.variants.map((variant) => ({ ...variant, splits: own })) };
+}

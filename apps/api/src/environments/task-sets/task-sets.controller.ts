@@ -1,0 +1,90 @@
+import type { Readable } from 'node:stream';
+import { Controller, Delete, Get, HttpCode, Inject, Param, Post, Put, Query, Req } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, Public, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/api.decorator.ts';
+import { discardRest } from '../../platform/fastify.ts';
+import {
+  draftDeletedSchema,
+  publishedSchema,
+  type SplitUpload,
+  splitUploadSchema,
+  storedSplitSchema,
+  taskSetListSchema,
+  taskSetSchema,
+} from './task-set.schema.ts';
+import { TaskSetsService } from './task-sets.service.ts';
+
+/** Uploaded tasks of an environment. */
+@Controller('v1/environments/:owner/:name/task-sets')
+export class TaskSetsController {
+  constructor(@Inject(TaskSetsService) private readonly taskSets: TaskSetsService) {}
+
+  @Public()
+  @Api({ summary: 'Uploaded task sets', response: taskSetListSchema, errors: ['environment_not_found'] })
+  @Get()
+  list(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
+    return this.taskSets.list(caller, owner, name);
+  }
+
+  @RequireScope('environments')
+  @HttpCode(200)
+  @Api({
+    summary: 'Begin a task set; put a file for each split into it, then publish it',
+    response: taskSetSchema,
+    errors: ['environment_not_found', 'deployment_not_found'],
+  })
+  @Post()
+  create(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string) {
+    return this.taskSets.createDraft(caller, owner, name);
+  }
+
+  /** The body is the file as it is: a task a line or row, `{task_spec, prompt?, id?}` or the specification itself. */
+  @RequireScope('environments')
+  @Api({
+    summary: 'Put a JSONL or Parquet file of tasks into a draft as a split',
+    query: splitUploadSchema,
+    response: storedSplitSchema,
+    errors: ['environment_not_found', 'task_set_not_found', 'task_set_published', 'invalid_task_file', 'body_too_large'],
+  })
+  @Put(':id/splits/:split')
+  @RouteConfig({ streamBody: true })
+  putSplit(
+    @CurrentCaller() caller: Caller,
+    @Param('owner') owner: string,
+    @Param('name') name: string,
+    @Param('id') id: string,
+    @Param('split') split: string,
+    @Query({ schema: splitUploadSchema }) query: SplitUpload,
+    @Req() request: FastifyRequest,
+  ) {
+    return this.taskSets
+      .putSplit(caller, { owner, name, id, split }, query, request.body as Readable | undefined)
+      .catch((error: unknown) => discardRest(request.raw, error));
+  }
+
+  @RequireScope('environments')
+  @HttpCode(200)
+  @Api({
+    summary: 'Publish a draft: a new version of the environment has these tasks. The same content again makes none',
+    response: publishedSchema,
+    errors: ['environment_not_found', 'deployment_not_found', 'task_set_not_found', 'task_set_published'],
+  })
+  @Post(':id/publish')
+  publish(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string, @Param('id') id: string) {
+    return this.taskSets.publish(caller, owner, name, id);
+  }
+
+  @RequireScope('environments')
+  @Api({
+    summary: 'Delete a task set that no version has',
+    response: draftDeletedSchema,
+    errors: ['environment_not_found', 'task_set_not_found', 'task_set_in_use'],
+  })
+  @Delete(':id')
+  delete(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string, @Param('id') id: string) {
+    return this.taskSets.delete(caller, owner, name, id);
+  }
+}

@@ -1,0 +1,108 @@
+import type { Readable } from 'node:stream';
+import { Inject, Injectable } from '@nestjs/common';
+import { PalestraError, type SplitType } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { EnvironmentAccess, mayManage } from '../environment.access.ts';
+import { RegistryDirectory } from '../environment-directory.ts';
+import { type EnvironmentRecord, sourceOf, storedDiscovery } from '../environment.record.ts';
+import { EnvironmentRepository } from '../environment.repository.ts';
+import { taskRecords } from './task-file.ts';
+import { TaskSetRepository, type TaskSetRecord, withTaskSet } from './task-set.repository.ts';
+import { MAX_BYTES, type PublishedView, splitNameSchema, type SplitUpload, type TaskSetView } from './task-set.schema.ts';
+import { withSpooled } from './upload-spool.ts';
+
+/** Uploads tasks for an environment: a draft, a file for each split, and published as a whole with a new version of the environment. */
+@Injectable()
+export class TaskSetsService {
+  constructor(
+    @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
+    @Inject(EnvironmentRepository) private readonly environments: EnvironmentRepository,
+    @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
+    @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
+  ) {}
+
+  async list(caller: Caller | undefined, owner: string, name: string): Promise<{ task_sets: TaskSetView[] }> {
+    const environment = await this.access.visible(caller, owner, name);
+    const sets = await this.taskSets.list(environment.id, mayManage(environment, caller));
+    return { task_sets: sets.map(presentTaskSet) };
+  }
+
+  async createDraft(caller: Caller, owner: string, name: string): Promise<TaskSetView> {
+    const environment = await this.access.managed(caller, owner, name);
+    requireServer(environment);
+    return presentTaskSet(await this.taskSets.createDraft(environment.id));
+  }
+
+  async putSplit(
+    caller: Caller,
+    target: { owner: string; name: string; id: string; split: string },
+    { format, type, file }: SplitUpload,
+    body: Readable | undefined,
+  ) {
+    const environment = await this.access.managed(caller, target.owner, target.name);
+    const draft = await this.taskSets.find(environment.id, target.id);
+    const split = splitNameSchema.safeParse(target.split);
+    if (!split.success) throw new PalestraError('invalid_request', { detail: split.error.issues[0]!.message });
+    if (draft.contentHash !== null) throw new PalestraError('task_set_published');
+    if (body === undefined) throw new PalestraError('invalid_request', { detail: 'The body must be a file of tasks.' });
+    const called = file ?? split.data;
+    const kind = type ?? typeOfName(split.data);
+    return withSpooled(body, MAX_BYTES, async (path, bytes) => {
+      const records = taskRecords(path, called, format);
+      const stored = await this.taskSets.putSplit(draft.id, { name: split.data, type: kind, bytes, file: called }, records);
+      const { numTasks, contentHash, ignored } = stored;
+      return { name: split.data, type: kind, num_tasks: numTasks, bytes, content_hash: contentHash, ignored_columns: ignored };
+    });
+  }
+
+  async publish(caller: Caller, owner: string, name: string, id: string): Promise<PublishedView> {
+    const environment = await this.access.managed(caller, owner, name);
+    requireServer(environment);
+    await this.taskSets.find(environment.id, id);
+    const set = await this.taskSets.publish(environment.id, id);
+    // Read again: a version may have been added since.
+    const now = await this.access.managed(caller, owner, name);
+    const newest = now.versions[0]!;
+    if (newest.taskSetId === set.id) return { task_set: presentTaskSet(set), version: newest.number, created: false };
+    const known = storedDiscovery(newest);
+    const discovery = known === null ? null : withTaskSet(known, set);
+    const version = await this.environments.addVersion(environment.id, sourceOf(newest), discovery, set.id);
+    this.directory.invalidate();
+    return { task_set: presentTaskSet(await this.taskSets.find(environment.id, set.id)), version: version.number, created: true };
+  }
+
+  async delete(caller: Caller, owner: string, name: string, id: string): Promise<{ deleted: true; id: string }> {
+    const environment = await this.access.managed(caller, owner, name);
+    const set = await this.taskSets.find(environment.id, id);
+    await this.taskSets.delete(set);
+    return { deleted: true, id: set.id };
+  }
+}
+
+function requireServer({ owner, name, versions }: EnvironmentRecord): void {
+  if (versions.length === 0)
+    throw new PalestraError('deployment_not_found', {
+      detail: `Deployment not found. ${owner}/${name} has no server yet; tasks belong to a version, and a version to a server.`,
+    });
+}
+
+/** As OpenEnv's Task API reads bare names (openenv-wire.md 13). */
+const typeOfName = (name: string): SplitType => (name === 'train' || name === 'test' ? name : 'validation');
+
+function presentTaskSet(set: TaskSetRecord): TaskSetView {
+  return {
+    id: set.id,
+    state: set.contentHash === null ? 'draft' : 'published',
+    content_hash: set.contentHash,
+    created_at: set.createdAt.toISOString(),
+    published_at: set.publishedAt?.toISOString() ?? null,
+    versions: set.versions.map(({ number }) => number),
+    splits: set.splits.map(({ name, type, numTasks, bytes, contentHash }) => ({
+      name,
+      type: type as SplitType,
+      num_tasks: numTasks,
+      bytes: Number(bytes),
+      content_hash: contentHash,
+    })),
+  };
+}
