@@ -134,7 +134,8 @@ const isWrongKey = (error: unknown): boolean => error instanceof PalestraError &
 
 /** A cookie comes along by itself; a changing request must come from our own page (browsers send one of these headers). */
 function assertSameOrigin(request: Pick<FastifyRequest, 'headers' | 'method'>): void {
-  if (request.method === 'GET' || request.method === 'HEAD') return;
+  // Any page may open a socket to anywhere, and what goes over it changes things.
+  if ((request.method === 'GET' || request.method === 'HEAD') && request.headers.upgrade === undefined) return;
   const site = request.headers['sec-fetch-site'];
   const { origin, host } = request.headers;
   const same =
