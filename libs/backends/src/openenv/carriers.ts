@@ -1,0 +1,114 @@
+import { stringifyJson } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, unreachable } from './connection.ts';
+import type { KeepAlive } from './keep-alive.ts';
+import { actsOn, replyFits } from './message.ts';
+import type { Carrier } from './openenv-session.ts';
+import { SocketBroken, type UpstreamSocket } from './socket.ts';
+import { closeUpstream, openSocket } from './socket-link.ts';
+import { isObject, readJson, sessionLost } from './wire.ts';
+
+/**
+ * A session on a socket of its own. With an id of the server's the socket is attached to a session that outlives it: a broken one is replaced, unless
+ * a message that changes the episode was on its way.
+ */
+export class SocketCarrier implements Carrier {
+  #socket: UpstreamSocket | null;
+
+  constructor(
+    readonly connection: OpenEnvConnection,
+    readonly keepAlive: KeepAlive,
+    readonly upstreamId: string | null,
+    socket: UpstreamSocket | null,
+  ) {
+    this.#socket = socket;
+  }
+
+  get resumes(): boolean {
+    return this.upstreamId !== null;
+  }
+
+  async send(message: OpenEnvMessage, text: string, signal: AbortSignal): Promise<string> {
+    for (let attempt = 1; ; attempt += 1) {
+      const socket = await this.#open(signal);
+      try {
+        return await socket.exchange(text, (reply) => replyFits(message, reply), signal);
+      } catch (error) {
+        if (!(error instanceof SocketBroken)) throw error;
+        const unknown = error.sent && actsOn(message);
+        if (!this.resumes || unknown || attempt > 1) {
+          const outcome = unknown ? ' Its last call may or may not have run.' : '';
+          throw sessionLost(`the connection to the OpenEnv server is gone: ${error.message}.${outcome}`, error);
+        }
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    this.#socket = null;
+    if (socket !== null) {
+      this.keepAlive.remove(socket);
+      await socket.close();
+    }
+    if (this.upstreamId !== null) await closeUpstream(this.connection, this.upstreamId);
+  }
+
+  async #open(signal: AbortSignal): Promise<UpstreamSocket> {
+    if (this.#socket?.isOpen) return this.#socket;
+    if (this.#socket !== null) this.keepAlive.remove(this.#socket);
+    if (!this.resumes) throw sessionLost('the connection to the OpenEnv server is gone, and the episode with it.');
+    this.#socket = await openSocket(this.connection, this.keepAlive, this.upstreamId, signal);
+    return this.#socket;
+  }
+}
+
+/** The one episode of a generation A server, over its stateful HTTP routes; its answers in the frames of the later ones. */
+export class HttpCarrier implements Carrier {
+  readonly resumes = false;
+
+  constructor(
+    readonly connection: OpenEnvConnection,
+    readonly onClose: () => void,
+  ) {}
+
+  async send(message: OpenEnvMessage, _text: string, signal: AbortSignal): Promise<string> {
+    try {
+      switch (message.type) {
+        case 'reset':
+          return frame('observation', await this.connection.post('/reset', message.data, 'unsent', signal));
+        case 'step':
+          return frame('observation', await this.connection.post('/step', { action: message.data }, 'unsent', signal));
+        case 'state':
+          return frame('state', await this.connection.get('/state', signal));
+        case 'mcp':
+          return withoutTools(message.data);
+      }
+    } catch (error) {
+      if (!(error instanceof ConnectionFailed)) throw error;
+      if (!actsOn(message)) throw unreachable(error);
+      throw sessionLost(`the connection to the OpenEnv server broke (${error.message}). Its last call may or may not have run.`, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.onClose();
+  }
+}
+
+/** The body of a 200 stays as it is. */
+function frame(type: 'observation' | 'state', { status, body }: HttpAnswer): string {
+  const text = body.toString('utf8');
+  if (status === 200) return `{"type":"${type}","data":${text}}`;
+  if (status !== 422) return error('EXECUTION_ERROR', text.slice(0, 2_000) || `HTTP ${status}`, {});
+  const detail = readJson(text, 'a refusal');
+  return error('VALIDATION_ERROR', 'Invalid message', { errors: isObject(detail) ? detail['detail'] : [] });
+}
+
+const error = (code: string, message: string, more: object): string => stringifyJson({ type: 'error', data: { message, code, ...more } });
+
+function withoutTools(request: unknown): string {
+  const id = isObject(request) ? (request['id'] ?? null) : null;
+  const refusal = { code: -32_603, message: 'Environment does not support MCP', data: null };
+  return stringifyJson({ type: 'mcp', data: { jsonrpc: '2.0', id, error: refusal } });
+}

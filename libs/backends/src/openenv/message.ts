@@ -1,0 +1,53 @@
+import { PalestraError, stringifyJson } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import { MAX_SENT_BYTES } from './socket.ts';
+import { isObject, readJson } from './wire.ts';
+
+/** The one tool of an action environment; a reserved name in OpenEnv, so that no tool of a server is called so. */
+export const STEP = 'step';
+
+/** Whether a message may change the episode: such a one is never sent twice. */
+export function actsOn(message: OpenEnvMessage): boolean {
+  if (message.type === 'reset') return true;
+  if (message.type === 'step') return message.data['type'] !== 'list_tools';
+  if (message.type === 'state') return false;
+  return !isObject(message.data) || message.data['method'] !== 'tools/list';
+}
+
+/** The frame of a message. Throws `body_too_large` where the server would close the socket over it. */
+export function serverText(message: OpenEnvMessage): string {
+  const text = stringifyJson(message.type === 'mcp' ? { type: 'mcp', data: withoutSession(message.data) } : message);
+  if (text.length > MAX_SENT_BYTES / 4 && Buffer.byteLength(text) > MAX_SENT_BYTES) {
+    throw new PalestraError('body_too_large', { detail: 'A message to an OpenEnv server may have 16 MiB at most.' });
+  }
+  return text;
+}
+
+/** The session that a client names is ours; on a socket the server knows its own. */
+function withoutSession(request: unknown): unknown {
+  if (!isObject(request) || !isObject(request['params']) || !('session_id' in request['params'])) return request;
+  const { session_id: _ours, ...params } = request['params'];
+  return { ...request, params };
+}
+
+const REPLY = { reset: 'observation', step: 'observation', state: 'state', mcp: 'mcp' } as const;
+
+/** Whether a frame can be the reply to this message: replies have no ids, so what they have in common with it is compared. */
+export function replyFits(message: OpenEnvMessage, reply: string): boolean {
+  // What the frame is stands at its beginning in practice, and observations can be long.
+  const quick = /^\{"type":"(\w+)","data":\{/.exec(reply)?.[1];
+  if (message.type !== 'mcp' && quick !== undefined) return quick === 'error' || quick === REPLY[message.type];
+  let frame: unknown;
+  try {
+    frame = readJson(reply, 'a reply');
+  } catch {
+    return false;
+  }
+  if (!isObject(frame) || !isObject(frame['data'])) return false;
+  if (frame['type'] === 'error') return true;
+  if (frame['type'] !== REPLY[message.type]) return false;
+  if (message.type !== 'mcp' || !isObject(message.data)) return true;
+  const { id } = frame['data'];
+  // A request that was refused as such has no id.
+  return id === null || String(id) === String(message.data['id'] ?? null);
+}

@@ -1,0 +1,120 @@
+import pRetry from 'p-retry';
+import { PalestraError } from '@palestra/protocol';
+import { ConnectionFailed, type OpenEnvConnection, PATIENCE, unreachable } from './connection.ts';
+import type { KeepAlive } from './keep-alive.ts';
+import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
+import { notOpenEnv, readReply, readRpc, refusalOf, sessionLost, type WireError } from './wire.ts';
+
+/** The doors of an OpenEnv server: sockets with an environment each, and sessions that sockets attach to (openenv-wire.md 8.2). */
+
+const PASSING = new Set([502, 503, 504]);
+/** A step that ran when the connection broke keeps the session's door shut until it ends. */
+const OCCUPIED_LIMIT_MS = 30_000;
+/** Nobody else can free what a lost answer opened, so its answer is waited for. */
+const CREATE_DEADLINE_MS = 120_000;
+const CLOSE_DEADLINE_MS = 20_000;
+
+class Occupied extends Error {}
+
+/** Why a socket was not opened, as the caller hears it. */
+function refusalOfOpening(error: unknown): unknown {
+  if (error instanceof ConnectionFailed) return unreachable(error);
+  if (error instanceof UpgradeRefused) {
+    return PASSING.has(error.status) ? unreachable(error) : notOpenEnv(`refused a socket (HTTP ${error.status})`, error);
+  }
+  if (!(error instanceof SocketBroken)) return error;
+  // A server that is full may close before its refusal is read.
+  if (error.closedAtOnce) return new PalestraError('capacity_exhausted', { retryAfterSeconds: 1, cause: error });
+  return unreachable(error);
+}
+
+/** A socket on which the server has answered: its environment is built, or the session attached. */
+export async function openSocket(
+  connection: OpenEnvConnection,
+  keepAlive: KeepAlive,
+  upstreamId: string | null,
+  signal: AbortSignal,
+): Promise<UpstreamSocket> {
+  const { socketUrl, headers } = connection;
+  const url = upstreamId === null ? socketUrl : `${socketUrl}?session_id=${encodeURIComponent(upstreamId)}`;
+  const attempt = async () => {
+    const socket = await UpstreamSocket.open({ url, headers }, signal);
+    const refusal = await socket.fence(signal);
+    if (refusal === null) return socket;
+    socket.drop('it refused the session');
+    const error = readReply(refusal) as WireError;
+    if (upstreamId === null) throw refusalOf(error);
+    if (/already has|still initializing/.test(error.message)) throw new Occupied(error.message);
+    throw sessionLost(`the OpenEnv server gave it up (${error.message}).`);
+  };
+  const passes = (error: unknown) =>
+    error instanceof ConnectionFailed ||
+    (error instanceof UpgradeRefused && PASSING.has(error.status)) ||
+    (error instanceof SocketBroken && !error.closedAtOnce);
+  try {
+    const opened = await pRetry(() => pRetry(attempt, { ...PATIENCE, signal, shouldRetry: ({ error }) => passes(error) }), {
+      retries: 100,
+      minTimeout: 100,
+      maxTimeout: 1_000,
+      maxRetryTime: OCCUPIED_LIMIT_MS,
+      signal,
+      shouldRetry: ({ error }) => error instanceof Occupied,
+    });
+    keepAlive.add(opened);
+    return opened;
+  } catch (error) {
+    if (error instanceof Occupied) throw sessionLost('an earlier message is still running on the OpenEnv server.', error);
+    throw refusalOfOpening(error);
+  }
+}
+
+/**
+ * Opens a session that a broken socket does not end; its id on the server. One that the server opens for a caller who has left is closed
+ * again.
+ */
+export async function createUpstream(connection: OpenEnvConnection, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted();
+  const asking = askForUpstream(connection);
+  return new Promise((resolve, reject) => {
+    let left = false;
+    const onAbort = () => {
+      left = true;
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    asking
+      .then((id) => (left ? closeUpstream(connection, id).catch(() => {}) : resolve(id)), reject)
+      .finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+async function askForUpstream(connection: OpenEnvConnection): Promise<string> {
+  const deadline = AbortSignal.timeout(CREATE_DEADLINE_MS);
+  try {
+    const response = readRpc(await connection.rpc('openenv/session/create', {}, 'unsent', deadline));
+    if ('error' in response) {
+      const { message, data } = response.error;
+      if ('active_sessions' in data || /at capacity/.test(message)) {
+        throw new PalestraError('capacity_exhausted', { detail: message, retryAfterSeconds: 1 });
+      }
+      throw new PalestraError('environment_failed', { detail: message });
+    }
+    const id = response.result['session_id'];
+    if (typeof id !== 'string' || id === '') throw notOpenEnv('opened a session without an id');
+    return id;
+  } catch (error) {
+    // Nothing but an idle session can be left behind, if anything.
+    if (error instanceof ConnectionFailed) throw unreachable(error);
+    throw error;
+  }
+}
+
+/** Idempotent: a session that the server does not know is closed. Nothing else frees the slot of such a session. */
+export async function closeUpstream(connection: OpenEnvConnection, upstreamId: string): Promise<void> {
+  const signal = AbortSignal.timeout(CLOSE_DEADLINE_MS);
+  const attempt = async () => {
+    const response = readRpc(await connection.rpc('openenv/session/close', { session_id: upstreamId }, 'idempotent', signal));
+    if ('error' in response && !/unknown session/i.test(response.error.message)) throw new Error(response.error.message);
+  };
+  await pRetry(attempt, { ...PATIENCE, retries: 5, signal });
+}

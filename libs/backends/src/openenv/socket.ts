@@ -1,0 +1,220 @@
+import WebSocket from 'ws';
+import { ConnectionFailed } from './connection.ts';
+
+export interface SocketTarget {
+  url: string;
+  headers: Record<string, string>;
+}
+
+/** uvicorn takes 16 MiB and closes the socket on more. */
+export const MAX_SENT_BYTES = 16 * 1024 * 1024 - 1;
+const MAX_RECEIVED_BYTES = 100 * 1024 * 1024;
+const HANDSHAKE_MS = 10_000;
+const CLOSE_MS = 2_000;
+/** Replies up to this length are compared as they are. */
+const COMPARED_LENGTH = 4_096;
+
+/** The server refused the upgrade. */
+export class UpgradeRefused extends Error {
+  constructor(readonly status: number) {
+    super(`HTTP ${status}`);
+    this.name = 'UpgradeRefused';
+  }
+}
+
+/** The socket is gone, for good. */
+export class SocketBroken extends Error {
+  constructor(
+    why: string,
+    /** A message was on its way: whether the server has seen it cannot be known. */
+    readonly sent: boolean,
+    /** The server closed with 1000 before it had said anything, which is how a refusal for capacity may look. */
+    readonly closedAtOnce: boolean,
+  ) {
+    super(why);
+    this.name = 'SocketBroken';
+  }
+}
+
+interface Waiter {
+  resolve(text: string): void;
+  reject(error: SocketBroken): void;
+}
+
+const ONE_TOO_MANY = 'it sent one reply more than it was asked for';
+let fences = 0;
+
+/**
+ * One socket of one session: a message, its reply, the next message. There are no request ids on this wire, so whatever could shift
+ * replies by one ends the socket: a frame that nobody waits for, a wait that is given up, a frame of another kind than its message asks for.
+ * One shift could still be missed: a reply that comes a second time when the next message is out already. Such a one equals the last reply
+ * to another message; then a fence (a message of no known type, whose refusal quotes it) is sent before it is believed: had it been a second
+ * copy, the true reply would come before the fence's.
+ */
+export class UpstreamSocket {
+  readonly #socket: WebSocket;
+  #waiter: Waiter | null = null;
+  /** An error frame that came before the first message: the refusal of the session. */
+  #refusal: string | null = null;
+  #heard = false;
+  #last: { message: string; reply: string } | null = null;
+  #broken: SocketBroken | null = null;
+  /** When the server last said anything, pongs included; milliseconds since the epoch. */
+  heardAt = Date.now();
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
+    socket.on('pong', () => (this.heardAt = Date.now()));
+    socket.on('ping', () => (this.heardAt = Date.now()));
+    // `close` follows, and says the same.
+    socket.on('error', (error) => this.#fail(`it broke the protocol or the connection (${error.message})`));
+    socket.on('close', (code) => this.#end(`it closed the connection (${code})`, code === 1000));
+  }
+
+  /** Rejects with `UpgradeRefused`, `ConnectionFailed`, or the signal's reason. */
+  static async open({ url, headers }: SocketTarget, signal: AbortSignal): Promise<UpstreamSocket> {
+    signal.throwIfAborted();
+    const socket = new WebSocket(url, {
+      headers,
+      perMessageDeflate: false,
+      maxPayload: MAX_RECEIVED_BYTES,
+      handshakeTimeout: HANDSHAKE_MS,
+    });
+    const opened = new UpstreamSocket(socket);
+    return new Promise((resolve, reject) => {
+      const settle = (finish: () => void) => {
+        signal.removeEventListener('abort', onAbort);
+        finish();
+      };
+      const onAbort = () => settle(() => (socket.terminate(), reject(signal.reason as Error)));
+      signal.addEventListener('abort', onAbort, { once: true });
+      socket.once('open', () => settle(() => resolve(opened)));
+      socket.once('error', (error) => settle(() => reject(new ConnectionFailed(error))));
+      socket.once('unexpected-response', (request, response) => {
+        settle(() => reject(new UpgradeRefused(response.statusCode ?? 0)));
+        response.resume();
+        request.destroy();
+      });
+    });
+  }
+
+  get isOpen(): boolean {
+    return this.#broken === null;
+  }
+
+  /**
+   * Sends one message and waits for its one reply. Never two at the same time. Rejects with `SocketBroken`, or with the signal's reason, and
+   * either way the socket is gone then. `fits` says whether a frame can be the reply to this message.
+   */
+  async exchange(message: string, fits: (reply: string) => boolean, signal: AbortSignal): Promise<string> {
+    const reply = await this.#roundTrip(message, signal);
+    if (!fits(reply)) throw this.#shifted('it sent a reply to another message than the last');
+    const before = this.#last;
+    const now = { message: fingerprint(message), reply: fingerprint(reply) };
+    this.#last = now;
+    const suspicious = before !== null && before.reply === now.reply && before.message !== now.message;
+    if (suspicious && (await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
+    return reply;
+  }
+
+  /**
+   * Asks for a sign of life that changes nothing: a message of no known type. Resolves with null when its refusal comes, with another error
+   * frame of the server when it refuses the session instead.
+   */
+  async fence(signal: AbortSignal): Promise<string | null> {
+    const type = `palestra-fence-${(fences += 1)}`;
+    const reply = await this.#roundTrip(`{"type":"${type}"}`, signal);
+    if (reply.includes(type)) return null;
+    if (isError(reply)) return reply;
+    throw this.#shifted(ONE_TOO_MANY);
+  }
+
+  /** Never rejects: a socket that does not take it is about to say so. */
+  ping(): void {
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+  }
+
+  /** Says goodbye, and waits until the server has hung up, so that it has its slot back; not for long. */
+  async close(): Promise<void> {
+    this.#end('it was closed');
+    if (this.#socket.readyState === WebSocket.CLOSED) return;
+    await new Promise<void>((resolve) => {
+      const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+      this.#socket.once('close', () => {
+        clearTimeout(impatience);
+        resolve();
+      });
+      if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send('{"type":"close"}', () => {});
+      this.#socket.close(1000);
+    });
+  }
+
+  /** At once, without a goodbye. */
+  drop(why: string): void {
+    this.#fail(why);
+  }
+
+  #roundTrip(message: string, signal: AbortSignal): Promise<string> {
+    if (this.#refusal !== null) {
+      const refusal = this.#refusal;
+      this.#refusal = null;
+      return Promise.resolve(refusal);
+    }
+    if (this.#broken !== null) return Promise.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#fail('its reply was no longer waited for');
+        reject(signal.reason as Error);
+      };
+      const settle = (finish: () => void) => {
+        this.#waiter = null;
+        signal.removeEventListener('abort', onAbort);
+        finish();
+      };
+      if (signal.aborted) return onAbort();
+      this.#waiter = { resolve: (text) => settle(() => resolve(text)), reject: (error) => settle(() => reject(error)) };
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#socket.send(message, (error) => {
+        if (error) this.#fail(`it took no message (${error.message})`);
+      });
+    });
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.heardAt = Date.now();
+    if (this.#broken !== null) return;
+    if (isBinary) return void this.#fail('it sent a binary frame');
+    const text = data.toString('utf8');
+    const first = !this.#heard;
+    this.#heard = true;
+    if (this.#waiter !== null) return this.#waiter.resolve(text);
+    if (first && isError(text)) this.#refusal = text;
+    else this.#fail('it sent a frame that nobody asked for');
+  }
+
+  #fail(why: string): SocketBroken {
+    const broken = this.#end(why);
+    this.#socket.terminate();
+    return broken;
+  }
+
+  /** The reply of the message that was sent is not to be had any more. */
+  #shifted(why: string): SocketBroken {
+    this.#fail(why);
+    return new SocketBroken(why, true, false);
+  }
+
+  /** Nothing that comes from now on is heard. */
+  #end(why: string, closedNormally = false): SocketBroken {
+    this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#heard);
+    this.#waiter?.reject(this.#broken);
+    return this.#broken;
+  }
+}
+
+const isError = (reply: string): boolean => /^\s*\{\s*"type"\s*:\s*"error"/.test(reply);
+
+/** What a text is told apart by; of a long one its length and its two ends. Equal prints of unequal texts only cost a fence. */
+const fingerprint = (text: string): string =>
+  text.length <= COMPARED_LENGTH ? text : `${text.length}:${text.slice(0, 512)}:${text.slice(-512)}`;
