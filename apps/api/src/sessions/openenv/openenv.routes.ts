@@ -1,4 +1,137 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  askTasks,
+  environmentNames,
+  openApiOf,
+  OpenEnvDialect,
+  playOnce,
+  readResetBody,
+  readStepBody,
+  sessionIdOf,
+  type Stage,
+  type TaskOperation,
+} from '@palestra/dialects';
+import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import { readRecording } from '../recording-headers.ts';
+import { addContainerRoutes } from './openenv-container.routes.ts';
+import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
+import { addOpenEnvSockets } from './openenv.sockets.ts';
 
-export async function openEnvPlugin(_scope: FastifyInstance, _options: DialectPluginOptions): Promise<void> {}
+const BODY_LIMIT = 64 * 1024 * 1024;
+const RELAY_DEADLINE_MS = 120_000;
+const BASE = '/openenv/:owner/:env';
+const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
+
+/**
+ * Every environment as an OpenEnv server of its own at `/openenv/{owner}/{env}` (openenv-wire.md section 7). Bodies stay bytes: task specs and
+ * actions keep their numbers.
+ */
+export async function openEnvPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
+  const { engine, directory, onBackgroundError } = options;
+  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError });
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
+  scope.addHook('onClose', () => dialect.seats.close());
+  addOpenEnvSockets(dialect, options);
+
+  const add: AddRoute = (method, path, handler) => {
+    scope.route({
+      method,
+      url: BASE + path,
+      bodyLimit: BODY_LIMIT,
+      exposeHeadRoute: false,
+      handler: async (request, reply) => {
+        const stage = await stageOf(dialect, options, request);
+        const text = await handler(stage, request, reply);
+        if (text !== null) await reply.type('application/json').send(text);
+      },
+    });
+  };
+
+  // Whoever waits for a server to come up has no key (openenv-wire.md 2.2).
+  scope.get(`${BASE}/health`, async (request, reply) => {
+    const caller = await options.authenticate(request);
+    const { owner, env } = request.params as { owner: string; env: string };
+    if (caller !== null) await directory.resolve(`${owner}/${env}`, caller);
+    await reply.type('application/json').send('{"status":"healthy"}');
+  });
+  add('GET', '/metadata', async ({ shape }) => stringifyJson(shape.metadata));
+  add('GET', '/schema', async ({ shape }) => stringifyJson(shape.schema));
+  add('GET', '/openapi.json', async ({ shape }) => stringifyJson(openApiOf(shape)));
+  addPlay(dialect, add);
+  addTasks(add);
+  addMcp(dialect, options, scope, add);
+  addContainerRoutes(dialect, options, add);
+}
+
+async function stageOf(dialect: OpenEnvDialect, { authenticate }: DialectPluginOptions, request: FastifyRequest): Promise<Stage> {
+  const caller = await authenticate(request);
+  if (caller === null) throw new PalestraError('unauthorized');
+  const { owner, env } = request.params as { owner: string; env: string };
+  return dialect.stage(caller, owner, env, readRecording(request.headers));
+}
+
+/** Each request plays on an environment of its own. */
+function addPlay(dialect: OpenEnvDialect, add: AddRoute): void {
+  add('POST', '/reset', async (stage, request, reply) => {
+    if (stage.shape.native) return relay(stage, request, reply);
+    const data = readResetBody(parseBody(bodyOfRequest(request)));
+    return playOnce(dialect.episode(stage), (episode) => episode.reset(data));
+  });
+  add('POST', '/step', async (stage, request, reply) => {
+    if (stage.shape.native) return relay(stage, request, reply);
+    const action = readStepBody(parseBody(bodyOfRequest(request)));
+    return playOnce(dialect.episode(stage), async (episode) => {
+      if (action['type'] !== 'list_tools') await episode.reset({});
+      return episode.step(action);
+    });
+  });
+  add('GET', '/state', async (stage, request, reply) => {
+    if (stage.shape.native) return relay(stage, request, reply);
+    return playOnce(dialect.episode(stage), (episode) => episode.state());
+  });
+}
+
+function addTasks(add: AddRoute): void {
+  add('GET', '/list_environments', async (stage, request, reply) => {
+    return stage.shape.native ? relay(stage, request, reply) : JSON.stringify(environmentNames(stage.hosted));
+  });
+  const ask = (operation: TaskOperation) => async (stage: Stage, request: FastifyRequest, reply: FastifyReply) => {
+    if (stage.shape.native) return relay(stage, request, reply);
+    const { variant } = request.params as { variant: string };
+    return stringifyJson(await askTasks(stage.hosted, variant, operation, parseBody(bodyOfRequest(request))));
+  };
+  add('GET', '/:variant/splits', ask('splits'));
+  for (const operation of TASKS) add('POST', `/:variant/${operation}`, ask(operation));
+}
+
+function addMcp(dialect: OpenEnvDialect, options: DialectPluginOptions, scope: FastifyInstance, add: AddRoute): void {
+  add('POST', '/mcp', async (stage, request, reply) => {
+    const text = bodyOfRequest(request)?.toString('utf8') ?? '';
+    const id = sessionIdOf(text);
+    const sid = id === null ? null : await dialect.locate(stage, id);
+    if (sid !== null && (await options.routing.elsewhere(request, reply, stage.caller, sid))) return null;
+    return dialect.mcp(stage, text);
+  });
+  scope.get(`${BASE}/mcp`, async () => {
+    throw new PalestraError('method_not_allowed');
+  });
+}
+
+/** Passes a stateless request on to the environment's own server. */
+async function relay({ hosted }: Stage, request: FastifyRequest, reply: FastifyReply): Promise<null> {
+  const path = (request.raw.url ?? '').replace(/^\/openenv\/[^/]+\/[^/?]+/, '');
+  const answer = await hosted.backend.openenv!.relay(
+    {
+      method: request.method as 'GET' | 'POST',
+      path,
+      body: bodyOfRequest(request),
+      contentType: request.headers['content-type'] ?? null,
+    },
+    AbortSignal.timeout(RELAY_DEADLINE_MS),
+  );
+  await reply.code(answer.status).type(answer.contentType).send(answer.body);
+  return null;
+}

@@ -1,0 +1,68 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  containerBodyOf,
+  httpError,
+  type OpenEnvDialect,
+  OpenEnvError,
+  readResetBody,
+  readStepBody,
+  type Seat,
+  type Stage,
+} from '@palestra/dialects';
+import { PalestraError, parseBody } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
+
+/**
+ * Virtual containers for clients up to 0.1, to whom HTTP is stateful (openenv-wire.md 7.2): `/container/{id}` with an id of the client's own
+ * choice behaves as a server with one environment. The first `reset` opens it, for this API key and this id; `DELETE` ends it.
+ */
+export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: DialectPluginOptions, add: AddRoute): void {
+  const play =
+    (make: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
+    async (stage: Stage, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
+      const { id } = request.params as { id: string };
+      const message = read(request);
+      const sid = await dialect.locate(stage, dialect.containerId(stage, id));
+      if (sid !== null && (await routing.elsewhere(request, reply, stage.caller, sid))) return null;
+      return ask(dialect.container(stage, id, make), message);
+    };
+  add('GET', '/container/:id/health', async () => '{"status":"healthy"}');
+  add(
+    'POST',
+    '/container/:id/reset',
+    play(true, (request) => ({ type: 'reset', data: readResetBody(parseBody(bodyOfRequest(request))) })),
+  );
+  add(
+    'POST',
+    '/container/:id/step',
+    play(false, (request) => ({ type: 'step', data: readStepBody(parseBody(bodyOfRequest(request))) })),
+  );
+  add(
+    'GET',
+    '/container/:id/state',
+    play(false, () => ({ type: 'state' })),
+  );
+  add('DELETE', '/container/:id', async (stage, request, reply) => {
+    const { id } = request.params as { id: string };
+    const sid = await dialect.locate(stage, dialect.containerId(stage, id));
+    if (sid !== null && (await routing.elsewhere(request, reply, stage.caller, sid))) return null;
+    dialect.container(stage, id, false)?.end();
+    return '{"closed":true}';
+  });
+}
+
+async function ask(seat: Seat | null, message: OpenEnvMessage): Promise<string> {
+  if (seat === null) throw new PalestraError('session_not_found', { detail: 'The episode has not begun: send a reset first.' });
+  try {
+    const result = await seat.ask(message);
+    if (result instanceof OpenEnvError) throw result;
+    return containerBodyOf(seat, result);
+  } catch (error) {
+    const mistaken = error instanceof OpenEnvError && error.code === 'VALIDATION_ERROR';
+    // A trainer gives up a rollout at any other status: what was only a bad action changes nothing and is not rewarded.
+    if (mistaken && seat.lastSeen !== null) return seat.lastSeen;
+    throw httpError(error);
+  }
+}

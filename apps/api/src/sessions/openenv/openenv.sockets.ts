@@ -1,0 +1,136 @@
+import type { RawData, WebSocket } from 'ws';
+import {
+  type Attached,
+  frameOfResult,
+  OpenEnvDialect,
+  OpenEnvError,
+  parseRpc,
+  QUEUE_LIMIT,
+  readMessage,
+  type Reply,
+  RpcError,
+  type Seat,
+  type Stage,
+} from '@palestra/dialects';
+import { PalestraError } from '@palestra/protocol';
+import type { SocketRequest } from '../../platform/sockets.ts';
+import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import { readRecording } from '../recording-headers.ts';
+
+/** `/ws` speaks OpenEnv's messages, `/mcp` bare JSON-RPC (openenv-wire.md sections 3 and 8). */
+type Protocol = 'ws' | 'mcp';
+
+/** What a refused client is told is read before the close: one that finds its socket closed drops it unread (openenv-wire.md section 5). */
+const GRACE_MS = 1_000;
+const PATTERNS: [RegExp, Protocol][] = [
+  [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/ws$/, 'ws'],
+  [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/mcp$/, 'mcp'],
+];
+
+/** The sockets of OpenEnv clients. Keys and environments are checked before the upgrade. */
+export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPluginOptions): void {
+  for (const [pattern, protocol] of PATTERNS) {
+    options.sockets.add({
+      pattern,
+      async accept(request, socket, head) {
+        const { raw, params } = request;
+        // As a request that changes something: a browser's cookie opens no socket from another site.
+        const caller = await options.authenticate({ headers: raw.headers, method: 'POST' });
+        if (caller === null) throw new PalestraError('unauthorized');
+        const stage = await dialect.stage(caller, params['owner']!, params['env']!, readRecording(raw.headers));
+        const id = sessionOf(request, protocol);
+        if (id !== null) {
+          const sid = await dialect.locate(stage, id);
+          const path = `${request.path}?${request.query.toString()}`;
+          if (sid !== null && (await options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid)))
+            return { elsewhere: true };
+        }
+        return { elsewhere: false, context: stage };
+      },
+      open(socket, request, context) {
+        const connection = new Connection(socket, dialect, protocol);
+        connections.set(socket, connection);
+        socket.on('message', onMessage);
+        socket.on('close', onClose);
+        connection.open(context as Stage, sessionOf(request, protocol));
+      },
+    });
+  }
+}
+
+/** An empty value counts as absent. */
+const sessionOf = ({ query }: SocketRequest, protocol: Protocol): string | null =>
+  protocol === 'ws' ? query.get('session_id') || null : null;
+
+const connections = new WeakMap<WebSocket, Connection>();
+
+/** Shared by all sockets: an idle one should cost little. */
+function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
+  connections.get(this)?.take(data, isBinary);
+}
+function onClose(this: WebSocket): void {
+  connections.get(this)?.left();
+}
+
+class Connection implements Attached {
+  #seat: Seat | null = null;
+  #ending = false;
+  readonly #answer = (result: Reply | OpenEnvError) => this.#tell(result);
+
+  constructor(
+    readonly socket: WebSocket,
+    readonly dialect: OpenEnvDialect,
+    readonly protocol: Protocol,
+  ) {}
+
+  open(stage: Stage, id: string | null): void {
+    try {
+      this.#seat = id === null ? this.dialect.seat(stage, 'socket') : this.dialect.attach(stage, id, this);
+      this.#seat.attached = this;
+    } catch (error) {
+      if (!(error instanceof OpenEnvError)) throw error;
+      this.#tell(error);
+    }
+  }
+
+  take(data: RawData, isBinary: boolean): void {
+    const seat = this.#seat;
+    if (seat === null || this.#ending) return;
+    if (isBinary) return seat.submit(null, this.#answer, new OpenEnvError('SESSION_ERROR', "'text'"));
+    // One frame is one Buffer: `binaryType` is left as it is.
+    const text = (data as Buffer).toString('utf8');
+    try {
+      const message = this.protocol === 'ws' ? readMessage(text) : ({ type: 'mcp', data: parseRpc(text, true) } as const);
+      if (message.type === 'close') return this.close();
+      seat.submit(message, this.#answer);
+    } catch (error) {
+      const result: Reply | OpenEnvError = error instanceof RpcError ? { kind: 'mcp', text: error.text() } : (error as OpenEnvError);
+      seat.submit(null, this.#answer, result);
+    }
+    if (seat.backlog >= QUEUE_LIMIT && !this.socket.isPaused) this.socket.pause();
+  }
+
+  left(): void {
+    if (this.#seat !== null) this.dialect.detach(this.#seat, this);
+    this.#seat = null;
+  }
+
+  close(): void {
+    this.#ending = true;
+    this.socket.close(1000);
+  }
+
+  #tell(result: Reply | OpenEnvError): void {
+    if (this.socket.readyState !== this.socket.OPEN) return;
+    this.socket.send(this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
+    if (this.socket.isPaused && (this.#seat?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
+    if ('kind' in result || !result.ends || this.#ending) return;
+    this.#ending = true;
+    if (result.code === 'SESSION_ERROR' && this.#seat !== null) this.socket.close(1000);
+    else setTimeout(() => this.socket.close(1000), GRACE_MS);
+  }
+}
+
+function rpcText(result: Reply | OpenEnvError): string {
+  return 'kind' in result ? ('text' in result ? result.text : '') : new RpcError(-32603, result.message).text();
+}

@@ -1,0 +1,198 @@
+import { type JsonValue, parseJson } from '@palestra/protocol';
+import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
+import { Deadlines } from './deadlines.ts';
+import { isObject } from './envelope.ts';
+import type { Episode, Scene } from './episode.ts';
+import { OpenEnvError } from './errors.ts';
+import { Facts, type Shape } from './facts.ts';
+import { parseRpc, readRpc, RpcError, rpcResult, unknownSession } from './json-rpc.ts';
+import { NativeEpisode } from './native-episode.ts';
+import { rpcErrorText, type Attached, Seat, type SeatKind } from './seat.ts';
+import { Seats } from './seats.ts';
+import { httpBodyOf } from './stateless.ts';
+import { uuidOf } from './session-ids.ts';
+import { TranslatedEpisode } from './translated-episode.ts';
+
+/** An environment as one caller is shown it, and how he wants its sessions recorded. */
+export interface Stage {
+  caller: Caller;
+  hosted: HostedEnvironment;
+  shape: Shape;
+  recording: Recording | null;
+}
+
+export interface OpenEnvDialectOptions {
+  engine: SessionEngine;
+  directory: EnvironmentDirectory;
+  onBackgroundError: (error: unknown, sid: string) => void;
+  /** A client waits 60 s for its reply; ours comes before. Milliseconds. */
+  deadlineMs?: number;
+}
+
+const DEADLINE_MS = 55_000;
+
+/** Our environments to OpenEnv clients (openenv-wire.md), whatever their servers speak. Framework-free: sockets and routes are elsewhere. */
+export class OpenEnvDialect {
+  readonly engine: SessionEngine;
+  readonly directory: EnvironmentDirectory;
+  readonly seats: Seats;
+  readonly #deadlines: Deadlines;
+  readonly #onBackgroundError: OpenEnvDialectOptions['onBackgroundError'];
+
+  constructor({ engine, directory, onBackgroundError, deadlineMs = DEADLINE_MS }: OpenEnvDialectOptions) {
+    this.engine = engine;
+    this.directory = directory;
+    this.seats = new Seats(engine);
+    this.#deadlines = new Deadlines(deadlineMs);
+    this.#onBackgroundError = onBackgroundError;
+  }
+
+  /** Throws `deployment_not_found`; `backend_unreachable` and its like when its server cannot be asked what it is. */
+  async stage(caller: Caller, owner: string, name: string, recording: Recording | null): Promise<Stage> {
+    const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
+    return { caller, hosted, shape: await Facts.of(hosted).shape(), recording };
+  }
+
+  /** A place for a new client. */
+  seat(stage: Stage, kind: SeatKind, id: string = crypto.randomUUID()): Seat {
+    const seat = new Seat(id, kind, this.#scene(stage), this.#deadlines, {
+      onEnd: (ended) => this.seats.delete(ended),
+      onBackgroundError: this.#onBackgroundError,
+    });
+    this.seats.add(seat);
+    return seat;
+  }
+
+  #scene({ caller, hosted, shape, recording }: Stage): Omit<Scene, 'nextSid' | 'gone'> {
+    return { engine: this.engine, caller, hosted, facts: Facts.of(hosted), shape, recording };
+  }
+
+  /** An episode for one request. */
+  episode(stage: Stage): Episode {
+    const scene: Scene = { ...this.#scene(stage), nextSid: () => crypto.randomUUID(), gone: AbortSignal.timeout(10 * DEADLINE_MS) };
+    return stage.shape.native ? new NativeEpisode(scene) : new TranslatedEpisode(scene);
+  }
+
+  /**
+   * The SID by which it can be found out where a session's requests are to be served; null when that is here.
+   */
+  async locate({ caller, hosted }: Stage, id: string): Promise<string | null> {
+    const seat = this.seats.find(id, caller, hosted);
+    return seat === null ? id : null;
+  }
+
+  /**
+   * The seat of an HTTP MCP session, for a socket that wants to sit there. Throws `SESSION_ERROR`, whose texts and cases are those of openenv-wire.md
+   * 8.2, but that ids of plain sockets are refused.
+   */
+  attach({ caller, hosted }: Stage, id: string, socket: Attached): Seat {
+    const seat = this.seats.find(id, caller, hosted);
+    if (seat === null || seat.kind === 'container') throw new OpenEnvError('SESSION_ERROR', `Unknown session_id: ${id}`);
+    if (seat.starting) throw new OpenEnvError('SESSION_ERROR', `Session ${id} is still initializing`);
+    if (seat.attached !== null) throw new OpenEnvError('SESSION_ERROR', `Session ${id} already has an attached WebSocket`);
+    seat.attached = socket;
+    seat.lastUsedAt = Date.now();
+    return seat;
+  }
+
+  /** The socket of a seat has closed. */
+  detach(seat: Seat, socket: Attached): void {
+    if (seat.attached !== socket) return;
+    seat.attached = null;
+    seat.lastUsedAt = Date.now();
+    if (seat.kind === 'socket' || seat.closing) seat.end();
+  }
+
+  /** The answer to one JSON-RPC request over HTTP. */
+  async mcp(stage: Stage, body: string): Promise<string> {
+    let id = 'null';
+    try {
+      const data = parseRpc(body, false);
+      const request = readRpc(data);
+      ({ id } = request);
+      switch (request.method) {
+        case 'openenv/session/create':
+          return rpcResult(id, await this.#createSession(stage));
+        case 'openenv/session/close':
+          return rpcResult(id, await this.#closeSession(stage, request.params['session_id']));
+        case 'tools/list':
+        case 'tools/call':
+          break;
+        default:
+          throw new RpcError(-32601, `Method not found: ${request.method}`);
+      }
+      const { session_id: session } = request.params;
+      if (session === undefined || session === null) return rpcResult(id, await this.#once(stage, (episode) => episode.rpc(request)));
+      const result = await this.#seatOf(stage, session).ask({ type: 'mcp', data });
+      if (result instanceof OpenEnvError) throw result;
+      return httpBodyOf(result);
+    } catch (error) {
+      return rpcErrorText(error, id, stage.shape.className);
+    }
+  }
+
+  async #once<T>(stage: Stage, play: (episode: Episode) => Promise<T>): Promise<T> {
+    const episode = this.episode(stage);
+    try {
+      return await play(episode);
+    } finally {
+      await episode.end();
+    }
+  }
+
+  #seatOf({ caller, hosted }: Stage, id: JsonValue): Seat {
+    const seat = typeof id === 'string' ? this.seats.find(id, caller, hosted) : null;
+    if (seat === null || seat.kind === 'container') throw unknownSession(id);
+    if (seat.starting) throw new RpcError(-32600, `Session ${String(id)} is still initializing; retry shortly`);
+    return seat;
+  }
+
+  async #createSession(stage: Stage): Promise<string> {
+    const seat = this.seat(stage, 'http');
+    seat.starting = true;
+    try {
+      await seat.episode.reserve();
+    } catch (error) {
+      seat.end();
+      throw error;
+    }
+    seat.starting = false;
+    return `{"session_id":"${seat.id}"}`;
+  }
+
+  async #closeSession(stage: Stage, id: JsonValue): Promise<string> {
+    if (typeof id !== 'string' || id === '') throw new RpcError(-32602, "Invalid params - 'session_id' is required");
+    const seat = this.#seatOf(stage, id);
+    if (seat.kind === 'socket') throw new RpcError(-32600, 'Cannot close active WebSocket-managed session via MCP method');
+    if (seat.attached !== null) {
+      seat.closing = true;
+      return `{"session_id":${JSON.stringify(id)},"closed":false,"closing":true}`;
+    }
+    seat.end();
+    return `{"session_id":${JSON.stringify(id)},"closed":true}`;
+  }
+
+  /** The id under which a virtual container's sessions are found again. */
+  containerId({ caller, hosted }: Stage, name: string): string {
+    return uuidOf(JSON.stringify(['container', caller.orgId, caller.keyId, hosted.environmentId, name]));
+  }
+
+  /** The seat of a virtual container; made by `reset` only. */
+  container(stage: Stage, name: string, make: boolean): Seat | null {
+    const id = this.containerId(stage, name);
+    const seat = this.seats.find(id, stage.caller, stage.hosted);
+    return seat ?? (make ? this.seat(stage, 'container', id) : null);
+  }
+}
+
+/** The session that a JSON-RPC body is for; null when it names none. */
+export function sessionIdOf(body: string): string | null {
+  try {
+    const request = parseJson(body);
+    const params = isObject(request) ? request['params'] : null;
+    const id = isObject(params) ? params['session_id'] : null;
+    return typeof id === 'string' ? id : null;
+  } catch {
+    return null;
+  }
+}

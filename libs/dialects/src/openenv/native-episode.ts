@@ -1,0 +1,74 @@
+import type { JsonObject, JsonValue } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import type { Episode, Scene } from './episode.ts';
+import { RpcError, type RpcRequest } from './json-rpc.ts';
+import type { Reply } from './replies.ts';
+import { openSession, reserveSlot } from './slot.ts';
+
+/** Episodes of an environment whose server speaks OpenEnv: one session of the engine, every message passed on, every reply passed back. */
+export class NativeEpisode implements Episode {
+  sid: string | null = null;
+  isOpen = false;
+
+  constructor(readonly scene: Scene) {}
+
+  async reserve(): Promise<void> {
+    this.sid = this.scene.nextSid();
+    await reserveSlot(this.scene, this.sid);
+    // The server builds its environment when a session begins, not when it is first used.
+    await this.#open();
+  }
+
+  resume(sid: string, isOpen: boolean): void {
+    this.sid = sid;
+    this.isOpen = isOpen;
+  }
+
+  reset(data: JsonObject): Promise<Reply> {
+    return this.#exchange({ type: 'reset', data });
+  }
+
+  step(data: JsonObject): Promise<Reply> {
+    return this.#exchange({ type: 'step', data });
+  }
+
+  state(): Promise<Reply> {
+    return this.#exchange({ type: 'state' });
+  }
+
+  async rpc({ method, params, id }: RpcRequest): Promise<string> {
+    // Ids of sessions are ours; its server knows others.
+    const { session_id: _ours, ...rest } = params;
+    const data: JsonObject = { jsonrpc: '2.0', method, params: rest, id: JSON.parse(id) as JsonValue };
+    const { text } = await this.#exchange({ type: 'mcp', data });
+    const { data: answer } = JSON.parse(text) as {
+      data: { result?: JsonValue; error?: { code: number; message: string; data?: JsonValue } };
+    };
+    if (answer.error !== undefined) throw new RpcError(answer.error.code, answer.error.message, answer.error.data ?? null);
+    return JSON.stringify(answer.result ?? null);
+  }
+
+  async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {
+    if (!this.isOpen) await this.#open();
+    const { engine, caller } = this.scene;
+    return { kind: 'frame', text: await engine.exchange(caller, this.sid!, message) };
+  }
+
+  async #open(): Promise<void> {
+    this.sid ??= this.scene.nextSid();
+    try {
+      await openSession(this.scene, this.sid, { kind: 'none' });
+    } catch (error) {
+      this.sid = null;
+      throw error;
+    }
+    this.isOpen = true;
+  }
+
+  async end(): Promise<void> {
+    const { sid } = this;
+    this.sid = null;
+    this.isOpen = false;
+    if (sid !== null) await this.scene.engine.delete(this.scene.caller, sid);
+  }
+}

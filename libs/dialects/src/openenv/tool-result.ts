@@ -1,0 +1,92 @@
+import { type JsonObject, type OutputBlock, parseJson, type RunToolOutput, stringifyJson } from '@palestra/protocol';
+import type { CallOutcome } from '@palestra/session';
+
+/** The answer of a tool as OpenEnv's clients read it (openenv-wire.md section 6), in JSON texts. */
+export interface ToolResult {
+  /** `{content, structured_content, meta, data, is_error}` */
+  result: string;
+  /** null when there is none */
+  metadata: string | null;
+}
+
+export type ToolErrorType = 'execution_error' | 'invalid_args' | 'transport_error' | 'tool_not_found' | 'timeout';
+
+type Finished = CallOutcome & { type: 'result' };
+
+/** Most results have no metadata, and their other numbers are in `reward`, which the outcome names, too. */
+function read({ text }: Finished): RunToolOutput {
+  return (text.includes('"metadata":null') ? JSON.parse(text) : parseJson(text)) as RunToolOutput;
+}
+
+export function toolResultOf(outcome: Finished): ToolResult {
+  const output = read(outcome);
+  if (!output.ok) return { result: 'null', metadata: null };
+  const { blocks, metadata } = output.output;
+  return { result: resultText(blocks, metadata), metadata: isEmpty(metadata) ? null : stringifyJson(metadata) };
+}
+
+/** What a tool that was not run, or that refused, says. */
+export function refusalOf(outcome: Finished, tool: string): { type: ToolErrorType; message: string } {
+  const output = read(outcome);
+  const said = output.ok ? '' : output.error;
+  switch (outcome.reason) {
+    case 'not_found':
+      return { type: 'tool_not_found', message: `Unknown tool: '${tool}'` };
+    case 'input_validation':
+      return { type: 'invalid_args', message: said };
+    default:
+      return { type: 'execution_error', message: said };
+  }
+}
+
+/** An observation of an environment of plain actions: JSON text of an object without its metadata. */
+export function observationOf(outcome: Finished): { observation: string; metadata: string | null } {
+  const output = read(outcome);
+  if (!output.ok) return { observation: '{}', metadata: null };
+  const { blocks, metadata } = output.output;
+  return { observation: blocksObservation(blocks), metadata: isEmpty(metadata) ? null : stringifyJson(metadata) };
+}
+
+/** The one text block's object; any other text becomes `{"text": ...}`. */
+export function blocksObservation(blocks: readonly { type: string }[]): string {
+  const texts = blocks.filter((block): block is { type: 'text'; text: string } => block.type === 'text').map(({ text }) => text);
+  const text = texts.join('\n');
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return text.trim();
+  } catch {
+    // Not an action environment by its results.
+  }
+  return JSON.stringify({ text });
+}
+
+/** `{"metadata":{...},...observation}`; of an observation that has metadata itself, that is left. */
+export function withMetadata(metadata: string | null, observation: string): string {
+  const rest = observation.slice(1).trimStart();
+  return rest === '}' ? `{"metadata":${metadata ?? '{}'}}` : `{"metadata":${metadata ?? '{}'},${rest}`;
+}
+
+export const isEmpty = (metadata: JsonObject | null | undefined): boolean =>
+  metadata === null || metadata === undefined || Object.keys(metadata).length === 0;
+
+function resultText(blocks: OutputBlock[], metadata: JsonObject | null): string {
+  const [only] = blocks;
+  const structured = metadata?.['structured_content'];
+  if (blocks.length === 1 && only!.type === 'text' && structured === undefined) {
+    const text = JSON.stringify(only!.text);
+    return `{"content":[{"type":"text","text":${text},"annotations":null,"meta":null}],"structured_content":{"result":${text}},"meta":null,"data":${text},"is_error":false}`;
+  }
+  const content = JSON.stringify(
+    blocks.map((block) =>
+      block.type === 'text'
+        ? { type: 'text', text: block.text, annotations: null, meta: null }
+        : { type: 'image', data: block.data, mimeType: block.mimeType, annotations: null, meta: null },
+    ),
+  );
+  const textual = blocks.every(({ type }) => type === 'text');
+  const words =
+    blocks.length === 0 ? 'null' : textual ? JSON.stringify(blocks.map((block) => (block as { text: string }).text).join('\n')) : content;
+  const data = structured === undefined ? words : stringifyJson(structured);
+  const structuredText = structured !== undefined ? data : textual && blocks.length > 0 ? `{"result":${words}}` : 'null';
+  return `{"content":${content},"structured_content":${structuredText},"meta":null,"data":${data},"is_error":false}`;
+}
