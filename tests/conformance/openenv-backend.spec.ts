@@ -3,7 +3,8 @@ import { OpenEnvBackend } from '@palestra/backends';
 import { PalestraError } from '@palestra/protocol';
 import { type BackendCreate, type BackendSession, ToolFailedError } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type OpenEnvServerProcess, startOpenEnv, startScaffold } from './support/openenv-server.ts';
+import { type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
+import { startTcpForwarder } from './support/tcp-forwarder.ts';
 
 /** Our client of OpenEnv servers against the real ones. */
 const soon = () => AbortSignal.timeout(30_000);
@@ -90,5 +91,141 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     await session.delete(soon());
     await session.delete(soon());
     expect(await rejection(call(session, 'step', { guess: 5 }))).toMatchObject({ code: 'session_deleted' });
+  });
+
+  test('a task that comes back as the server gave it is the task of its place', async () => {
+    const spec = await backend.task(null, 'train', 3, soon());
+    const session = await open(backend, { kind: 'spec', spec: { ...(spec as object) } });
+    expect(await acted(session, { guess: 88 })).toMatchObject({ reward: 1, finished: true });
+    await session.delete(soon());
+  });
+
+  test('an index out of range is refused before a session is opened', async () => {
+    expect(await rejection(open(backend, { kind: 'index', split: 'test', index: 2 }))).toMatchObject({ code: 'invalid_index' });
+    expect(await rejection(open(backend, { kind: 'index', split: 'no', index: 0 }))).toMatchObject({ code: 'invalid_split' });
+  });
+
+  test('keywords of the reset: seed, episode id', async () => {
+    const session = await open(backend, { kind: 'spec', spec: { seed: 7, episode_id: 'mine', unknown: 1 } });
+    const { reply } = await session.openenv!.exchange({ type: 'state' }, null, soon());
+    expect(JSON.parse(reply)).toMatchObject({ type: 'state', data: { episode_id: 'mine', step_count: 0 } });
+    await session.delete(soon());
+    const refused = open(backend, { kind: 'spec', spec: { split: 'train', index: 'x' } });
+    expect(await rejection(refused)).toMatchObject({ code: 'setup_failed', status: 500 });
+  });
+
+  test('what the environment does wrong, and what its player does', async () => {
+    const session = await open(backend);
+    await expect(call(session, 'step', { guess: 0, fault: 'raise' })).rejects.toEqual(new ToolFailedError('kaboom'));
+    await expect(call(session, 'step', { guess: 0, fault: 'unserialisable' })).rejects.toBeInstanceOf(ToolFailedError);
+    expect(await acted(session, { guess: 0, fault: 'nan' })).toMatchObject({ ok: true, reward: null });
+    expect(await acted(session, { guess: 0, fault: 'bool_reward' })).toMatchObject({ ok: true, reward: 1, finished: false });
+    const invalid = await call(session, 'step', { guess: 'x', other: 1 });
+    expect(invalid).toMatchObject({ ok: false, reason: 'input_validation', reward: null });
+    expect(invalid.text).toContain('guess: Input should be a valid integer');
+    expect(await call(session, 'nope', {})).toMatchObject({ ok: false, reason: 'not_found' });
+    // The server's own validator fails in a way that closes the socket; the episode goes on.
+    expect(await call(session, 'step', { guess: 1_001 })).toMatchObject({ ok: false, reason: 'input_validation' });
+    expect(await acted(session, { guess: 1 })).toMatchObject({ ok: true, metadata: { attempt: 5 } });
+    await session.delete(soon());
+  });
+
+  test('an observation of 20 MiB comes in; an action of as much does not go out', async () => {
+    const session = await open(backend);
+    const { text } = await call(session, 'step', { guess: 0, fault: 'big', seconds: 20 });
+    expect(text.length).toBeGreaterThan(20 * 1_024 * 1_024);
+    const huge = call(session, 'step', { guess: 0, metadata: { filler: 'x'.repeat(17 * 1_024 * 1_024) } });
+    expect(await rejection(huge)).toMatchObject({ code: 'body_too_large' });
+    expect(await acted(session, { guess: 1 })).toMatchObject({ ok: true, metadata: { attempt: 2 } });
+    await session.delete(soon());
+  });
+
+  test('calls of one session run one after another, in their order', async () => {
+    const session = await open(backend);
+    const results = await Promise.all(Array.from({ length: 20 }, () => acted(session, { guess: 1 })));
+    expect(results.map(({ metadata }) => metadata)).toEqual(results.map((_result, index) => ({ attempt: index + 1 })));
+    await session.delete(soon());
+  });
+
+  test('a step that is given up loses the session: nobody knows whether it ran', async () => {
+    const session = await open(backend);
+    const running = session.call({ tool: 'step', input: { guess: 0, fault: 'slow', seconds: 3 }, taskId: '' }, AbortSignal.timeout(300));
+    await expect(running).rejects.toMatchObject({ name: 'TimeoutError' });
+    expect(await rejection(call(session, 'step', { guess: 1 }))).toMatchObject({ code: 'session_lost' });
+    await session.delete(soon());
+  });
+
+  test('passes on what the server says, word for word', async () => {
+    const session = await open(backend, { kind: 'none' });
+    const exchange = (message: Parameters<NonNullable<BackendSession['openenv']>['exchange']>[0]) =>
+      session.openenv!.exchange(message, { taskId: randomUUID() }, soon());
+    const reset = await exchange({ type: 'reset', data: { split: 'test', index: 0 } });
+    expect(reset.reply).toBe(
+      '{"type":"observation","data":{"observation":{"metadata":{"task":{"id":"test-0","split":"test","index":0}},"prompt":"Guess a number.","low":1,"high":100},"reward":null,"done":false,"metadata":{"task":{"id":"test-0","split":"test","index":0}}}}',
+    );
+    const step = await exchange({ type: 'step', data: { guess: 5 } });
+    expect(step.reply).toContain('"reward":1.0,"done":true');
+    expect(step.result).toMatchObject({ ok: true, reward: 1, finished: true });
+    const error = await exchange({ type: 'step', data: { guess: 0, fault: 'raise' } });
+    expect(error).toEqual({ reply: '{"type":"error","data":{"message":"kaboom","code":"EXECUTION_ERROR"}}', result: { failed: 'kaboom' } });
+    expect(await exchange({ type: 'step', data: { bogus: 1 } })).toMatchObject({ result: { ok: false, reason: 'input_validation' } });
+    const rpc = { jsonrpc: '2.0', id: 9, method: 'tools/list', params: { session_id: 'ours' } };
+    expect(JSON.parse((await exchange({ type: 'mcp', data: rpc })).reply)).toMatchObject({
+      type: 'mcp',
+      data: { id: 9, error: { code: -32_603, message: 'Environment does not support MCP' } },
+    });
+    await session.delete(soon());
+  });
+
+  test('relays stateless routes, with their status', async () => {
+    const relay = async (method: 'GET' | 'POST', path: string, body: object | null = null) => {
+      const bytes = body === null ? null : Buffer.from(JSON.stringify(body));
+      const answer = await backend.openenv.relay({ method, path, body: bytes, contentType: 'application/json' }, soon());
+      return { ...answer, body: answer.body.toString() };
+    };
+    expect(await relay('GET', '/health')).toEqual({ status: 200, contentType: 'application/json', body: '{"status":"healthy"}' });
+    expect(await relay('POST', '/reset', { seed: -1 })).toMatchObject({ status: 422 });
+    expect(await relay('POST', '/step', { action: { guess: 0, fault: 'raise' } })).toMatchObject({
+      status: 500,
+      body: 'Internal Server Error',
+    });
+    expect(await relay('GET', '/guess/splits')).toMatchObject({ status: 200 });
+    expect(await relay('GET', '/nothing')).toMatchObject({ status: 404 });
+  });
+
+  test('a cut connection costs nothing while no step runs', async () => {
+    const forwarder = await startTcpForwarder(server.port);
+    const through = new OpenEnvBackend({ url: forwarder.url });
+    const session = await open(through, { kind: 'index', split: 'test', index: 0 });
+    await acted(session, { guess: 1 });
+    forwarder.cut();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await acted(session, { guess: 5 })).toMatchObject({ reward: 1, finished: true, metadata: { attempt: 2 } });
+    const running = call(session, 'step', { guess: 0, fault: 'slow', seconds: 2 });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    forwarder.cut();
+    expect(await rejection(running)).toMatchObject({ code: 'session_lost' });
+    await through.close();
+    await forwarder.stop();
+  });
+
+  test('another process attaches to the session of one that died', async () => {
+    const wire = await startTcpForwarder(server.port);
+    const first = new OpenEnvBackend({ url: wire.url });
+    const task = { kind: 'index', split: 'test', index: 0 } as const;
+    const ref = await first.create({ sid: randomUUID(), env: null, task, toolsetName: null, secrets: {} }, soon());
+    await acted(first.session(ref), { guess: 1 });
+    const prompt = await first.session(ref).prompt(soon());
+    await wire.stop();
+    const ended = first.close();
+    const second = new OpenEnvBackend({ url: server.url });
+    const session = second.session(JSON.parse(JSON.stringify(ref)) as Record<string, unknown>);
+    expect(await session.prompt(soon())).toEqual(prompt);
+    expect(await acted(session, { guess: 5 })).toMatchObject({ reward: 1, metadata: { attempt: 2 } });
+    await session.delete(soon());
+    // What nobody has opened is closed already, and is not there to be played.
+    await second.session(ref).delete(soon());
+    expect(await rejection(call(second.session(ref), 'step', { guess: 5 }))).toMatchObject({ code: 'session_lost' });
+    await Promise.all([second.close(), ended]);
   });
 });

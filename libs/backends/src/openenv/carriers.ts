@@ -6,7 +6,7 @@ import { actsOn, replyFits } from './message.ts';
 import type { Carrier } from './openenv-session.ts';
 import { SocketBroken, type UpstreamSocket } from './socket.ts';
 import { closeUpstream, openSocket } from './socket-link.ts';
-import { isObject, readJson, sessionLost } from './wire.ts';
+import { endsSession, isError, isObject, readJson, readReply, sessionLost } from './wire.ts';
 
 /**
  * A session on a socket of its own. With an id of the server's the socket is attached to a session that outlives it: a broken one is replaced, unless
@@ -32,7 +32,10 @@ export class SocketCarrier implements Carrier {
     for (let attempt = 1; ; attempt += 1) {
       const socket = await this.#open(signal);
       try {
-        return await socket.exchange(text, (reply) => replyFits(message, reply), signal);
+        const reply = await socket.exchange(text, (candidate) => replyFits(message, candidate), signal);
+        // The server is about to hang up: nothing more is to be sent to it here.
+        if (saysGoodbye(reply)) socket.drop('it ended the session');
+        return reply;
       } catch (error) {
         if (!(error instanceof SocketBroken)) throw error;
         const unknown = error.sent && actsOn(message);
@@ -61,6 +64,12 @@ export class SocketCarrier implements Carrier {
     this.#socket = await openSocket(this.connection, this.keepAlive, this.upstreamId, signal);
     return this.#socket;
   }
+}
+
+function saysGoodbye(text: string): boolean {
+  if (!isError(text)) return false;
+  const reply = readReply(text);
+  return reply.type === 'error' && endsSession(reply);
 }
 
 /** The one episode of a generation A server, over its stateful HTTP routes; its answers in the frames of the later ones. */

@@ -1,5 +1,6 @@
 import WebSocket from 'ws';
 import { ConnectionFailed } from './connection.ts';
+import { isError } from './wire.ts';
 
 export interface SocketTarget {
   url: string;
@@ -162,10 +163,11 @@ export class UpstreamSocket {
       return Promise.resolve(refusal);
     }
     if (this.#broken !== null) return Promise.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
+    if (this.#socket.readyState !== WebSocket.OPEN) return this.#hungUp();
     return new Promise((resolve, reject) => {
       const onAbort = () => {
+        settle(() => reject(signal.reason as Error));
         this.#fail('its reply was no longer waited for');
-        reject(signal.reason as Error);
       };
       const settle = (finish: () => void) => {
         this.#waiter = null;
@@ -177,6 +179,17 @@ export class UpstreamSocket {
       signal.addEventListener('abort', onAbort, { once: true });
       this.#socket.send(message, (error) => {
         if (error) this.#fail(`it took no message (${error.message})`);
+      });
+    });
+  }
+
+  /** The server has said goodbye, with a code that is known when it has hung up. */
+  #hungUp(): Promise<never> {
+    return new Promise((_resolve, reject) => {
+      const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+      this.#socket.once('close', () => {
+        clearTimeout(impatience);
+        reject(this.#end('it closed the connection'));
       });
     });
   }
@@ -212,8 +225,6 @@ export class UpstreamSocket {
     return this.#broken;
   }
 }
-
-const isError = (reply: string): boolean => /^\s*\{\s*"type"\s*:\s*"error"/.test(reply);
 
 /** What a text is told apart by; of a long one its length and its two ends. Equal prints of unequal texts only cost a fence. */
 const fingerprint = (text: string): string =>

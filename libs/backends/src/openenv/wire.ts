@@ -60,6 +60,9 @@ export function readReply(text: string): Reply {
   };
 }
 
+/** Whether a frame is an error, by its beginning: the servers write the type first. */
+export const isError = (frame: string): boolean => /^\s*\{\s*"type"\s*:\s*"error"/.test(frame);
+
 /** Whether the server ends the session with this error; all others leave it as it was. */
 export const endsSession = ({ code }: WireError): boolean =>
   code === 'CAPACITY_REACHED' || code === 'FACTORY_ERROR' || code === 'SESSION_ERROR';
