@@ -30,7 +30,7 @@ function shuffled<T>(values: readonly T[], random: () => number): T[] {
 
 async function post(events: readonly Event[]): Promise<void> {
   const { status, body } = await server.request('POST', '/v1/rollouts', { body: { events } });
-  expect([status, body.rejected]).toEqual([200, []]);
+  expect({ status, body }).toMatchObject({ status: 200, body: { rejected: [] } });
 }
 
 /** What arrives of the runs: some messages are lost, some come twice, in any order, cut into batches. Start events come, at some time. */

@@ -1,13 +1,18 @@
 import type pg from 'pg';
 import { expect } from 'vitest';
+import { INFERENCE_LOCK } from '../../apps/api/src/rollouts/derive/infer.sql.ts';
 
-/** When nothing is left to derive. */
+const MARKED = `SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL) OR EXISTS (SELECT FROM dirty_steps)
+  OR EXISTS (SELECT FROM runs WHERE inference_due AND deleted_at IS NULL) AS busy`;
+/** Inference takes the mark of its run off before it writes what follows from it. */
+const INFERRING = `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = ${INFERENCE_LOCK}
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS busy`;
+
+/** When nothing is left to derive. In this order: what was being inferred without a mark has left its own marks at the last look. */
 export async function settled(pool: pg.Pool): Promise<void> {
+  const isBusy = async (question: string) => (await pool.query<{ busy: boolean }>(question)).rows[0]!.busy;
   for (const deadline = Date.now() + 60_000; ;) {
-    const { rows } =
-      await pool.query(`SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL) OR EXISTS (SELECT FROM dirty_steps)
-      OR EXISTS (SELECT FROM runs WHERE inference_due AND deleted_at IS NULL) AS busy`);
-    if (!rows[0].busy) return;
+    if (!(await isBusy(MARKED)) && !(await isBusy(INFERRING)) && !(await isBusy(MARKED))) return;
     if (Date.now() > deadline) throw new Error('rollouts were not derived within a minute');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

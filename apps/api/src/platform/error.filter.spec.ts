@@ -17,6 +17,7 @@ describe('toPalestraError', () => {
     [new BatchQueueFullError(5), 'ingest_overloaded'],
     [Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 'database_unavailable'],
     [Object.assign(new Error('going down'), { code: '57P01' }), 'database_unavailable'],
+    [Object.assign(new Error('deadlock detected'), { code: '40P01' }), 'database_unavailable'],
     [new Error('outer', { cause: Object.assign(new Error('inner'), { code: 'P1001' }) }), 'database_unavailable'],
     [new DOMException('too late', 'TimeoutError'), 'backend_timeout'],
     [new BlobError('full', 'no room'), 'storage_full'],

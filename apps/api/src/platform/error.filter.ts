@@ -4,7 +4,7 @@ import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
-import { isDatabaseAway } from './database-errors.ts';
+import { isDatabaseAway, isRolledBack } from './database-errors.ts';
 import { LOGGER } from './tokens.ts';
 import { RouteTable } from './route-table.ts';
 
@@ -51,7 +51,9 @@ export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'm
   // The only deadlines that reach this far are those of questions to an environment's server (AbortSignal.timeout).
   if (error instanceof DOMException && error.name === 'TimeoutError') return new PalestraError('backend_timeout', { cause: error });
   if (error instanceof BlobError) return fromBlobError(error);
-  if (isDatabaseAway(error)) return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
+  // What could not be repeated here was rolled back: whoever asked may ask again.
+  if (isDatabaseAway(error) || isRolledBack(error))
+    return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: number }).statusCode;
   if (status === 404) return routes.knowsPath(request.url) ? new PalestraError('method_not_allowed') : new PalestraError('route_not_found');
   if (status === 413) return new PalestraError('body_too_large', { cause: error });

@@ -13,14 +13,16 @@ import {
   withProvenance,
 } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
+import type pg from 'pg';
 import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
+import { inTransaction } from '../../platform/transaction.ts';
 import { codeOf, PHASES, wordOf } from '../codes.ts';
 import {
   type DirtyHead,
   type FactRow,
   markOutdated,
-  markRun,
+  markRuns,
   selectDirty,
   selectRunFacts,
   selectUnsettled,
@@ -28,7 +30,7 @@ import {
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
-import { selectArrivals, selectDueRuns, writeInferred } from './infer.sql.ts';
+import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
 import { RollupService } from './rollup.service.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
@@ -80,7 +82,7 @@ export class DeriveService {
     const unsettled = await selectUnsettled(this.database.pool, runSeqs);
     for (const { seq, dirty, inference_due } of unsettled.slice(0, SETTLE_RUNS)) {
       const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
-      if (inference_due || derived > 0) await this.infer(seq, true);
+      if (inference_due || derived > 0) await this.infer(seq);
       await this.rollups.settle(seq);
     }
     return unsettled.length > 0;
@@ -103,7 +105,7 @@ export class DeriveService {
 
   /** Everything of a run is normalised again, with its settings as they are now. */
   renormalise(runSeq: number): Promise<void> {
-    return markRun(this.database.pool, runSeq);
+    return patiently(() => markRuns(this.database.pool, [runSeq]), PATIENCE_MS);
   }
 
   async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
@@ -148,10 +150,20 @@ export class DeriveService {
       (head) => rawOf(head, null).messages,
       (head) => settingsOf(runs.get(head.run_seq)?.settings),
     );
-    await patiently(() => writeFacts(pool, facts, BITS), PATIENCE_MS);
     // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
-    for (const runSeq of grown) if (rollouts.some(({ source }) => source === 'skyrl')) await markRun(pool, runSeq);
+    const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
+    await patiently(() => this.#write(facts, outdated), PATIENCE_MS);
     return heads.length;
+  }
+
+  /** Whoever sees the facts sees the marks that follow from them. Marks come first: heads are locked before rows everywhere. */
+  async #write(facts: readonly FactRow[], outdatedRuns: readonly number[]): Promise<void> {
+    const { pool } = this.database;
+    if (outdatedRuns.length === 0) return void (await writeFacts(pool, facts, BITS));
+    await inTransaction(pool, async (client) => {
+      await markRuns(client, outdatedRuns);
+      await writeFacts(client, facts, BITS);
+    });
   }
 
   async #facts(
@@ -173,12 +185,22 @@ export class DeriveService {
     );
   }
 
-  /** Steps of rollouts that told none, from the order in which they came. `ifDue`: only when such rollouts came since the last time. */
-  async infer(runSeq: number, ifDue = false): Promise<void> {
-    const { pool } = this.database;
-    if (ifDue && !(await selectDueRuns(pool, 1_000)).includes(runSeq)) return;
-    const settings = settingsOf((await selectRunFacts(pool, [runSeq])).get(runSeq)?.settings);
-    const arrivals = await selectArrivals(pool, runSeq, BITS.mask, BITS.inferred);
+  /** Steps of rollouts that told none, from the order in which they came; nothing unless such rollouts came, or changed, since the last time. */
+  async infer(runSeq: number): Promise<void> {
+    await withInferenceTurn(this.database.pool, runSeq, async (client) => {
+      if (!(await takeDue(client, runSeq))) return;
+      try {
+        await this.#inferInTurn(client, runSeq);
+      } catch (error) {
+        await markDue(this.database.pool, runSeq);
+        throw error;
+      }
+    });
+  }
+
+  async #inferInTurn(client: pg.PoolClient, runSeq: number): Promise<void> {
+    const settings = settingsOf((await selectRunFacts(client, [runSeq])).get(runSeq)?.settings);
+    const arrivals = await selectArrivals(client, runSeq, BITS.mask, BITS.inferred);
     const inferred = inferSteps(
       arrivals.map((row) => ({
         id: row.seq.padStart(20, '0'),
@@ -205,9 +227,10 @@ export class DeriveService {
         groupKey === row.group_key &&
         sampleIdx === row.sample_idx &&
         provenance === row.provenance;
-      return same ? [] : { seq: row.seq, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
+      return same ? [] : { seq: row.seq, revision: row.revision, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
     });
-    await writeInferred(pool, runSeq, rows, BITS, { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length });
+    const summary = { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length };
+    await patiently(() => writeInferred(client, runSeq, rows, BITS, summary), PATIENCE_MS);
   }
 
   async #markOutdated(): Promise<void> {

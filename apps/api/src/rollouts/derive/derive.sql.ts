@@ -45,7 +45,7 @@ export interface RunFacts {
 }
 
 /** Settings of runs and the largest number of turns in each. Plan: runs_seq_key; rollouts_run_turns_idx backwards, one row. */
-export async function selectRunFacts(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunFacts>> {
+export async function selectRunFacts(pool: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<Map<number, RunFacts>> {
   const { rows } = await pool.query<RunFacts>(
     `SELECT seq, org_id, settings, (SELECT turns FROM rollouts WHERE run_seq = runs.seq ORDER BY COALESCE(turns, -1) DESC LIMIT 1) AS max_turns
      FROM runs WHERE seq = ANY($1::int[])`,
@@ -118,7 +118,7 @@ const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached: where they were is read first, since a
  * row that the same statement has changed cannot be locked any more, and is passed over. A row that was made from a newer revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
  * Marks come before runs (left alone, PostgreSQL runs the last part of a statement first), as rolling up takes them: the other way round
- * the two would deadlock. Plan: primary keys throughout; rows of one call are written in seq order.
+ * the two would deadlock. A run that is due is marked all the same: inference may be taking that mark off right now, without these rows. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
 WITH fact AS MATERIALIZED (
@@ -161,7 +161,7 @@ WITH fact AS MATERIALIZED (
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
   ON CONFLICT DO NOTHING RETURNING run_seq
 ), due AS (
-  UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
+  UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
 ), cleaned AS (
   UPDATE rollout_heads SET dirty = false WHERE seq IN (
     SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)
@@ -174,11 +174,11 @@ SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FRO
  * `telemetry`: those that the ledger match sets, which is none of the normaliser's business.
  */
 export async function writeFacts(
-  pool: pg.Pool,
+  client: Pick<pg.Pool, 'query'>,
   facts: readonly FactRow[],
   bits: { mask: number; inferred: number; kept: number; telemetry: number },
 ): Promise<{ written: number; cleaned: number }> {
-  const { rows } = await pool.query<{ written: number; cleaned: number }>({
+  const { rows } = await client.query<{ written: number; cleaned: number }>({
     name: 'rollouts-facts',
     text: WRITE,
     values: [JSON.stringify(facts), bits.mask, bits.inferred, bits.kept, bits.telemetry],
@@ -186,9 +186,13 @@ export async function writeFacts(
   return rows[0]!;
 }
 
-/** All rollouts of a run are normalised again: after new settings, or a new normaliser. */
-export async function markRun(pool: Pick<pg.Pool, 'query'>, runSeq: number): Promise<void> {
-  await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq = $1', [runSeq]);
+/** All rollouts of these runs are normalised again: after new settings, or a new maximum. Heads are locked in the order in which ingest locks them. */
+export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<void> {
+  await client.query(
+    `UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (
+       SELECT seq FROM rollout_heads WHERE run_seq = ANY($1::int[]) ORDER BY id FOR UPDATE)`,
+    [runSeqs],
+  );
 }
 
 /** Rows of an older normaliser are made again, some at a time. Answers how many. Plan: rollouts by primary key, in seq order, bounded. */
@@ -200,7 +204,8 @@ export async function markOutdated(
 ): Promise<{ marked: number; last: string | null }> {
   const { rows } = await pool.query<{ marked: number; last: string | null }>(
     `WITH page AS MATERIALIZED (SELECT seq, normaliser FROM rollouts WHERE seq > $2 ORDER BY seq LIMIT $3),
-     marked AS (UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (SELECT seq FROM page WHERE normaliser < $1) RETURNING seq)
+     held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq IN (SELECT seq FROM page WHERE normaliser < $1) ORDER BY id FOR UPDATE),
+     marked AS (UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (SELECT seq FROM held) RETURNING seq)
      SELECT (SELECT count(*)::int FROM marked) AS marked, (SELECT max(seq)::text FROM page) AS last`,
     [normaliser, afterSeq, limit],
   );

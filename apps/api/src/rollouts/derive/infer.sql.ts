@@ -9,9 +9,42 @@ export async function selectDueRuns(pool: pg.Pool, limit: number): Promise<numbe
   return rows.map(({ seq }) => seq);
 }
 
+/** The first key of the advisory lock under which steps of a run are inferred; the second is the run. */
+export const INFERENCE_LOCK = 1_768_842_866;
+
+/**
+ * Does `work` while nobody else, on any replica, infers steps of this run: of two, the one that read first could write last. Not in a
+ * transaction: others see at once that the mark is off.
+ */
+export async function withInferenceTurn<T>(pool: pg.Pool, runSeq: number, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('SELECT pg_advisory_lock($1::int, $2::int)', [INFERENCE_LOCK, runSeq]);
+    return await work(client);
+  } finally {
+    // A connection that cannot let go of the lock is closed, which does.
+    await client.query('SELECT pg_advisory_unlock($1::int, $2::int)', [INFERENCE_LOCK, runSeq]).catch((error: Error) => (broken = error));
+    client.release(broken);
+  }
+}
+
+type Queryable = Pick<pg.Pool, 'query'>;
+
+/** Takes the mark off; false when there was none. Plan: runs_seq_key. */
+export async function takeDue(client: Queryable, runSeq: number): Promise<boolean> {
+  const { rowCount } = await client.query('UPDATE runs SET inference_due = false WHERE seq = $1 AND inference_due', [runSeq]);
+  return rowCount === 1;
+}
+
+export async function markDue(client: Queryable, runSeq: number): Promise<void> {
+  await client.query('UPDATE runs SET inference_due = true WHERE seq = $1', [runSeq]);
+}
+
 /** One rollout whose step is not known, as step inference sees it. */
 export interface ArrivalRow {
   seq: string;
+  revision: number;
   task_id: number;
   phase: number;
   /** Milliseconds since the epoch. */
@@ -22,18 +55,21 @@ export interface ArrivalRow {
   provenance: number;
 }
 
-/** Takes the mark off and reads every rollout of the run whose step was not told. Plan: Index Scan using rollouts_run_seq_idx. */
-export async function selectArrivals(pool: pg.Pool, runSeq: number, mask: number, inferred: number): Promise<ArrivalRow[]> {
-  const { rows } = await pool.query<{
-    arrivals: [string, number, number, number, number | null, string | null, number | null, number][] | null;
+/**
+ * Every rollout of the run whose step was not told. After `takeDue`, in a statement of its own: it sees whatever was marked before.
+ * Plan: Index Scan using rollouts_run_seq_idx.
+ */
+export async function selectArrivals(client: Queryable, runSeq: number, mask: number, inferred: number): Promise<ArrivalRow[]> {
+  const { rows } = await client.query<{
+    arrivals: [string, number, number, number, number, number | null, string | null, number | null, number][] | null;
   }>(
-    `WITH taken AS (UPDATE runs SET inference_due = false WHERE seq = $1)
-     SELECT json_agg(json_build_array(seq::text, task_id, phase, extract(epoch FROM received_at)::float8 * 1000, step, group_key::text, sample_idx, provenance) ORDER BY seq) AS arrivals
+    `SELECT json_agg(json_build_array(seq::text, revision, task_id, phase, extract(epoch FROM received_at)::float8 * 1000, step, group_key::text, sample_idx, provenance) ORDER BY seq) AS arrivals
      FROM rollouts WHERE run_seq = $1 AND task_id IS NOT NULL AND provenance & $2 = ANY(ARRAY[0, $3::int])`,
     [runSeq, mask, inferred],
   );
-  return (rows[0]?.arrivals ?? []).map(([seq, task_id, phase, received_at, step, group_key, sample_idx, provenance]) => ({
+  return (rows[0]?.arrivals ?? []).map(([seq, revision, task_id, phase, received_at, step, group_key, sample_idx, provenance]) => ({
     seq,
+    revision,
     task_id,
     phase,
     received_at,
@@ -46,6 +82,8 @@ export async function selectArrivals(pool: pg.Pool, runSeq: number, mask: number
 
 export interface InferredRow {
   seq: string;
+  /** That it was inferred from. */
+  revision: number;
   phase: number;
   step: number | null;
   group_key: string | null;
@@ -53,14 +91,19 @@ export interface InferredRow {
   provenance: number;
 }
 
-/** Plan: rollouts_pkey; steps that rows left and reached are marked. A row whose step was told meanwhile is left alone. */
+/**
+ * Plan: rollouts_pkey; steps that rows left and reached are marked. A row that was derived again meanwhile is left alone: its run is due
+ * again if its step is still to be inferred. Of the provenance only what inference says is written ($4): a verdict may have come meanwhile.
+ */
 const WRITE = `
 WITH fact AS MATERIALIZED (
-  SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, phase smallint, step int, group_key bigint, sample_idx int, provenance int)
+  SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, revision int, phase smallint, step int, group_key bigint, sample_idx int, provenance int)
 ), old AS MATERIALIZED (
-  SELECT r.seq, r.run_seq, r.phase, r.step FROM rollouts r WHERE r.seq = ANY(ARRAY(SELECT seq FROM fact)) AND r.provenance & $2 = ANY(ARRAY[0, $3::int]) ORDER BY r.seq FOR UPDATE
+  SELECT r.seq, r.run_seq, r.phase, r.step FROM rollouts r JOIN fact f ON f.seq = r.seq AND f.revision = r.revision
+  WHERE r.seq = ANY(ARRAY(SELECT seq FROM fact)) AND r.provenance & $2 = ANY(ARRAY[0, $3::int]) ORDER BY r.seq FOR UPDATE OF r
 ), written AS (
-  UPDATE rollouts r SET phase = f.phase, step = f.step, group_key = f.group_key, sample_idx = f.sample_idx, provenance = f.provenance
+  UPDATE rollouts r SET phase = f.phase, step = f.step, group_key = f.group_key, sample_idx = f.sample_idx,
+    provenance = (r.provenance & ~$4::int) | (f.provenance & $4::int)
   FROM fact f JOIN old USING (seq) WHERE r.seq = f.seq RETURNING r.run_seq, r.phase, r.step
 )
 INSERT INTO dirty_steps (run_seq, phase, step)
@@ -68,13 +111,13 @@ SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, 
 ON CONFLICT DO NOTHING`;
 
 export async function writeInferred(
-  pool: pg.Pool,
+  client: Queryable,
   runSeq: number,
   rows: readonly InferredRow[],
-  bits: { mask: number; inferred: number },
+  bits: { mask: number; inferred: number; kept: number },
   summary: object,
 ): Promise<void> {
   if (rows.length > 0)
-    await pool.query({ name: 'rollouts-inferred', text: WRITE, values: [JSON.stringify(rows), bits.mask, bits.inferred] });
-  await pool.query('UPDATE runs SET inference = $2 WHERE seq = $1', [runSeq, summary]);
+    await client.query({ name: 'rollouts-inferred', text: WRITE, values: [JSON.stringify(rows), bits.mask, bits.inferred, bits.kept] });
+  await client.query('UPDATE runs SET inference = $2 WHERE seq = $1', [runSeq, summary]);
 }

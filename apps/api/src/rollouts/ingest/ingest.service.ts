@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, type ReadMessage, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
+import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
 import { Metrics } from '../../platform/metrics.ts';
 import { RunActivity } from '../../runs/stream/run-activity.service.ts';
@@ -13,6 +14,8 @@ import { SealedEvents } from './sealed-events.service.ts';
 
 /** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
 const CACHED_NAMES = 10_000;
 const RUN_TTL_MS = 5_000;
 /** An event is late when its client stamped it this long before it came. Imports and traces tell when it happened: none of theirs is. */
@@ -76,13 +79,10 @@ export class IngestService {
 
   /**
    * The path of every upload and import: `batch` as it was read. Throws `invalid_body` when nothing of it could be kept. With a `client`
-   * inside of its transaction, and with `runs` from `runsOf`: nothing asks for a second connection then.
+   * inside of its transaction, and with `runs` from `runsOf`: nothing asks for a second connection then, and what PostgreSQL rolls back
+   * is the caller's to repeat.
    */
-  async store(
-    orgId: string,
-    batch: ReadBatch,
-    { perEvent = false, client = this.database.pool, runs }: StoreOptions = {},
-  ): Promise<IngestReceipt> {
+  async store(orgId: string, batch: ReadBatch, { perEvent = false, client, runs }: StoreOptions = {}): Promise<IngestReceipt> {
     const events = uniqueEvents(batch.events);
     if (events.length === 0 && batch.rejected.length > 0) {
       this.#count(0, 0, batch.rejected.length);
@@ -92,10 +92,11 @@ export class IngestService {
     }
     const starts = await this.#resolve(orgId, events, runs);
     const detached = await this.objects.detach(orgId, events);
+    const storeIn = (queryable: Pick<pg.Pool, 'query'>) => storeBatch(queryable, orgId, starts, detached.events, [], this.sealed.find);
     const stored =
-      events.length > 0
-        ? await storeBatch(client, orgId, starts, detached.events, [], this.sealed.find)
-        : { inserted: new Set<string>(), conflicts: [], runSeqs: [] };
+      events.length === 0
+        ? { inserted: new Set<string>(), conflicts: [], runSeqs: [] }
+        : await (client ? storeIn(client) : patiently(() => storeIn(this.database.pool), PATIENCE_MS));
     const messages = events.filter((event) => event.kind === 'message').length;
     const accepted = events.length - messages + stored.inserted.size;
     const duplicates = batch.events.length - accepted;

@@ -11,6 +11,7 @@ import {
   type TracedRollout,
 } from '@palestra/rollouts/import';
 import type { Caller } from '@palestra/session';
+import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
 import { IngestService } from './ingest.service.ts';
 import { decodeTraceRequest } from './otlp-protobuf.ts';
@@ -19,6 +20,8 @@ import { SealedEvents } from './sealed-events.service.ts';
 
 /** Requests of an organisation that wait for one another; a further one is sent again by its exporter. */
 const MAX_WAITING = 64;
+/** What was rolled back by a deadlock is done again within this. */
+const PATIENCE_MS = 2_000;
 /** Problems that an answer names; the rest is counted. */
 const MAX_TOLD = 5;
 
@@ -58,11 +61,13 @@ export class OtlpService {
     const { events } = readRollouts(rollouts, new Map());
     const names = events.flatMap((event) => (event.kind === 'start' ? event.runName : []));
     const runs = await this.ingest.runsOf(orgId, names);
-    return withOrganisationTurn(this.database.pool, orgId, async (client) => {
-      const { events: fresh, ...refused } = readRollouts(rollouts, await this.#stored(client, orgId, rollouts));
-      if (fresh.length > 0) await this.ingest.store(orgId, { events: fresh, rejected: [], history: true }, { client, runs });
-      return refused;
-    });
+    const storeInTurn = () =>
+      withOrganisationTurn(this.database.pool, orgId, async (client) => {
+        const { events: fresh, ...refused } = readRollouts(rollouts, await this.#stored(client, orgId, rollouts));
+        if (fresh.length > 0) await this.ingest.store(orgId, { events: fresh, rejected: [], history: true }, { client, runs });
+        return refused;
+      });
+    return patiently(storeInTurn, PATIENCE_MS);
   }
 
   /** What is stored of these rollouts, in rows and in transcripts. */
