@@ -208,10 +208,11 @@ test('Config counts what arrived, duplicates among it', async () => {
         .locator('xpath=following-sibling::dd[1]')
         .innerText(),
     );
+  // Counts of what arrived are written within a second; the page hears of it and reads them again.
+  await expect.poll(() => value('Duplicates'), { timeout: 20_000 }).toBe('1');
   expect(await value('Events accepted')).toBe(String(events.length));
   expect(await value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
   expect(await value('Messages missing')).toBe('0');
-  expect(await value('Duplicates')).toBe('1');
   expect(await value('Qwen2.5-3B')).toBe(String(a.length));
   expect(await value('palestra/whodunit')).toBe('reward ≥ 1');
   const reward = tidy(await page.locator('tr', { hasText: 'reward' }).first().innerText());
