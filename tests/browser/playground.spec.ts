@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
-import { deflateSync } from 'node:zlib';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +11,7 @@ import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol'
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
 import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { png } from './playground.environments.ts';
 
 /** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
 let palestra: Palestra;
@@ -19,31 +19,6 @@ let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let looks = 0;
 const light: View = { width: 1280, theme: 'light' };
-
-/** A grey PNG of 2 × 2, made by hand: signature, header, data, end. */
-function png(): Buffer {
-  const crcTable = Array.from({ length: 256 }, (_, n) => {
-    let c = n;
-    for (let bit = 0; bit < 8; bit += 1) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
-    return c >>> 0;
-  });
-  const crc = (bytes: Buffer) => (bytes.reduce((c, byte) => crcTable[(c ^ byte) & 255]! ^ (c >>> 8), 0xffffffff) ^ 0xffffffff) >>> 0;
-  const chunk = (type: string, data: Buffer) => {
-    const body = Buffer.concat([Buffer.from(type), data]);
-    const [size, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
-    size.writeUInt32BE(data.length);
-    sum.writeUInt32BE(crc(body));
-    return Buffer.concat([size, body, sum]);
-  };
-  const header = Buffer.from([0, 0, 0, 2, 0, 0, 0, 2, 8, 0, 0, 0, 0]);
-  const data = deflateSync(Buffer.from([0, 90, 200, 0, 200, 90]));
-  return Buffer.concat([
-    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
-    chunk('IHDR', header),
-    chunk('IDAT', data),
-    chunk('IEND', Buffer.alloc(0)),
-  ]);
-}
 
 const studio = defineEnvironment<{ scene: string }, { strokes: number }>({
   name: 'studio',
@@ -160,7 +135,7 @@ async function faults(page: Page): Promise<string[]> {
 
 async function startStudio(page: Page, task = 0): Promise<string> {
   await visit(page, `${palestra.url}/environments/${palestra.namespace}/studio/play?task=${task}`, 'Start');
-  await page.getByRole('button', { name: 'Start' }).click();
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.getByText('Paint the').waitFor();
   await page.getByRole('button', { name: /^Call / }).waitFor();
   return sidOf(page);
@@ -176,8 +151,8 @@ async function fillPaint(page: Page): Promise<void> {
   await strokes.getByRole('radio', { name: 'line' }).check();
   await strokes.getByRole('textbox', { name: 'length' }).fill('1.50');
   await page.getByRole('combobox', { name: 'colour' }).selectOption('blue');
-  await page.getByRole('combobox', { name: 'signed' }).selectOption('true');
-  await page.getByRole('checkbox', { name: 'null' }).check();
+  await page.getByRole('checkbox', { name: 'signed' }).check();
+  await page.getByRole('checkbox', { name: 'note: null' }).check();
 }
 
 test('an episode of a bundled environment is played to its end by the keyboard alone', async () => {

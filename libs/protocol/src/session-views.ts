@@ -92,6 +92,13 @@ export interface SessionView extends SessionRow {
   total_reward: number | null;
 }
 
+/** `GET /v1/sessions/{sid}/state`. */
+export interface SessionStateView {
+  /** `environment`: as its server answers OpenEnv's `state`; `ledger`: what this server knows of the episode. */
+  source: 'environment' | 'ledger';
+  state: JsonObject;
+}
+
 export type CallState = 'running' | 'result' | 'tool_failed' | 'refused';
 
 /** One row of the call ledger. */

@@ -1,5 +1,5 @@
-import { queryOptions } from '@tanstack/react-query';
-import { type MessageBlock, SseParser, type ToolsAnswer } from '@palestra/protocol';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { type MessageBlock, type SessionStateView, SseParser, type ToolsAnswer } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
 import { api, ApiError, request, toError } from './http.ts';
 
@@ -43,6 +43,17 @@ export const taskToolsQuery = (sid: string) =>
     queryFn: ({ signal }) => read<ToolsAnswer>('/task_tools', sid, signal),
     staleTime: Infinity,
     gcTime: Infinity,
+    refetchOnWindowFocus: false,
+  });
+
+/** The state of the episode after so many calls; asked for anew after each. It may hold the answer of the task. */
+export const stateQuery = (sid: string, ended: number) =>
+  queryOptions({
+    queryKey: ['play', sid, 'state', ended],
+    queryFn: ({ signal }) => request<SessionStateView>(`/v1/sessions/${encodeURIComponent(sid)}/state`, { signal }),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    gcTime: 60_000,
     refetchOnWindowFocus: false,
   });
 

@@ -29,6 +29,12 @@ export function formatAge(iso: string | null | undefined, now: number): string {
   return new Date(then).toISOString().slice(0, 10);
 }
 
+/** `14:03:22`, in the reader's zone: for lists of one sitting; the date is on hover. */
+export function formatClock(iso: string | null | undefined): string {
+  const then = iso ? Date.parse(iso) : Number.NaN;
+  return Number.isNaN(then) ? UNKNOWN : new Date(then).toLocaleTimeString('en-GB');
+}
+
 /** The absolute time shown on hover, in the reader's zone. */
 export function formatAbsolute(iso: string | null | undefined): string | undefined {
   const then = iso ? Date.parse(iso) : Number.NaN;

@@ -1,14 +1,19 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { JsonValue, SessionCallView, SessionView } from '@palestra/protocol';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import type { PlayCall } from '../data/playground.ts';
 import { forkSession, wholeCallQuery } from '../data/sessions.ts';
 import { formatBytes, formatReward } from '../format/number.ts';
-import { formatDuration } from '../format/time.ts';
+import { formatAbsolute, formatClock, formatDuration } from '../format/time.ts';
 import { Blocks } from '../session/Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
+import { CopyCall } from './CopyCall.tsx';
+import { observationIn } from './episode.ts';
+import { filtered, type LogFilter, NO_FILTER } from './log.ts';
+import { LogBar } from './LogBar.tsx';
+import { Observation } from './Observation.tsx';
 
 /** Results of up to so many bytes are read whole without being asked for: images mostly. */
 const READ_WHOLE_BYTES = 4_000_000;
@@ -24,14 +29,19 @@ interface LogProps {
   /** Leads from a fork to the playground of its environment. */
   place: { owner: string; name: string };
   onRepeat: (call: PlayCall) => void;
+  /** Results are observations of an action environment. */
+  action: boolean;
 }
 
 /** The session's ledger as the player reads it: each call with its result, reward, and whose failure it was. */
 export function ActionLog({ calls, ...rest }: LogProps) {
   const [all, setAll] = useState(false);
-  const hidden = all ? 0 : Math.max(0, calls.length - SHOWN);
+  const [filter, setFilter] = useState<LogFilter>(NO_FILTER);
+  const matching = useMemo(() => filtered(calls, filter), [calls, filter]);
+  const hidden = all ? 0 : Math.max(0, matching.length - SHOWN);
   return (
     <section aria-label="Actions">
+      {calls.length > 0 && <LogBar session={rest.session} filter={filter} onFilter={setFilter} matching={matching} total={calls.length} />}
       {hidden > 0 && (
         <p className="p-3">
           <button type="button" className="button" onClick={() => setAll(true)}>
@@ -40,8 +50,8 @@ export function ActionLog({ calls, ...rest }: LogProps) {
         </p>
       )}
       <ol aria-label="Calls in order" aria-live="polite">
-        {calls.slice(hidden).map((call, index) => (
-          <Action key={call.task_id} call={call} position={hidden + index + 1} {...rest} />
+        {matching.slice(hidden).map(({ call, n }) => (
+          <Action key={call.task_id} call={call} position={n} {...rest} />
         ))}
       </ol>
     </section>
@@ -94,6 +104,7 @@ function Action({
   mine,
   place,
   onRepeat,
+  action,
 }: Omit<LogProps, 'calls'> & { call: SessionCallView; position: number }) {
   const item = useRef<HTMLLIElement>(null);
   const isMine = call.task_id === mine;
@@ -137,10 +148,10 @@ function Action({
         </div>
         {call.state !== 'running' && (
           <div className={`ml-[30px] min-w-0 ${failed ? '' : 'text-ink-1'}`}>
-            <Result call={shown} failed={failed !== null} />
+            <Result call={shown} failed={failed !== null} action={action} />
           </div>
         )}
-        <Below session={session} call={call} place={place} onRepeat={onRepeat} />
+        <Below session={session} call={call} position={position} place={place} onRepeat={onRepeat} />
       </div>
       <div className="flex flex-col items-end gap-[2px]">
         <span
@@ -151,13 +162,18 @@ function Action({
           <span className="sr-only"> reward</span>
         </span>
         <span className="num label">{formatDuration(call.latency_ms)}</span>
+        <time className="num label" dateTime={call.started_at} title={`Began ${formatAbsolute(call.started_at) ?? ''}`}>
+          {formatClock(call.started_at)}
+        </time>
         {call.finished && <span className="chip text-good">● finished</span>}
       </div>
     </li>
   );
 }
 
-function Result({ call, failed }: { call: SessionCallView; failed: boolean }) {
+function Result({ call, failed, action }: { call: SessionCallView; failed: boolean; action: boolean }) {
+  const seen = useMemo(() => (action ? observationIn(call.blocks) : null), [action, call.blocks]);
+  if (seen !== null) return <Observation value={seen} />;
   if (call.blocks) return <Blocks blocks={call.blocks} />;
   if (call.truncated) return <p className="label">The result is {formatBytes(call.result_bytes)}: open the session’s page to read it.</p>;
   return (
@@ -167,17 +183,29 @@ function Result({ call, failed }: { call: SessionCallView; failed: boolean }) {
   );
 }
 
-function Below({ session, call, place, onRepeat }: Pick<LogProps, 'session' | 'place' | 'onRepeat'> & { call: SessionCallView }) {
+function Below({
+  session,
+  call,
+  position,
+  place,
+  onRepeat,
+}: Pick<LogProps, 'session' | 'place' | 'onRepeat'> & { call: SessionCallView; position: number }) {
   const navigate = useNavigate();
   const fork = useMutation({
     mutationFn: (atCall: number) => forkSession(session.sid, atCall),
     onSuccess: ({ sid }) => navigate({ to: '/environments/$owner/$name/play', params: place, search: { sid } }),
   });
   const { at_call: atCall } = call;
+  const client = useQueryClient();
+  // A cut input is read whole first: half a JSON text is none.
+  const again = useMutation({
+    mutationFn: async () => (call.truncated ? client.fetchQuery(wholeCallQuery(session.sid, call.task_id)) : call),
+    onSuccess: ({ tool, input }) => onRepeat({ tool, input }),
+  });
   return (
-    <div className="ml-[30px] flex gap-3 text-[12px]">
+    <div className="ml-[30px] flex flex-wrap gap-x-3 text-[12px]">
       {session.live && (
-        <button type="button" className="link" onClick={() => onRepeat({ tool: call.tool, input: call.input })}>
+        <button type="button" className="link" onClick={() => again.mutate()}>
           edit and call again
         </button>
       )}
@@ -192,9 +220,10 @@ function Below({ session, call, place, onRepeat }: Pick<LogProps, 'session' | 'p
           {fork.isPending ? 'replaying…' : 'fork from here'}
         </button>
       )}
-      {fork.error && (
+      {call.state !== 'running' && <CopyCall session={session} call={call} position={position} />}
+      {(fork.error ?? again.error) && (
         <span role="alert" className="text-bad">
-          {fork.error.message}
+          {(fork.error ?? again.error)?.message}
         </span>
       )}
     </div>

@@ -1,10 +1,10 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { SessionView } from '@palestra/protocol';
-import { useEffect, useState } from 'react';
+import type { MessageBlock, SessionCallView, SessionView } from '@palestra/protocol';
+import { useEffect, useMemo, useState } from 'react';
 import { promptQuery, taskToolsQuery } from '../data/playground.ts';
 import { discoveryQuery } from '../data/queries.ts';
-import { callsQuery, followSession, refreshSession, sessionQuery } from '../data/sessions.ts';
+import { callsQuery, followSession, refreshSession, sessionQuery, wholeCallQuery } from '../data/sessions.ts';
 import { whileVisible } from '../data/stream.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -13,7 +13,11 @@ import { endingOf } from '../session/words.ts';
 import { EndButton } from '../sessions/EndButton.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ActionLog } from './ActionLog.tsx';
+import { actionToolOf, observationIn } from './episode.ts';
+import { Guide, GuideButton } from './Guide.tsx';
 import { KeepButton } from './KeepDialog.tsx';
+import { Observation } from './Observation.tsx';
+import { Observer } from './Observer.tsx';
 import { PlayStrip } from './PlayStrip.tsx';
 import { Setup } from './Setup.tsx';
 import { type Chosen, ToolPanel } from './ToolPanel.tsx';
@@ -34,8 +38,10 @@ export function PlaygroundPage() {
             Environments
           </Link>
           <Slash />
-          <span className="max-[900px]:hidden">{place.owner}</span>
-          <Slash />
+          <span className="contents max-[900px]:hidden">
+            <span>{place.owner}</span>
+            <Slash />
+          </span>
           <Link to="/environments/$owner/$name" params={place} search={{}} className="truncate hover:text-ink-1">
             {place.name}
           </Link>
@@ -59,13 +65,19 @@ interface Place {
 
 function Choosing({ place, bar }: { place: Place; bar: Bar }) {
   const discovery = useQuery(discoveryQuery(place.owner, place.name));
+  const search = useSearch({ from });
   return (
     <>
       {bar()}
       {discovery.error ? (
         <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />
       ) : discovery.data ? (
-        <Setup place={place} variants={discovery.data.variants} />
+        <div className="grid min-h-full grid-cols-[minmax(0,1fr)_minmax(0,480px)] max-[1000px]:grid-cols-1">
+          <Setup place={place} variants={discovery.data.variants} />
+          <aside aria-label="Guide" className="min-w-0 border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
+            <Guide place={place} split={search.split ?? discovery.data.variants[0]?.splits[0]?.name} index={search.task ?? 0} />
+          </aside>
+        </div>
       ) : (
         <SkeletonRows />
       )}
@@ -99,6 +111,7 @@ function Playing({ place, sid, bar }: { place: Place; sid: string; bar: Bar }) {
           <Link to="/sessions/$sid" params={{ sid }} className="button max-[1000px]:hidden">
             Session
           </Link>
+          <GuideButton place={place} task={session.data.task} />
           <KeepButton session={session.data} onKept={() => void refreshSession(client, sid)} />
           {session.data.live ? <EndButton sid={sid} button /> : anew}
         </>,
@@ -124,6 +137,15 @@ function closedBecause(session: SessionView): string | null {
   return session.state === 'failed' ? 'The environment failed to set it up: no call can run.' : null;
 }
 
+/** What the agent of an action environment sees now: after the last action, else at the beginning. */
+function useObservation(sid: string, prompt: readonly MessageBlock[] | undefined, calls: readonly SessionCallView[], action: boolean) {
+  const last = calls.findLast(({ state, ok }) => state === 'result' && ok !== false);
+  // A frame of a game is longer than what lists hold.
+  const whole = useQuery({ ...wholeCallQuery(sid, last?.task_id ?? ''), enabled: action && last?.truncated === true });
+  const blocks = last === undefined ? prompt : (whole.data ?? last).blocks;
+  return useMemo(() => (action ? observationIn(blocks) : null), [action, blocks]);
+}
+
 function Board({ place, session }: { place: Place; session: SessionView }) {
   const { sid, live } = session;
   const prompt = useQuery({ ...promptQuery(sid), enabled: live });
@@ -132,38 +154,15 @@ function Board({ place, session }: { place: Place; session: SessionView }) {
   const play = usePlay(sid);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const choose = (tool: string, input: string | null = null) => setChosen((before) => ({ tool, input, take: (before?.take ?? 0) + 1 }));
-  const ending = endingOf(session);
+  const action = tools.data ? actionToolOf(tools.data) !== null : rows.length > 0 && rows.every(({ tool }) => tool === 'step');
+  const observation = useObservation(sid, prompt.data, rows, action);
+  const before = rows.at(-1);
   return (
     <div className="grid min-h-full grid-cols-[minmax(0,1fr)_400px] max-[1000px]:grid-cols-1">
       <div className="min-w-0">
         <PlayStrip session={session} calls={rows} />
-        {ending && (
-          <section aria-label="What went wrong" className="border-b border-l-2 border-b-line border-l-infrastructure bg-paper-1 px-4 py-3">
-            <h2 className="strong">{ending.title}</h2>
-            <p className="max-w-[84ch] text-ink-2">{ending.meaning}</p>
-            {session.failure && (
-              <p className="mono mt-1 whitespace-pre-wrap [overflow-wrap:anywhere]">
-                <PlainText text={session.failure.detail} />
-              </p>
-            )}
-          </section>
-        )}
-        <section aria-label="Prompt" className="border-b border-l-2 border-b-line border-l-[var(--role-user)] px-4 py-3">
-          <h2 className="label mb-1">prompt · {taskName(session)}</h2>
-          {prompt.data ? (
-            <Blocks blocks={prompt.data} prose />
-          ) : prompt.error && session.state !== 'failed' ? (
-            <p className="text-bad">{prompt.error.message}</p>
-          ) : (
-            <p className="text-ink-3">
-              {live
-                ? session.state === 'failed'
-                  ? 'There is none.'
-                  : 'The environment is being set up…'
-                : 'Prompts are not kept once a session has ended.'}
-            </p>
-          )}
-        </section>
+        <WhatWentWrong session={session} />
+        <Prompt session={session} prompt={prompt.data} problem={prompt.error} action={action} />
         {error ? (
           <ErrorState error={error} />
         ) : (
@@ -173,39 +172,97 @@ function Board({ place, session }: { place: Place; session: SessionView }) {
             replayed={play.replayed}
             mine={play.mine}
             place={place}
+            action={action}
             onRepeat={({ tool, input }) => choose(tool, input)}
           />
         )}
         {rows.length === 0 && !error && <p className="p-4 text-ink-3">{live ? 'Nothing was called yet.' : 'It ended without a call.'}</p>}
       </div>
       <aside aria-label="Play" className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
-        <div className="sticky top-0 max-h-[calc(100dvh-44px)] overflow-y-auto max-[1000px]:static max-[1000px]:max-h-none">
-          <p role="alert" className="text-bad empty:hidden px-3 pt-3">
-            {play.problem}
-          </p>
-          {tools.data ? (
-            <ToolPanel
-              tools={tools.data}
-              chosen={chosen}
-              choose={choose}
-              closed={closedBecause(session)}
-              busy={play.busy}
-              onCall={play.call}
-            />
-          ) : tools.error ? (
-            <ErrorState error={tools.error} retry={() => void tools.refetch()} />
-          ) : live ? (
-            <SkeletonRows count={6} />
-          ) : (
-            <p className="p-3 text-ink-3">The session has ended: nothing more can be called. Its calls stay on record.</p>
-          )}
+        <div className="sticky top-0 flex h-[calc(100dvh-44px)] flex-col max-[1000px]:static max-[1000px]:h-auto">
+          <div className="min-h-0 flex-1 overflow-y-auto max-[1000px]:overflow-visible">
+            <p role="alert" className="text-bad empty:hidden px-3 pt-3">
+              {play.problem}
+            </p>
+            {tools.data ? (
+              <ToolPanel
+                tools={tools.data}
+                observation={observation}
+                chosen={chosen}
+                choose={choose}
+                closed={closedBecause(session)}
+                busy={play.busy}
+                last={before === undefined || before.truncated ? null : { tool: before.tool, input: before.input }}
+                onCall={play.call}
+              />
+            ) : tools.error ? (
+              <ErrorState error={tools.error} retry={() => void tools.refetch()} />
+            ) : live ? (
+              <SkeletonRows count={6} />
+            ) : (
+              <p className="p-3 text-ink-3">The session has ended: nothing more can be called. Its calls stay on record.</p>
+            )}
+          </div>
+          <Observer place={place} session={session} calls={rows} tools={tools.data} task={taskName(session)} />
         </div>
       </aside>
     </div>
   );
 }
 
+function WhatWentWrong({ session }: { session: SessionView }) {
+  const ending = endingOf(session);
+  if (!ending) return null;
+  return (
+    <section aria-label="What went wrong" className="border-b border-l-2 border-b-line border-l-infrastructure bg-paper-1 px-4 py-3">
+      <h2 className="strong">{ending.title}</h2>
+      <p className="max-w-[84ch] text-ink-2">{ending.meaning}</p>
+      {session.failure && (
+        <p className="mono mt-1 whitespace-pre-wrap [overflow-wrap:anywhere]">
+          <PlainText text={session.failure.detail} />
+        </p>
+      )}
+    </section>
+  );
+}
+
+interface PromptProps {
+  session: SessionView;
+  prompt: readonly MessageBlock[] | undefined;
+  problem: Error | null;
+  action: boolean;
+}
+
+/** What the policy reads first: text and images, or the first observation of an action environment. */
+function Prompt({ session, prompt, problem, action }: PromptProps) {
+  const { live, state } = session;
+  const first = useMemo(() => (action ? observationIn(prompt) : null), [action, prompt]);
+  return (
+    <section aria-label="Prompt" className="border-b border-l-2 border-b-line border-l-[var(--role-user)] px-4 py-3">
+      <h2 className="label mb-1">
+        {first ? 'first observation' : 'prompt'} · {taskName(session)}
+      </h2>
+      {first ? (
+        <Observation value={first} />
+      ) : prompt ? (
+        <Blocks blocks={prompt} prose />
+      ) : problem && state !== 'failed' ? (
+        <p className="text-bad">{problem.message}</p>
+      ) : (
+        <p className="text-ink-3">
+          {live
+            ? state === 'failed'
+              ? 'There is none.'
+              : 'The environment is being set up…'
+            : 'Prompts are not kept once a session has ended.'}
+        </p>
+      )}
+    </section>
+  );
+}
+
 function taskName({ task }: SessionView): string {
   if (task === null) return 'no task';
+  if (task['kind'] === 'none') return 'as its client resets it';
   return task['kind'] === 'index' ? `${String(task['split'])} ${String(task['index'])}` : 'a task written by hand';
 }

@@ -18,7 +18,7 @@ function toBlob(data: string, type: string): Blob | null {
 }
 
 /** An image out of a result: its bytes only, nothing is loaded from anywhere. */
-function BlockImage({ data, mimeType }: { data: string; mimeType: string }) {
+export function BlockImage({ data, mimeType }: { data: string; mimeType: string }) {
   const image = useRef<HTMLImageElement>(null);
   const [size, setSize] = useState('');
   const [broken, setBroken] = useState(false);
@@ -54,7 +54,8 @@ function BlockImage({ data, mimeType }: { data: string; mimeType: string }) {
   );
 }
 
-function Text({ text }: { text: string }) {
+/** Text of a stranger, gated where it is long. */
+export function LongText({ text }: { text: string }) {
   const [open, setOpen] = useState(false);
   return <Gated text={text} open={open} toggle={() => setOpen(!open)} render={(shown) => <PlainText text={shown} />} />;
 }
@@ -69,11 +70,11 @@ export function Blocks({ blocks, prose = false }: { blocks: readonly MessageBloc
           <BlockImage key={index} data={block.data} mimeType={block.mimeType} />
         ) : block.type === 'text' || block.type === 'reasoning' ? (
           <div key={index} className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${face}`}>
-            <Text text={block.text} />
+            <LongText text={block.text} />
           </div>
         ) : (
           <pre key={index} className="mono whitespace-pre-wrap [overflow-wrap:anywhere]">
-            <Text text={JSON.stringify(block, null, 2)} />
+            <LongText text={JSON.stringify(block, null, 2)} />
           </pre>
         ),
       )}

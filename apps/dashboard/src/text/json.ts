@@ -24,9 +24,9 @@ function bare(_key: string, value: unknown): unknown {
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.assign(Object.create(null) as object, value) : value;
 }
 
-/** The value, or undefined for what is no JSON, too long, or nested deeper than 200. */
-export function parseJson(text: string): unknown {
-  if (text.length > MAX_JSON_CHARACTERS || depthOf(text) > MAX_DEPTH) return undefined;
+/** The value, or undefined for what is no JSON, longer than `most`, or nested deeper than 200. */
+export function parseJson(text: string, most = MAX_JSON_CHARACTERS): unknown {
+  if (text.length > most || depthOf(text) > MAX_DEPTH) return undefined;
   try {
     return JSON.parse(text, bare) as unknown;
   } catch {
@@ -35,10 +35,10 @@ export function parseJson(text: string): unknown {
 }
 
 /** An object or array, which is worth a tree; undefined for everything else. */
-export function parseTree(text: string): object | undefined {
+export function parseTree(text: string, most?: number): object | undefined {
   const first = text.trimStart()[0];
   if (first !== '{' && first !== '[') return undefined;
-  const value = parseJson(text);
+  const value = parseJson(text, most);
   return value !== null && typeof value === 'object' ? value : undefined;
 }
 

@@ -2,19 +2,9 @@ import { type ReactNode, useId } from 'react';
 import { PlainText } from '../../text/PlainText.tsx';
 import { blank, type Draft, isSimple } from './draft.ts';
 import { type Field, limitsOf, type Member, typeName } from './field.ts';
-import { pathOf, type Problem } from './read.ts';
-
-interface Editing {
-  field: Field;
-  draft: Draft;
-  path: string;
-  problems: readonly Problem[];
-  /** Prefix of the ids of this form's controls. */
-  form: string;
-  onChange: (draft: Draft) => void;
-}
-const messageAt = (problems: readonly Problem[], path: string): string | undefined => problems.find((one) => one.path === path)?.message;
-const controlId = (form: string, path: string): string => `${form}-${path}`;
+import { PickControl, TextControl } from './LeafControls.tsx';
+import { Add, controlId, type Editing, Message, messageAt, Remove } from './parts.tsx';
+import { pathOf } from './read.ts';
 
 /** The id of the control that a problem is about, to lead the reader there. */
 export const idOfProblem = controlId;
@@ -134,6 +124,13 @@ function Head({
     <div className="mb-[3px] flex items-baseline gap-2">
       <label htmlFor={id} className="mono font-medium">
         <PlainText text={name} />
+        {required && (
+          <span className="text-bad" title="Required">
+            {' '}
+            <span aria-hidden="true">*</span>
+            <span className="sr-only">required</span>
+          </span>
+        )}
       </label>
       <span className="label min-w-0 truncate font-mono" title={type}>
         {type}
@@ -167,27 +164,6 @@ function Row(props: Editing & { name: string; required: boolean; children?: Reac
   );
 }
 
-function Message({ text, id }: { text: string | undefined; id: string }) {
-  if (text === undefined) return null;
-  return (
-    <p id={id} className="mt-[2px] text-[12px] leading-[16px] text-bad">
-      <span aria-hidden="true">✕ </span>
-      {text}
-    </p>
-  );
-}
-
-const Add = ({ id, onClick, children }: { id?: string; onClick: () => void; children: ReactNode }) => (
-  <button type="button" id={id} className="button self-start" onClick={onClick}>
-    + {children}
-  </button>
-);
-const Remove = ({ label, onClick }: { label: string; onClick: () => void }) => (
-  <button type="button" className="link text-[12px]" aria-label={label} onClick={onClick}>
-    remove
-  </button>
-);
-
 /** The control of a field, without its head. */
 function Control(props: Editing & { label: string; required?: boolean }) {
   const { field, draft } = props;
@@ -199,94 +175,6 @@ function Control(props: Editing & { label: string; required?: boolean }) {
     <div role="group" aria-label={props.label} id={controlId(props.form, props.path)} className="border-l border-line pl-3">
       <ObjectRows {...props} field={field} />
     </div>
-  );
-}
-
-function described({ form, path, problems }: Editing) {
-  const id = controlId(form, path);
-  const wrong = messageAt(problems, path) !== undefined;
-  return { id, 'aria-invalid': wrong, 'aria-describedby': `${id}-problem ${id}-help` };
-}
-
-const input = 'input w-full aria-[invalid=true]:border-bad disabled:opacity-45';
-
-type TextDraft = Draft & { kind: 'text' };
-function TextControl(props: Editing & { label: string; required?: boolean; draft: TextDraft }) {
-  const { field, draft, label, onChange, required } = props;
-  const { shape } = field;
-  const off = draft.as !== 'text';
-  const common = {
-    ...described(props),
-    'aria-label': label,
-    disabled: off,
-    value: off ? '' : draft.text,
-    placeholder: draft.as === 'empty' ? 'empty text' : draft.as === 'null' ? 'null' : shape.kind === 'json' ? 'JSON' : '',
-  };
-  const set = (text: string) => onChange({ ...draft, text, as: 'text' });
-  const marks: ['empty' | 'null', string][] = [
-    ...(shape.kind === 'string' && !shape.minLength && (required !== false || off) ? [['empty', 'empty text'] as ['empty', string]] : []),
-    ...(field.nullable ? [['null', 'null'] as ['null', string]] : []),
-  ];
-  return (
-    <>
-      {shape.kind === 'number' ? (
-        <input
-          {...common}
-          className={`${input} mono`}
-          inputMode="decimal"
-          autoComplete="off"
-          onChange={(event) => set(event.target.value)}
-        />
-      ) : (
-        <textarea
-          {...common}
-          rows={shape.kind === 'json' ? 3 : 1}
-          spellCheck={false}
-          className={`${input} mono block h-auto max-h-[260px] min-h-[28px] resize-y py-[4px] [field-sizing:content]`}
-          onChange={(event) => set(event.target.value)}
-        />
-      )}
-      {marks.map(([mark, text]) => (
-        <label key={mark} className="label mt-[2px] mr-3 inline-flex items-center gap-1">
-          <input
-            type="checkbox"
-            checked={draft.as === mark}
-            onChange={(event) => onChange({ ...draft, as: event.target.checked ? mark : 'text' })}
-          />
-          {text}
-        </label>
-      ))}
-    </>
-  );
-}
-
-const shownValue = (value: unknown): string => (typeof value === 'string' ? value || '“” (empty text)' : (JSON.stringify(value) ?? ''));
-
-type PickDraft = Draft & { kind: 'pick' };
-function PickControl(props: Editing & { label: string; required?: boolean; draft: PickDraft }) {
-  const { field, draft, label, onChange, required } = props;
-  if (field.shape.kind !== 'pick') return null;
-  if (field.shape.values.length === 1 && required !== false && draft.index === 0)
-    return (
-      <output id={controlId(props.form, props.path)} aria-label={label} className="mono text-ink-2">
-        {shownValue(field.shape.values[0])}
-      </output>
-    );
-  return (
-    <select
-      {...described(props)}
-      aria-label={label}
-      className={`${input} mono`}
-      value={draft.index ?? ''}
-      onChange={(event) => onChange({ kind: 'pick', index: event.target.value === '' ? null : Number(event.target.value) })}
-    >
-      <option value="">{required === false ? 'left out' : 'choose'}</option>
-      {field.shape.values.map((value, index) => (
-        <option key={index} value={index}>
-          {shownValue(value)}
-        </option>
-      ))}
-    </select>
   );
 }
 
@@ -302,25 +190,30 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
         const at = pathOf(path, index);
         const name = `${label} ${index + 1}`;
         return (
-          <div key={index}>
-            <div className="flex items-start gap-2">
-              <span className="num label w-[18px] pt-[7px]">{index + 1}</span>
-              <div className="min-w-0 flex-1">
-                <Control
-                  {...props}
-                  field={item}
-                  draft={one}
-                  path={at}
-                  label={name}
-                  required
-                  onChange={(next) => set(replaced(draft.items, index, next))}
-                />
-                <Message text={messageAt(props.problems, at)} id={`${controlId(props.form, at)}-problem`} />
-              </div>
-              <span className="pt-[5px]">
-                <Remove label={`Remove ${name}`} onClick={() => set(draft.items.filter((_, other) => other !== index))} />
-              </span>
+          <div key={index} className="flex items-start gap-2">
+            <span className="num label w-[18px] pt-[7px]">{index + 1}</span>
+            <div className="min-w-0 flex-1">
+              <Control
+                {...props}
+                field={item}
+                draft={one}
+                path={at}
+                label={name}
+                required
+                onChange={(next) => set(replaced(draft.items, index, next))}
+              />
+              <Message text={messageAt(props.problems, at)} id={`${controlId(props.form, at)}-problem`} />
             </div>
+            <span className="flex gap-2 pt-[5px]">
+              <Move label={`Move ${name} up`} mark="↑" off={index === 0} onClick={() => set(swapped(draft.items, index, index - 1))} />
+              <Move
+                label={`Move ${name} down`}
+                mark="↓"
+                off={index === draft.items.length - 1}
+                onClick={() => set(swapped(draft.items, index, index + 1))}
+              />
+              <Remove label={`Remove ${name}`} onClick={() => set(draft.items.filter((_, other) => other !== index))} />
+            </span>
           </div>
         );
       })}
@@ -332,6 +225,15 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
     </div>
   );
 }
+
+const swapped = (items: readonly Draft[], a: number, b: number): Draft[] =>
+  items.map((item, index) => (index === a ? items[b]! : index === b ? items[a]! : item));
+
+const Move = ({ label, mark, off, onClick }: { label: string; mark: string; off: boolean; onClick: () => void }) => (
+  <button type="button" className="link text-[12px] disabled:opacity-35" aria-label={label} title={label} disabled={off} onClick={onClick}>
+    {mark}
+  </button>
+);
 
 type ChoiceDraft = Draft & { kind: 'oneOf' };
 function ChoiceControl(props: Editing & { label: string; draft: ChoiceDraft }) {

@@ -1,5 +1,5 @@
-import type { JsonValue } from '@palestra/protocol';
-import { type Field, isObject, type Member } from './field.ts';
+import { type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
+import { type Field, isBoolean, isObject, type Member } from './field.ts';
 
 /** What somebody has filled in so far; of the same form as its field. Immutable. */
 export type Draft =
@@ -14,14 +14,14 @@ export type Draft =
 const text = (value: string): Draft => ({ kind: 'text', text: value, as: 'text' });
 
 /** Simple fields are always there and count as left out while they are blank; the others are added by hand. */
-export const isSimple = ({ shape }: Field): boolean => ['string', 'number', 'pick', 'json'].includes(shape.kind);
+export const isSimple = ({ shape }: Field): boolean => ['string', 'number', 'tensor', 'pick', 'json'].includes(shape.kind);
 
-/** An empty form: constants are chosen, what must be given begins with its default. */
+/** An empty form: constants are chosen, a yes or no is no, what must be given begins with its default. */
 export function blank(field: Field): Draft {
   const { shape } = field;
   switch (shape.kind) {
     case 'pick':
-      return { kind: 'pick', index: shape.values.length === 1 ? 0 : null };
+      return { kind: 'pick', index: shape.values.length === 1 ? 0 : isBoolean(shape) ? 1 : null };
     case 'list':
       return { kind: 'list', items: Array.from({ length: Math.min(shape.min ?? 0, 20) }, () => blank(shape.item)) };
     case 'object':
@@ -34,13 +34,21 @@ export function blank(field: Field): Draft {
 }
 
 function blankMember({ required, field }: Member): Draft | null {
-  if (required) return field.fallback === null ? blank(field) : fill(field, JSON.parse(field.fallback));
+  if (required) return field.fallback === null ? blank(field) : fill(field, parseJson(field.fallback));
+  return leftOut(field);
+}
+
+/** A member that need not be there, and is not. */
+function leftOut(field: Field): Draft | null {
   if (!isSimple(field)) return null;
   // An optional constant is chosen by hand.
   return field.shape.kind === 'pick' ? { kind: 'pick', index: null } : blank(field);
 }
 
-/** A form filled with a value, as far as the value fits into it. */
+/** As JSON writes it: numbers keep the spelling that they came with. */
+const numberText = (value: JsonValue): string | null => (toPlainNumber(value) === null ? null : stringifyJson(value));
+
+/** A form filled with a value (of `parseJson`), as far as the value fits into it. */
 export function fill(field: Field, value: JsonValue): Draft {
   const { shape } = field;
   if (value === null && field.nullable) return { kind: 'text', text: '', as: 'null' };
@@ -48,9 +56,11 @@ export function fill(field: Field, value: JsonValue): Draft {
     case 'string':
       return typeof value !== 'string' ? blank(field) : value === '' ? { kind: 'text', text: '', as: 'empty' } : text(value);
     case 'number':
-      return typeof value === 'number' ? text(String(value)) : blank(field);
+      return text(numberText(value) ?? '');
+    case 'tensor':
+      return Array.isArray(value) ? text(tensorText(value)) : blank(field);
     case 'pick': {
-      const index = shape.values.findIndex((one) => JSON.stringify(one) === JSON.stringify(value));
+      const index = shape.values.findIndex((one) => stringifyJson(one) === stringifyJson(value));
       return { kind: 'pick', index: index === -1 ? null : index };
     }
     case 'list':
@@ -62,7 +72,7 @@ export function fill(field: Field, value: JsonValue): Draft {
       return {
         kind: 'object',
         members: shape.members.map((member) =>
-          Object.hasOwn(value, member.name) ? fill(member.field, value[member.name]) : isSimple(member.field) ? blank(member.field) : null,
+          Object.hasOwn(value, member.name) ? fill(member.field, value[member.name]) : absent(member),
         ),
         others:
           others === null
@@ -78,25 +88,57 @@ export function fill(field: Field, value: JsonValue): Draft {
       return { kind: 'oneOf', index, draft: fill(shape.options[index]!.field, value) };
     }
     case 'json':
-      return text(JSON.stringify(value, null, 2) ?? '');
+      return text(readable(value));
   }
 }
 
+/** A member that the value has not: its default would be another value. */
+const absent = ({ required, field }: Member): Draft | null => (required && isSimple(field) ? blank(field) : leftOut(field));
+
+/** Indented where every number is one that JavaScript writes back as it was. */
+export function readable(value: JsonValue): string {
+  const text = stringifyJson(value);
+  return text === JSON.stringify(value) ? JSON.stringify(value, null, 2) : text;
+}
+
+/** `1, 2, 3`; rows on lines of their own; JSON where that would not say the same. */
+function tensorText(value: JsonValue[]): string {
+  const row = (numbers: JsonValue): string | null => {
+    const texts = Array.isArray(numbers) ? numbers.map(numberText) : [null];
+    return texts.length === 0 || texts.includes(null) ? null : texts.join(', ');
+  };
+  if (value.length === 0 || !Array.isArray(value[0])) return row(value) ?? stringifyJson(value);
+  const rows = value.map(row);
+  return rows.includes(null) || rows.length < 2 ? stringifyJson(value) : rows.join('\n');
+}
+
+/** Levels of a list of lists of numbers; 0 for what holds anything else. An empty list has one. */
+function deepest(value: JsonValue): number {
+  if (!Array.isArray(value)) return 0;
+  const [first] = value as JsonValue[];
+  if (first === undefined || toPlainNumber(first) !== null) return 1;
+  const inner = deepest(first);
+  return inner === 0 ? 0 : inner + 1;
+}
+
 /** Whether a value looks like one of a choice's fields: its type, and of objects the names that must be there. */
-function fits({ shape, nullable }: Field, value: JsonValue): boolean {
+export function fits({ shape, nullable }: Field, value: JsonValue): boolean {
   if (value === null && nullable) return true;
   switch (shape.kind) {
     case 'string':
       return typeof value === 'string';
     case 'number':
-      return typeof value === 'number' && (!shape.integer || Number.isInteger(value));
+      return toPlainNumber(value) !== null && (!shape.integer || Number.isInteger(toPlainNumber(value)));
+    case 'tensor':
+      return Array.isArray(value) && deepest(value) === shape.sizes.length;
     case 'pick':
-      return shape.values.some((one) => JSON.stringify(one) === JSON.stringify(value));
+      return shape.values.some((one) => stringifyJson(one) === stringifyJson(value));
     case 'list':
       return Array.isArray(value);
     case 'object':
       return (
         isObject(value) &&
+        toPlainNumber(value) === null &&
         shape.members.every(
           ({ name, required, field }) =>
             (!required && !Object.hasOwn(value, name)) ||

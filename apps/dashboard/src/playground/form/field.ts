@@ -20,6 +20,8 @@ export interface StringShape {
   maxLength: number | null;
   pattern: string | null;
   format: string | null;
+  /** Several lines are to be expected. */
+  long: boolean;
 }
 export interface NumberShape {
   kind: 'number';
@@ -31,9 +33,18 @@ export interface NumberShape {
   below: number | null;
   multipleOf: number | null;
 }
+/** Numbers, in rows and rows of rows: written as one text. */
+export interface TensorShape {
+  kind: 'tensor';
+  item: NumberShape;
+  /** How many there may be at each level, the outermost first. */
+  sizes: { min: number | null; max: number | null }[];
+  unique: boolean;
+}
 export type Shape =
   | StringShape
   | NumberShape
+  | TensorShape
   /** One of these values: booleans, enums, constants. */
   | { kind: 'pick'; values: JsonValue[] }
   | { kind: 'list'; item: Field; min: number | null; max: number | null; unique: boolean }
@@ -187,7 +198,7 @@ function typeIn(schema: JsonObject): JsonValue {
 }
 
 const isNull = (schema: JsonValue): boolean => isObject(schema) && (own(schema, 'type') === 'null' || own(schema, 'const') === null);
-const isTextLike = ({ kind }: Shape): boolean => kind === 'string' || kind === 'number';
+const isTextLike = ({ kind }: Shape): boolean => kind === 'string' || kind === 'number' || kind === 'tensor';
 
 function chosen(schemas: JsonValue[], place: Place): Shaped {
   const others = schemas.filter((schema) => !isNull(schema));
@@ -230,6 +241,7 @@ function plainShape(type: JsonValue, schema: JsonObject, place: Place): Shape {
         maxLength: numberOf(own(schema, 'maxLength')),
         pattern: textOf(own(schema, 'pattern')),
         format: textOf(own(schema, 'format')),
+        long: isLong(schema),
       };
     case 'number':
     case 'integer':
@@ -245,6 +257,13 @@ function plainShape(type: JsonValue, schema: JsonObject, place: Place): Shape {
     default:
       return { kind: 'json', expects: 'any' };
   }
+}
+
+const LONG_CHARACTERS = 200;
+/** What schemas say, each in its way, of a text that does not fit on a line. */
+function isLong(schema: JsonObject): boolean {
+  const said = [own(schema, 'format'), own(schema, 'contentMediaType'), own(schema, 'x-widget')].join(' ');
+  return (numberOf(own(schema, 'maxLength')) ?? 0) > LONG_CHARACTERS || /multi-?line|textarea|markdown|html|python|code|text\//i.test(said);
 }
 
 function numberShape(schema: JsonObject, integer: boolean): NumberShape {
@@ -265,13 +284,13 @@ function numberShape(schema: JsonObject, integer: boolean): NumberShape {
 function listShape(schema: JsonObject, place: Place): Shape {
   const items = own(schema, 'items');
   if (Array.isArray(items) || own(schema, 'prefixItems') !== undefined) return { kind: 'json', expects: 'list' };
-  return {
-    kind: 'list',
-    item: read(items ?? {}, place),
-    min: numberOf(own(schema, 'minItems')),
-    max: numberOf(own(schema, 'maxItems')),
-    unique: own(schema, 'uniqueItems') === true,
-  };
+  const size = { min: numberOf(own(schema, 'minItems')), max: numberOf(own(schema, 'maxItems')) };
+  const unique = own(schema, 'uniqueItems') === true;
+  const item = read(items ?? {}, place);
+  if (!item.nullable && item.shape.kind === 'number') return { kind: 'tensor', item: item.shape, sizes: [size], unique };
+  if (!item.nullable && item.shape.kind === 'tensor' && !item.shape.unique && !unique)
+    return { ...item.shape, sizes: [size, ...item.shape.sizes] };
+  return { kind: 'list', item, ...size, unique };
 }
 
 function objectShape(schema: JsonObject, place: Place): Shape {
@@ -303,6 +322,8 @@ function shapeName(shape: Shape): string {
       return shape.integer ? 'integer' : 'number';
     case 'pick':
       return isBoolean(shape) ? 'boolean' : shape.values.map((value) => JSON.stringify(value)).join(' | ');
+    case 'tensor':
+      return (shape.item.integer ? 'integer' : 'number') + '[]'.repeat(shape.sizes.length);
     case 'list': {
       const item = typeName(shape.item);
       return item.includes(' | ') ? `(${item})[]` : `${item}[]`;
@@ -316,7 +337,8 @@ function shapeName(shape: Shape): string {
   }
 }
 
-const isBoolean = ({ values }: { values: JsonValue[] }): boolean => values.length === 2 && values[0] === true && values[1] === false;
+/** A yes or no, where null is no third answer. */
+export const isBoolean = ({ values }: { values: JsonValue[] }): boolean => values.length === 2 && values[0] === true && values[1] === false;
 
 /** Its bounds in words: `3 to 10 characters`, `at least 0`, `matches ^a+$`. */
 export function limitsOf({ shape }: Field): string {
@@ -326,20 +348,28 @@ export function limitsOf({ shape }: Field): string {
         .filter(Boolean)
         .join(', ');
     case 'number':
-      return [
-        range(shape.minimum, shape.maximum, ''),
-        shape.above !== null && `above ${shape.above}`,
-        shape.below !== null && `below ${shape.below}`,
-        shape.multipleOf !== null && `a multiple of ${shape.multipleOf}`,
-      ]
-        .filter(Boolean)
-        .join(', ');
+      return boundsOf(shape);
+    case 'tensor': {
+      const sizes = shape.sizes.map(({ min, max }, level) => range(min, max, level === shape.sizes.length - 1 ? ' numbers' : ' rows'));
+      const each = boundsOf(shape.item);
+      return [...sizes, each && `each ${each}`, shape.unique && 'all different'].filter(Boolean).join(', ');
+    }
     case 'list':
       return [range(shape.min, shape.max, ' items'), shape.unique && 'all different'].filter(Boolean).join(', ');
     default:
       return '';
   }
 }
+
+const boundsOf = ({ minimum, maximum, above, below, multipleOf }: NumberShape): string =>
+  [
+    range(minimum, maximum, ''),
+    above !== null && `above ${above}`,
+    below !== null && `below ${below}`,
+    multipleOf !== null && `a multiple of ${multipleOf}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 
 function range(min: number | null, max: number | null, unit: string): string {
   const counted = (count: number): string => `${count}${count === 1 ? unit.replace(/s$/, '') : unit}`;

@@ -1,5 +1,7 @@
 import { type Draft, isSimple } from './draft.ts';
-import type { Field, NumberShape, StringShape } from './field.ts';
+import type { Field, StringShape } from './field.ts';
+import { problemOfNumber } from './number.ts';
+import { readTensor } from './tensor.ts';
 
 export interface Problem {
   /** `target.rooms.0`, empty for the whole. */
@@ -12,7 +14,6 @@ export interface Reading {
   problems: Problem[];
 }
 
-const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 /** Patterns come from strangers and may take for ever on long texts. */
 const PATTERN_CHARACTERS = 500;
 
@@ -52,10 +53,15 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
     return problem === null ? told(JSON.stringify(value)) : wrong(path, problem);
   }
   const value = draft.text.trim();
-  if (value === '') return required ? wrong(path, 'Fill this in.') : absent;
+  if (value === '')
+    return required ? wrong(path, shape.kind === 'tensor' ? 'Fill this in: 1, 2, 3, or [] for none.' : 'Fill this in.') : absent;
   if (shape.kind === 'number') {
     const problem = problemOfNumber(shape, value);
     return problem === null ? told(value) : wrong(path, problem);
+  }
+  if (shape.kind === 'tensor') {
+    const { json, problem } = readTensor(shape, value);
+    return json === null ? wrong(path, problem) : told(json);
   }
   if (shape.kind !== 'json') return absent;
   const problem = problemOfJson(shape.expects, value);
@@ -73,21 +79,6 @@ function problemOfString({ minLength, maxLength, pattern }: StringShape, value: 
     // Another dialect of patterns: the environment checks it.
     return null;
   }
-}
-
-function problemOfNumber({ integer, minimum, maximum, above, below, multipleOf }: NumberShape, literal: string): string | null {
-  if (!JSON_NUMBER.test(literal)) return integer ? 'Not a whole number.' : 'Not a number; write it like -1.5 or 2e6.';
-  const value = Number(literal);
-  if (integer && !Number.isInteger(value)) return 'Not a whole number.';
-  if (minimum !== null && value < minimum) return `At least ${minimum}.`;
-  if (maximum !== null && value > maximum) return `At most ${maximum}.`;
-  if (above !== null && value <= above) return `Above ${above}.`;
-  if (below !== null && value >= below) return `Below ${below}.`;
-  if (multipleOf !== null && multipleOf > 0) {
-    const times = value / multipleOf;
-    if (Math.abs(times - Math.round(times)) > 1e-9 * Math.max(1, Math.abs(times))) return `A multiple of ${multipleOf}.`;
-  }
-  return null;
 }
 
 function problemOfJson(expects: 'any' | 'object' | 'list', literal: string): string | null {

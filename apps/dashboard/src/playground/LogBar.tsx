@@ -1,0 +1,55 @@
+import { useQueryClient } from '@tanstack/react-query';
+import type { SessionView } from '@palestra/protocol';
+import { wholeCallQuery } from '../data/sessions.ts';
+import { plural } from '../format/number.ts';
+import { CopyLink } from './CopyCall.tsx';
+import { jsonlOf } from './copying.ts';
+import { type LogFilter, type NumberedCall, OUTCOMES } from './log.ts';
+
+interface BarProps {
+  session: SessionView;
+  filter: LogFilter;
+  onFilter: (filter: LogFilter) => void;
+  matching: readonly NumberedCall[];
+  total: number;
+}
+
+/** Which calls of the log are shown, and all of those as lines to take away. */
+export function LogBar({ session, filter, onFilter, matching, total }: BarProps) {
+  const client = useQueryClient();
+  const lines = async () => {
+    const whole = matching.map(async ({ call, n }) =>
+      jsonlOf(call.truncated ? await client.fetchQuery(wholeCallQuery(session.sid, call.task_id)) : call, n),
+    );
+    return `${(await Promise.all(whole)).join('\n')}\n`;
+  };
+  return (
+    <div role="search" aria-label="Filter the log" className="flex flex-wrap items-center gap-2 border-b border-line px-4 py-[5px]">
+      <input
+        type="search"
+        className="input h-[24px] w-[190px]"
+        placeholder="Filter tool, arguments, result"
+        aria-label="Filter tool, arguments, result"
+        value={filter.text}
+        onChange={(event) => onFilter({ ...filter, text: event.target.value })}
+      />
+      <select
+        className="input h-[24px]"
+        aria-label="Outcome"
+        value={filter.outcome}
+        onChange={(event) => onFilter({ ...filter, outcome: event.target.value as LogFilter['outcome'] })}
+      >
+        {OUTCOMES.map((outcome) => (
+          <option key={outcome}>{outcome}</option>
+        ))}
+      </select>
+      <span className="label" role="status">
+        {matching.length === total ? plural(total, 'call') : `${matching.length} of ${plural(total, 'call')}`}
+      </span>
+      <span className="flex-1" />
+      <span className="text-[12px]">
+        <CopyLink label="copy as JSONL" text={lines} />
+      </span>
+    </div>
+  );
+}

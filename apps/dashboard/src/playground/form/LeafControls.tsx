@@ -1,0 +1,131 @@
+import type { Draft } from './draft.ts';
+import { isBoolean } from './field.ts';
+import { controlId, type Editing, messageAt } from './parts.tsx';
+import { readTensor, sizeOfTensor } from './tensor.ts';
+
+/** Controls of fields that hold no further ones. */
+
+function described({ form, path, problems, required }: Editing & { required?: boolean }) {
+  const id = controlId(form, path);
+  const wrong = messageAt(problems, path) !== undefined;
+  return { id, 'aria-invalid': wrong, 'aria-required': required !== false, 'aria-describedby': `${id}-problem ${id}-help` };
+}
+
+const input = 'input w-full aria-[invalid=true]:border-bad disabled:opacity-45';
+
+type TextDraft = Draft & { kind: 'text' };
+type TextProps = Editing & { label: string; required?: boolean; draft: TextDraft };
+
+function hintOf({ field: { shape }, draft, required }: TextProps): string {
+  if (draft.as !== 'text') return draft.as === 'empty' ? 'empty text' : 'null';
+  if (required === false) return 'left out';
+  if (shape.kind === 'tensor') return shape.sizes.length === 1 ? '1, 2, 3' : shape.sizes.length === 2 ? '1, 2\n3, 4' : '[[[1, 2]]]';
+  return shape.kind === 'json' ? 'JSON' : '';
+}
+
+/** What is typed: texts, numbers, lists of numbers, JSON. */
+export function TextControl(props: TextProps) {
+  const { field, draft, label, onChange } = props;
+  const { shape } = field;
+  const off = draft.as !== 'text';
+  const common = {
+    ...described(props),
+    'aria-label': label,
+    disabled: off,
+    value: off ? '' : draft.text,
+    placeholder: hintOf(props),
+  };
+  const set = (text: string) => onChange({ ...draft, text, as: 'text' });
+  const marks: ['empty' | 'null', string][] = [
+    ...(shape.kind === 'string' && !shape.minLength ? [['empty', 'empty text'] as ['empty', string]] : []),
+    ...(field.nullable ? [['null', 'null'] as ['null', string]] : []),
+  ];
+  const rows = shape.kind === 'json' || (shape.kind === 'string' && shape.long) ? 4 : shape.kind === 'tensor' ? shape.sizes.length : 1;
+  return (
+    <>
+      {shape.kind === 'number' ? (
+        <input
+          {...common}
+          className={`${input} mono`}
+          inputMode={shape.integer ? 'numeric' : 'decimal'}
+          autoComplete="off"
+          onChange={(event) => set(event.target.value)}
+        />
+      ) : (
+        <textarea
+          {...common}
+          rows={rows}
+          spellCheck={false}
+          className={`${input} mono block h-auto max-h-[260px] min-h-[28px] resize-y py-[4px] [field-sizing:content]`}
+          style={rows > 1 ? { minHeight: rows * 18 + 10 } : undefined}
+          onChange={(event) => set(event.target.value)}
+        />
+      )}
+      <Size {...props} />
+      {marks.map(([mark, text]) => (
+        <label key={mark} className="label mt-[2px] mr-3 inline-flex items-center gap-1">
+          <input
+            type="checkbox"
+            aria-label={`${label}: ${text}`}
+            checked={draft.as === mark}
+            onChange={(event) => onChange({ ...draft, as: event.target.checked ? mark : 'text' })}
+          />
+          {text}
+        </label>
+      ))}
+    </>
+  );
+}
+
+/** How many numbers were read, by level, while they are typed. */
+function Size({ field: { shape }, draft }: TextProps) {
+  const text = draft.text.trim();
+  if (shape.kind !== 'tensor' || draft.as !== 'text' || text === '') return null;
+  const { json } = readTensor(shape, text);
+  return json === null ? null : <p className="label mt-[2px] tabular-nums">size {sizeOfTensor(json)}</p>;
+}
+
+const shownValue = (value: unknown): string => (typeof value === 'string' ? value || '“” (empty text)' : (JSON.stringify(value) ?? ''));
+
+type PickDraft = Draft & { kind: 'pick' };
+/** One of some values: a box for a yes or no that must be given, a constant as it is, else a list. */
+export function PickControl(props: Editing & { label: string; required?: boolean; draft: PickDraft }) {
+  const { field, draft, label, onChange, required } = props;
+  if (field.shape.kind !== 'pick') return null;
+  const { values } = field.shape;
+  if (values.length === 1 && required !== false && draft.index === 0)
+    return (
+      <output id={controlId(props.form, props.path)} aria-label={label} className="mono text-ink-2">
+        {shownValue(values[0])}
+      </output>
+    );
+  if (isBoolean({ values }) && required !== false && draft.index !== null)
+    return (
+      <label className="mono inline-flex items-center gap-2">
+        <input
+          {...described(props)}
+          type="checkbox"
+          aria-label={label}
+          checked={draft.index === 0}
+          onChange={(event) => onChange({ kind: 'pick', index: event.target.checked ? 0 : 1 })}
+        />
+        {draft.index === 0 ? 'true' : 'false'}
+      </label>
+    );
+  return (
+    <select
+      {...described(props)}
+      aria-label={label}
+      className={`${input} mono`}
+      value={draft.index ?? ''}
+      onChange={(event) => onChange({ kind: 'pick', index: event.target.value === '' ? null : Number(event.target.value) })}
+    >
+      <option value="">{required === false ? 'left out' : 'choose'}</option>
+      {values.map((value, index) => (
+        <option key={index} value={index}>
+          {shownValue(value)}
+        </option>
+      ))}
+    </select>
+  );
+}

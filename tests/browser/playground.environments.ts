@@ -1,0 +1,117 @@
+import { deflateSync } from 'node:zlib';
+import { defineEnvironment, textBlock, tool, z } from '@palestra/environment-kit';
+
+/** Environments that the playground is held against: one that takes actions instead of tools, and one that asks for every kind of argument. */
+
+/** A grey PNG of 2 × 2, made by hand: signature, header, data, end. */
+export function png(): Buffer {
+  const crcTable = Array.from({ length: 256 }, (_, n) => {
+    let c = n;
+    for (let bit = 0; bit < 8; bit += 1) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
+    return c >>> 0;
+  });
+  const crc = (bytes: Buffer) => (bytes.reduce((c, byte) => crcTable[(c ^ byte) & 255]! ^ (c >>> 8), 0xffffffff) ^ 0xffffffff) >>> 0;
+  const chunk = (type: string, data: Buffer) => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    const [size, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+    size.writeUInt32BE(data.length);
+    sum.writeUInt32BE(crc(body));
+    return Buffer.concat([size, body, sum]);
+  };
+  const header = Buffer.from([0, 0, 0, 2, 0, 0, 0, 2, 8, 0, 0, 0, 0]);
+  const data = deflateSync(Buffer.from([0, 90, 200, 0, 200, 90]));
+  return Buffer.concat([
+    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+    chunk('IHDR', header),
+    chunk('IDAT', data),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+interface Board {
+  cells: number[][];
+  moves: number;
+}
+
+/** What the player of `columns` sees: as an OpenEnv server with plain actions says it. */
+function observe({ cells, moves }: Board): object {
+  return {
+    board: cells,
+    legal_actions: cells[0]!.flatMap((cell, column) => (cell === 0 ? [column] : [])),
+    info_state: cells.flat(),
+    screen: png().toString('base64'),
+    screen_mime_type: 'image/png',
+    hint: moves === 0 ? '<img src=x onerror="document.title=1"> Drop a stone.' : `Stone ${moves}.`,
+    done_reason: null,
+    players: { mine: 1, theirs: 2, names: ['you', 'nobody'] },
+  };
+}
+
+/** Drops stones into four columns of three: a column that is full scores −1, the fourth stone ends it with 1. */
+export const columns = defineEnvironment<{ size: number }, Board>({
+  name: 'columns',
+  readme: '# Columns\n\nDrop stones. <script>document.title = 2</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n',
+  splits: ['train', 'test'],
+  tasks: () => [{ size: 4 }, { size: 5 }],
+  create: ({ task }) => ({ cells: Array.from({ length: 3 }, () => Array.from({ length: task.size }, () => 0)), moves: 0 }),
+  prompt: ({ state }) => JSON.stringify(observe(state)),
+  tools: {
+    step: tool({
+      description: 'Drops a stone.',
+      input: z.object({ column: z.int().min(0).max(6).describe('From the left, 0 is the first.'), note: z.string().optional() }),
+      run: ({ column }, { state }) => {
+        state.moves += 1;
+        const row = state.cells.findLastIndex((cells) => cells[column] === 0);
+        if (row !== -1) state.cells[row]![column] = 1;
+        const over = state.moves === 4;
+        return { content: textBlock(JSON.stringify(observe(state))), reward: row === -1 ? -1 : over ? 1 : null, finished: over };
+      },
+    }),
+  },
+});
+
+/** Says back what it is told, under a schema written by hand: everything that forms know. */
+export const forms = defineEnvironment<{ n: number }, null>({
+  name: 'forms',
+  splits: ['train'],
+  tasks: () => [{ n: 0 }],
+  create: () => null,
+  prompt: () => 'Fill in the forms.',
+  tools: {
+    every: tool({
+      description: 'Takes every kind of argument.',
+      input: z.any(),
+      inputSchema: {
+        type: 'object',
+        $defs: {
+          Point: {
+            type: 'object',
+            description: 'A place on the map',
+            properties: { x: { type: 'number', minimum: 0, exclusiveMaximum: 10 }, y: { type: 'number' } },
+            required: ['x', 'y'],
+          },
+        },
+        properties: {
+          code: { type: 'string', format: 'multiline', description: 'Runs as it is' },
+          count: { type: 'integer', minimum: 1, maximum: 5, default: 2 },
+          really: { type: 'boolean' },
+          colour: { enum: ['red', 'green'] },
+          tensor: { type: 'array', items: { type: 'array', items: { type: 'number', maximum: 9 }, minItems: 2, maxItems: 2 } },
+          names: { type: 'array', items: { type: 'string' }, minItems: 1 },
+          at: { $ref: '#/$defs/Point' },
+          maybe: { anyOf: [{ type: 'integer' }, { type: 'null' }], default: null },
+          either: {
+            oneOf: [
+              { title: 'by name', type: 'string' },
+              { title: 'by place', $ref: '#/$defs/Point' },
+            ],
+          },
+          comment: { type: 'string' },
+        },
+        required: ['code', 'count', 'really', 'colour', 'tensor', 'names', 'at', 'maybe'],
+      },
+      run: (input) => ({ content: JSON.stringify(input), reward: null }),
+    }),
+    nothing: tool({ description: 'Takes no argument.', run: () => 'nothing' }),
+  },
+});
