@@ -17,7 +17,7 @@ const sums = defineEnvironment<{ a: number; b: number }>({
   tasks: () => [{ a: 1, b: 1 }],
   prompt: ({ task }) => `What is ${task.a} + ${task.b}?`,
   tools: {
-    spec: tool({ run: (_input, { task }) => JSON.stringify(task) }),
+    spec: tool({ description: 'The task.', run: (_input, { task }) => JSON.stringify(task) }),
   },
 });
 

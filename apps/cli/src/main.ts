@@ -6,6 +6,7 @@ import { environmentCommands } from './commands/environments.ts';
 import { keyCommands } from './commands/keys.ts';
 import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
 import { runCommands } from './commands/runs.ts';
+import { taskCommands } from './commands/tasks.ts';
 import { up } from './commands/up.ts';
 import { printable } from './output.ts';
 import { UsageError } from './settings.ts';
@@ -32,7 +33,7 @@ function buildProgram(): Command {
     .option('--concurrency <count>', 'read by so many sessions from here (without: on the server, else by 32)', positive)
     .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
     .action((options: PrepareOptions) => prepareTasks(options));
-  for (const command of [environmentCommands(), keyCommands(), ...runCommands(positive)]) program.addCommand(command);
+  for (const command of [environmentCommands(), taskCommands(), keyCommands(), ...runCommands(positive)]) program.addCommand(command);
   return program;
 }
 

@@ -2,6 +2,7 @@ import type { ApiKeyView, MeView } from '@palestra/protocol';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Environments } from './environments.ts';
 import { TaskExports } from './task-exports.ts';
+import { TaskSets } from './task-sets.ts';
 import { noRetry } from './retry.ts';
 import { RolloutExports } from './rollout-exports.ts';
 import type { UploadReport, UploaderOptions } from './rollout-uploader.ts';
@@ -20,6 +21,7 @@ export class PalestraClient {
   readonly rollouts: Rollouts;
   readonly runs: Runs;
   readonly exports: TaskExports;
+  readonly taskSets: TaskSets;
   readonly rolloutExports: RolloutExports;
   readonly sessions: Sessions;
   readonly keys: Keys;
@@ -31,6 +33,7 @@ export class PalestraClient {
     this.rollouts = new Rollouts(this.#connection, options.uploads);
     this.runs = new Runs(this.#connection);
     this.exports = new TaskExports(this.#connection);
+    this.taskSets = new TaskSets(this.#connection);
     this.rolloutExports = new RolloutExports(this.#connection);
     this.sessions = new Sessions(this.#connection);
     this.keys = new Keys(this.#connection);

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { parseJson, SseParser, stringifyJson, type JsonValue } from '@palestra/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
@@ -73,6 +74,26 @@ export class Connection {
     }
   }
 
+  /** The JSON of a 2xx answer to a body of any size, opened anew for every attempt. No deadline but the signal's. */
+  upload(call: Call, open: () => Readable): Promise<JsonValue> {
+    const attempt = async () => {
+      const body = open();
+      try {
+        const answer = await this.#send(
+          { ...call, headers: { 'content-type': 'application/octet-stream' } },
+          this.#combine(call.signal),
+          body,
+        );
+        return parseJson(await answer.body.text());
+      } catch (error) {
+        throw this.#explain(error, call, 'cut');
+      } finally {
+        body.destroy();
+      }
+    };
+    return withRetry(attempt, call.retry ?? requestRetry, this.#combine(call.signal));
+  }
+
   /** The body of a 2xx answer, to be read to its end. */
   async download(call: Call): Promise<AsyncIterable<Uint8Array>> {
     const answer = await this.#send(call, this.#combine(call.signal)).catch((error: unknown) => {
@@ -129,13 +150,13 @@ export class Connection {
     }
   }
 
-  async #send(call: Call, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  async #send(call: Call, signal: AbortSignal, bytes: Readable | null = null): Promise<Dispatcher.ResponseData> {
     const origin = call.path.startsWith('/v1/') ? this.url : this.#sessionUrl;
     const hasBody = call.body !== undefined;
     const answer = await request(origin + call.path, {
       method: call.method ?? 'GET',
       headers: { ...this.#headers, ...(hasBody ? { 'content-type': 'application/json' } : {}), ...call.headers },
-      body: hasBody ? stringifyJson(call.body) : null,
+      body: hasBody ? stringifyJson(call.body) : bytes,
       signal,
       dispatcher: this.#dispatcher,
     });

@@ -15,3 +15,4 @@ export type { EventResult, Rollout, RolloutMessage, RolloutStart } from './rollo
 export type { AttachOptions, Session, SessionOptions } from './session.ts';
 export type { SessionEvent, SessionListOptions, Sessions } from './sessions.ts';
 export type { TaskExportRequest, TaskExportView } from './task-exports.ts';
+export type { PushedTasks, TaskFile, TaskSetView } from './task-sets.ts';

@@ -34,8 +34,9 @@ CREATE TABLE "task_rows" (
     "prompt" TEXT,
     CONSTRAINT "task_rows_pkey" PRIMARY KEY ("split_id", "index")
 );
-CREATE UNIQUE INDEX "task_rows_split_id_task_id_key" ON "task_rows"("split_id", "task_id");
-CREATE INDEX "task_rows_split_id_spec_hash_idx" ON "task_rows"("split_id", "spec_hash");
+CREATE UNIQUE INDEX "task_rows_split_id_task_id_key" ON "task_rows"("split_id", "task_id") WHERE "task_id" IS NOT NULL;
+-- Partial, which Prisma cannot say: most tasks bring no prompt.
+CREATE INDEX "task_rows_split_id_spec_hash_idx" ON "task_rows"("split_id", "spec_hash") WHERE "spec_hash" IS NOT NULL;
 ALTER TABLE "task_rows" ADD CONSTRAINT "task_rows_split_id_fkey"
     FOREIGN KEY ("split_id") REFERENCES "task_splits"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 

@@ -7,8 +7,9 @@ import { taskFileError, type TaskRecord } from './task-record.ts';
 import { readTaskRow, type TaskRow } from './task-row.ts';
 
 const UNIQUE_VIOLATION = '23505';
-const BATCH_ROWS = 2_000;
-const BATCH_CHARACTERS = 8_000_000;
+/** Small enough that other requests are served in between. */
+const BATCH_ROWS = 500;
+const BATCH_CHARACTERS = 2_000_000;
 
 /** One statement a batch. Plan: Function Scan on unnest; Insert on task_rows. No table is read but for the foreign key. */
 const INSERT = `

@@ -1,0 +1,105 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Command } from 'commander';
+import type { TaskFile } from '@palestra/client';
+import { printable, printTable } from '../output.ts';
+import { UsageError, withClient } from '../settings.ts';
+
+const collect = (value: string, earlier: string[]) => [...earlier, value];
+
+const TYPES = ['train', 'validation', 'test'] as const;
+type SplitType = (typeof TYPES)[number];
+
+export function taskCommands(): Command {
+  const command = new Command('tasks').description('uploaded tasks of an environment');
+  command
+    .command('push')
+    .description('upload files of tasks (JSONL or Parquet), a split each; the same content again changes nothing')
+    .argument('<owner/name>')
+    .argument('[files...]', 'a split called as the file is: train.jsonl, test-00000-of-00001.parquet')
+    .option('--split <name=file>', 'a file under another name; repeatable', collect, [])
+    .option('--type <name=type>', 'train, validation or test, where the name does not say; repeatable', collect, [])
+    .action(push);
+  command.command('list').description('task sets, newest first').argument('<owner/name>').action(list);
+  return command;
+}
+
+async function push(environment: string, files: string[], options: { split: string[]; type: string[] }): Promise<void> {
+  const taskFiles = await taskFilesOf(files, options);
+  const {
+    version,
+    created,
+    ignored,
+    task_set: set,
+  } = await withClient((client) =>
+    client.taskSets.push(environment, taskFiles, ({ name, num_tasks }) =>
+      process.stderr.write(`${printable(name)}: ${num_tasks} tasks stored\n`),
+    ),
+  );
+  for (const [split, columns] of Object.entries(ignored))
+    process.stderr.write(printable(`${split}: beside task_spec, prompt and id nothing is read; left out: ${columns.join(', ')}`) + '\n');
+  printTable(
+    ['split', 'type', 'tasks', 'sha256'],
+    set.splits.map(({ name, type, num_tasks, content_hash }) => [name, type, num_tasks, content_hash.slice(0, 12)]),
+  );
+  process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': had exactly these tasks already'}\n`);
+}
+
+async function list(environment: string): Promise<void> {
+  const sets = await withClient((client) => client.taskSets.list(environment));
+  printTable(
+    ['sha256', 'state', 'versions', 'splits', 'created'],
+    sets.map(({ content_hash, state, versions, splits, created_at }) => [
+      content_hash?.slice(0, 12) ?? null,
+      state,
+      versions.join(', '),
+      splits.map(({ name, num_tasks }) => `${name} (${num_tasks})`).join(', '),
+      created_at,
+    ]),
+  );
+}
+
+/** The files in the order of the command line. Throws `UsageError`. */
+export async function taskFilesOf(files: string[], options: { split: string[]; type: string[] }): Promise<TaskFile[]> {
+  const named = [
+    ...files.map((file): [string, string] => [splitNameOf(file), file]),
+    ...options.split.map((text) => pairOf(text, '--split train=file.jsonl')),
+  ];
+  if (named.length === 0) throw new UsageError('name a file of tasks: palestra tasks push owner/name train.jsonl');
+  const types = new Map(options.type.map((text) => pairOf(text, '--type hard=validation')));
+  for (const [split, type] of types) {
+    if (!TYPES.includes(type as SplitType)) throw new UsageError(`--type ${split}=${type}: a type is train, validation or test`);
+    if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${type}: there is no file of that split`);
+  }
+  const seen = new Set<string>();
+  const taskFiles: TaskFile[] = [];
+  for (const [split, file] of named) {
+    if (seen.has(split)) throw new UsageError(`two files for the split ${split}; name one of them with --split NAME=FILE`);
+    seen.add(split);
+    const found = await stat(file).catch((error: unknown) => {
+      throw new UsageError(`cannot read ${file}: ${(error as Error).message}`);
+    });
+    if (!found.isFile()) throw new UsageError(`${file} is not a file`);
+    const type = types.get(split) as SplitType | undefined;
+    const format = formatOf(file);
+    taskFiles.push({ split, ...(type && { type }), format, name: path.basename(file), open: () => createReadStream(file) });
+  }
+  return taskFiles;
+}
+
+/** `train` of `data/train.jsonl`, and of `train-00000-of-00001.parquet` as data sets are sharded. */
+const splitNameOf = (file: string): string => path.basename(file, path.extname(file)).replace(/-\d{5}-of-\d{5}$/, '');
+
+function formatOf(file: string): TaskFile['format'] {
+  const extension = path.extname(file).toLowerCase();
+  if (extension === '.parquet') return 'parquet';
+  if (extension === '.jsonl' || extension === '.ndjson') return 'jsonl';
+  throw new UsageError(`${file}: tasks are read from .jsonl and .parquet files`);
+}
+
+function pairOf(text: string, example: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1) throw new UsageError(`expected ${example}, got ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
