@@ -24,6 +24,7 @@ import {
   type SessionListQuery,
   sessionListQuerySchema,
   sessionListSchema,
+  sessionStateSchema,
   sessionViewSchema,
 } from './session.schema.ts';
 import { SessionService } from './session.service.ts';
@@ -87,6 +88,19 @@ export class SessionController {
   @Header('content-type', JSON_TYPE)
   async get(@CurrentCaller() caller: Caller, @Param('sid') sid: string) {
     return stringifyJson(await this.sessions.get(caller, sid));
+  }
+
+  @Get(':sid/state')
+  @Api({
+    summary:
+      'The state of the episode: its environment’s own where that speaks OpenEnv, which may hold the answer; else what the ledger knows',
+    response: sessionStateSchema,
+    errors: ['session_not_found', 'session_deleted', 'session_moved', 'session_lost', 'environment_failed', 'backend_unreachable'],
+  })
+  async state(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const native = await this.sessions.hasOwnState(caller, sid);
+    if (native && (await this.plane.routing.elsewhere(request, reply, caller, sid))) return;
+    await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.state(caller, sid, native)));
   }
 
   @Get(':sid/calls')

@@ -1,4 +1,12 @@
-import type { OutputBlock, SessionCallList, SessionCallView, SessionForkView, SessionList, SessionView } from '@palestra/protocol';
+import type {
+  OutputBlock,
+  SessionCallList,
+  SessionCallView,
+  SessionForkView,
+  SessionList,
+  SessionStateView,
+  SessionView,
+} from '@palestra/protocol';
 import { sessionStates } from '@palestra/session';
 import { z } from 'zod';
 
@@ -149,6 +157,11 @@ export const sessionViewSchema: z.ZodType<SessionView> = z.object({
   deterministic: z.boolean().describe('It outlives its process and can be forked.'),
   calls: z.object({ total: count, running: count, ok: count, policy: count, environment: count, infrastructure: count }),
   total_reward: z.number().nullable().describe('Sum over `ok` calls that were scored; null (never 0) without any.'),
+});
+
+export const sessionStateSchema: z.ZodType<SessionStateView> = z.object({
+  source: z.enum(['environment', 'ledger']),
+  state: z.record(z.string(), z.unknown()).describe('`episode_id` and `step_count`, and whatever the environment adds.'),
 });
 
 export const callViewSchema: z.ZodType<SessionCallView> = z.object({

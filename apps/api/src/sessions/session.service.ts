@@ -1,11 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
 import {
+  type JsonObject,
   PalestraError,
+  parseJson,
   type SessionCallList,
   type SessionCallView,
   type SessionForkView,
   type SessionList,
+  type SessionStateView,
   type SessionView,
 } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap } from '@palestra/session';
@@ -53,6 +56,27 @@ export class SessionService {
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     return presentSessionFacts(row, await this.#isDeterministic(row.version_id));
+  }
+
+  /** Whether the session's environment has a state of its own to be asked for: its server speaks OpenEnv, and the session lives. */
+  async hasOwnState(caller: Caller, sid: string): Promise<boolean> {
+    const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
+    if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
+    if (row.ended_at !== null || row.version_id === null) return false;
+    return (await this.directory.version(row.version_id)).backend.openenv !== undefined;
+  }
+
+  /** `native`: as `hasOwnState` said. An environment that answers with an error has failed. */
+  async state(caller: Caller, sid: string, native: boolean): Promise<SessionStateView> {
+    if (native) {
+      const reply = parseJson(await this.plane.engine.exchange(caller, sid, { type: 'state' })) as { type: string; data: JsonObject };
+      if (reply.type === 'state') return { source: 'environment', state: reply.data };
+      throw new PalestraError('environment_failed', { detail: String(reply.data['message'] ?? 'The environment has no state to tell.') });
+    }
+    const { calls, total_reward: totalReward, state, task } = await this.get(caller, sid);
+    const place = task?.['kind'] === 'index' ? { split: task['split'], index: task['index'] } : {};
+    const known = { episode_id: sid, step_count: calls.total - calls.running, ...place, total_reward: totalReward, state };
+    return { source: 'ledger', state: known };
   }
 
   async calls(caller: Caller, sid: string, { after, limit }: CallListQuery): Promise<SessionCallList> {
