@@ -95,13 +95,14 @@ describe('runs', () => {
             rolloutName: 'r',
             environment: 'acme/math',
             split: 'train',
+            run_info: { model_name: step === 13 ? 'acme/new-7b' : 'acme/old-7b', framework: 'verl' },
             metadata,
           },
           { eventType: 'message', eventId: randomUUID(), rolloutEventId: rollout, timestamp: 1, index: 0, ...message },
         ];
       }),
     );
-    await server.request('POST', '/v1/rollouts', { body: { events } });
+    for (const batch of [events.slice(0, -4), events.slice(-4)]) await server.request('POST', '/v1/rollouts', { body: { events: batch } });
     const { runs } = (await server.request('GET', '/v1/runs?name=gamma')).body;
     // Steps 4 to 13; of the ten before them there are only four, too few to compare with.
     expect(runs[0].recent).toMatchObject({
@@ -114,6 +115,7 @@ describe('runs', () => {
       zero_variance: 0.5,
     });
     expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
+    expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b' });
     const { runs: others } = (await server.request('GET', '/v1/runs?name=alpha')).body;
     expect(others[0].recent).toBeNull();
   });

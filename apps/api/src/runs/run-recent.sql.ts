@@ -33,3 +33,19 @@ export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[
   });
   return new Map(rows.map(({ run_seq, steps }) => [run_seq, steps ?? []]));
 }
+
+export interface RunOrigin {
+  source: string | null;
+  model: string | null;
+}
+
+/** Trainer and model of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then rollout_meta_pkey. */
+export async function selectOrigins(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunOrigin>> {
+  const { rows } = await pool.query<RunOrigin & { run_seq: number }>({
+    name: 'runs-origins',
+    text: `SELECT w.run_seq, m.source, m.model FROM unnest($1::int[]) AS w(run_seq),
+      LATERAL (SELECT seq FROM rollouts r WHERE r.run_seq = w.run_seq ORDER BY r.seq DESC LIMIT 1) newest JOIN rollout_meta m ON m.rollout_seq = newest.seq`,
+    values: [runSeqs],
+  });
+  return new Map(rows.map(({ run_seq, source, model }) => [run_seq, { source, model }]));
+}

@@ -60,6 +60,10 @@ const listedRunSchema = runViewSchema.extend({
     })
     .nullable()
     .describe('Figures of the newest steps, of training where there is any; null when no step is known.'),
+  origin: z
+    .object({ source: z.string().nullable(), model: z.string().nullable() })
+    .nullable()
+    .describe('Trainer and model of its newest rollout; null while none is understood.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const rolloutListSchema = z.object({

@@ -10,7 +10,7 @@ import { EraseService } from '../rollouts/storage/erase.service.ts';
 import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import { recentFigures } from './run-recent.ts';
-import { selectRecentSteps } from './run-recent.sql.ts';
+import { selectOrigins, selectRecentSteps } from './run-recent.sql.ts';
 import type { RolloutListQuery, RunListQuery } from './run.schema.ts';
 import {
   countRuns,
@@ -45,15 +45,17 @@ export class RunService {
     const shown = rows.slice(0, query.limit);
     const last = shown.at(-1);
     const seqs = shown.map(({ seq }) => seq);
-    const [sparklines, recent] = await Promise.all([
+    const [sparklines, recent, origins] = await Promise.all([
       selectSparklines(this.database.pool, seqs),
       selectRecentSteps(this.database.pool, seqs),
+      selectOrigins(this.database.pool, seqs),
     ]);
     return {
       runs: shown.map((row) => ({
         ...presentRun(row, caller.orgName),
         sparkline: sparklines.get(row.seq) ?? [],
         recent: recentFigures(recent.get(row.seq) ?? []),
+        origin: origins.get(row.seq) ?? null,
       })),
       total: query.name === undefined ? await countRuns(this.database.pool, filter) : shown.length,
       next: rows.length > query.limit && last ? encodeCursor([last.updated_at.toISOString(), last.id]) : null,

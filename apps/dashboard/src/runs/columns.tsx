@@ -82,6 +82,18 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
     {
+      id: 'model',
+      head: 'model',
+      explain: 'Model and trainer of the newest rollout',
+      track: 'minmax(80px,1.2fr)',
+      title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
+      cell: (run) => (
+        <span className="text-ink-3">
+          <PlainText text={run.origin?.model?.split('/').at(-1) ?? UNKNOWN} />
+        </span>
+      ),
+    },
+    {
       id: 'step',
       head: 'step',
       track: '54px',
@@ -158,7 +170,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'tags',
       head: 'tags',
-      track: 'minmax(50px,1fr)',
+      track: 'minmax(40px,0.8fr)',
       title: (run) => run.tags.join(', '),
       cell: (run) => (
         <span className="flex gap-1">
