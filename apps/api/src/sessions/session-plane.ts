@@ -16,7 +16,6 @@ import { LEASE_MS, REPLICA_PATH, SqlReplicaLeases } from './replica-leases.sql.t
 import { AesSecretBox } from './secret-box.ts';
 import { SessionRouting } from './session-routing.ts';
 import { SqlSessionStore } from './session-store.sql.ts';
-import { textPlugin } from './text/text.routes.ts';
 
 export interface SessionPlaneOptions {
   /** See `openSessionPool`; ended by `stop`. */
@@ -82,7 +81,7 @@ export class SessionPlane {
     const dialect = new OrsDialect(engine, directory, version);
     await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
     const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
-    for (const plugin of [openEnvPlugin, mcpPlugin, textPlugin]) await server.register(plugin, options);
+    for (const plugin of [openEnvPlugin, mcpPlugin]) await server.register(plugin, options);
     // For siblings: what this process noticed before the question is stored by the answer.
     server.get(REPLICA_PATH, { config: { unlisted: true } }, async () => {
       await this.#ledger.drain();

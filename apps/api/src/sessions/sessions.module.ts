@@ -19,6 +19,9 @@ import { openSessionPool } from './session-pool.ts';
 import { SessionService } from './session.service.ts';
 import { SlotController } from './slot.controller.ts';
 import { SlotService } from './slot.service.ts';
+import { TextController } from './text/text.controller.ts';
+import { TextService } from './text/text.service.ts';
+import { TextSocket } from './text/text.socket.ts';
 
 /** The reference whose behaviour `/version` promises. */
 const ORS_VERSION = '0.1.167';
@@ -81,8 +84,8 @@ class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, 
 
 @Module({
   imports: [EnvironmentsModule],
-  controllers: [SessionController, SlotController],
-  providers: [SessionService, SessionEvents, SlotService, ObserverList, sessionPlane, SessionPlaneLifecycle],
+  controllers: [SessionController, SlotController, TextController],
+  providers: [SessionService, SessionEvents, SlotService, TextService, TextSocket, ObserverList, sessionPlane, SessionPlaneLifecycle],
   exports: [SessionPlane, SessionService, ObserverList],
 })
 export class SessionsModule {}

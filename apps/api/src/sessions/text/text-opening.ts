@@ -1,0 +1,48 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { SchemaPipe } from '../../platform/schema.pipe.ts';
+import { countRequest, onDelivery } from '../delivery.ts';
+import type { SessionPlane } from '../session-plane.ts';
+import { type OpenText, openTextSchema } from './text.schema.ts';
+import { newTextId, type TextService } from './text.service.ts';
+
+interface Opening {
+  caller: Caller;
+  /** Bytes, so that the numbers of a task keep their spelling. */
+  body: Buffer | undefined;
+  request: FastifyRequest;
+  reply: FastifyReply;
+  texts: TextService;
+  plane: SessionPlane;
+}
+
+/** Validates what a session is opened with. Throws `invalid_body`. */
+export function readOpenText(asked: unknown): OpenText {
+  return new SchemaPipe().transform(asked, { type: 'body', schema: openTextSchema } as never) as OpenText;
+}
+
+/** Answers `POST /v1/text-sessions`: here, or where the session's slot turns out to be. */
+export async function openTextHere({ caller, body, request, reply, texts, plane }: Opening): Promise<void> {
+  const asked = parseBody(body ?? null) ?? {};
+  const wanted = readOpenText(asked);
+  const id = wanted.id ?? newTextId();
+  // Whoever passes it on to another process names the session, which is reserved by then.
+  request.body = Buffer.from(stringifyJson({ ...(asked as object), id }));
+  if (wanted.id !== undefined && (await plane.routing.elsewhere(request, reply, caller, id))) return;
+  const gone = new AbortController();
+  countRequest(request);
+  onDelivery(request, reply, (how) => {
+    if (how !== 'broke') return;
+    // One that did not read the answer and sends the request again is to get its session.
+    gone.abort(new PalestraError('call_abandoned'));
+    void plane.engine.noteCreateBroken(id);
+  });
+  try {
+    const opened = await texts.open(caller, { ...wanted, id }, gone.signal);
+    await reply.type('application/json; charset=utf-8').send(stringifyJson(opened));
+  } catch (error) {
+    const moved = error instanceof PalestraError && error.code === 'session_moved';
+    if (!moved || !(await plane.routing.elsewhere(request, reply, caller, id))) throw error;
+  }
+}

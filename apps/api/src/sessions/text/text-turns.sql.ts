@@ -1,0 +1,115 @@
+import type pg from 'pg';
+import {
+  readActionTool,
+  type TextConfig,
+  type TextOutcome,
+  type TextStore,
+  type TextTotals,
+  type TextTurn,
+  writeActionTool,
+} from '@palestra/dialects';
+import { patiently } from '../../platform/database-retry.ts';
+
+/**
+ * Text sessions in PostgreSQL. Every statement finds its rows by a primary key. That a turn has made a call waits for the disk: by it a repeated
+ * turn finds its call after any crash. Outcomes do not, they can be read from the call again.
+ */
+const INSERT = `
+  INSERT INTO text_sessions (sid, parse, max_turns, environment, action) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (sid) DO NOTHING`;
+
+/** Index Scan using text_sessions_pkey; Index Scan Backward using text_turns_pkey, limited to one row; Index Scan using text_turns_pkey. */
+const READ = `
+  SELECT s.parse, s.max_turns, s.environment, s.action,
+    l.turn AS last_turn, l.fingerprint AS last_fingerprint, l.task_id AS last_task_id, l.done IS NOT NULL AS last_settled,
+    a.turn AS asked_turn, a.fingerprint AS asked_fingerprint, a.task_id AS asked_task_id, a.done IS NOT NULL AS asked_settled
+  FROM text_sessions AS s
+  LEFT JOIN LATERAL (SELECT * FROM text_turns AS t WHERE t.sid = s.sid ORDER BY t.turn DESC LIMIT 1) AS l ON true
+  LEFT JOIN text_turns AS a ON a.sid = s.sid AND a.turn = $2
+  WHERE s.sid = $1`;
+
+/** Repeated after a lost answer it answers as the first time: the row is its own. */
+const BEGIN = `
+  INSERT INTO text_turns (sid, turn, fingerprint, task_id, reward, done, counted) VALUES ($1, $2, $3, $4, $5, $6, $7)
+  ON CONFLICT DO NOTHING RETURNING turn`;
+const IS_OWN = `SELECT turn FROM text_turns WHERE sid = $1 AND turn = $2 AND fingerprint = $3 AND task_id IS NOT DISTINCT FROM $4`;
+
+const SETTLE = `
+  WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+  UPDATE text_turns SET reward = $3, done = $4, counted = $5 FROM commit WHERE sid = $1 AND turn = $2 AND done IS NULL`;
+const RELEASE = `DELETE FROM text_turns WHERE sid = $1 AND turn = $2 AND task_id = $3 AND done IS NULL`;
+const TURNS = `SELECT turn, reward, done, counted FROM text_turns WHERE sid = $1 ORDER BY turn`;
+
+interface SessionRow {
+  parse: TextConfig['parse'];
+  max_turns: number;
+  environment: string;
+  action: string | null;
+}
+type TurnColumns<Name extends string> = Record<`${Name}_turn`, number | null> &
+  Record<`${Name}_fingerprint` | `${Name}_task_id`, string | null> &
+  Record<`${Name}_settled`, boolean>;
+type ReadRow = SessionRow & TurnColumns<'last'> & TurnColumns<'asked'>;
+interface TurnRow {
+  turn: number;
+  reward: string | null;
+  done: boolean | null;
+  counted: boolean | null;
+}
+
+export class SqlTextStore implements TextStore {
+  constructor(readonly pool: pg.Pool) {}
+
+  async insert(sid: string, { parse, maxTurns, environment, action }: TextConfig): Promise<void> {
+    await this.#query('text_insert', INSERT, [sid, parse, maxTurns, environment, writeActionTool(action)]);
+  }
+
+  async read(sid: string, turn: number | null) {
+    const [row] = await this.#query<ReadRow>('text_read', READ, [sid, turn]);
+    if (row === undefined) return null;
+    const config: TextConfig = {
+      parse: row.parse,
+      maxTurns: row.max_turns,
+      environment: row.environment,
+      action: readActionTool(row.action),
+    };
+    const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
+    const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
+    return { config, last, asked };
+  }
+
+  async begin(sid: string, { turn, fingerprint, taskId }: Omit<TextTurn, 'settled'>, outcome: TextOutcome | null): Promise<boolean> {
+    const settled = [outcome?.reward ?? null, outcome?.done ?? null, outcome?.counted ?? null];
+    let attempts = 0;
+    return patiently(async () => {
+      attempts += 1;
+      const values = [sid, turn, fingerprint, taskId];
+      if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: [...values, ...settled] })).rowCount === 1) return true;
+      return attempts > 1 && (await this.pool.query({ name: 'text_is_own', text: IS_OWN, values })).rowCount === 1;
+    });
+  }
+
+  async settle(sid: string, turn: number, { reward, done, counted }: TextOutcome): Promise<void> {
+    await this.#query('text_settle', SETTLE, [sid, turn, reward, done, counted]);
+  }
+
+  async release(sid: string, turn: number, taskId: string): Promise<void> {
+    await this.#query('text_release', RELEASE, [sid, turn, taskId]);
+  }
+
+  async totals(sid: string): Promise<TextTotals> {
+    const turns = await this.#query<TurnRow>('text_turns', TURNS, [sid]);
+    return {
+      turns: turns.at(-1)?.turn ?? 0,
+      done: turns.at(-1)?.done === true,
+      rewards: turns.filter(({ counted }) => counted === true).map(({ reward }) => reward!),
+    };
+  }
+
+  #query<R extends object>(name: string, text: string, values: unknown[]): Promise<R[]> {
+    return patiently(async () => (await this.pool.query<R & pg.QueryResultRow>({ name, text, values })).rows);
+  }
+}
+
+function toTurn(turn: number | null, fingerprint: string | null, taskId: string | null, settled: boolean): TextTurn | null {
+  return turn === null ? null : { turn, fingerprint: fingerprint!, taskId, settled };
+}

@@ -1,0 +1,104 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { TextDialect, type TextTurnRequest } from '@palestra/dialects';
+import { taskMessages } from '@palestra/exports';
+import { newUuid } from '@palestra/kit';
+import { type JsonObject, type JsonValue, parseJson, PalestraError, type ToolSpec } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../../platform/database.ts';
+import { SessionPlane } from '../session-plane.ts';
+import { SessionService } from '../session.service.ts';
+import { SqlTextStore } from './text-turns.sql.ts';
+import type { OpenText, TextStepBody } from './text.schema.ts';
+
+const DEFAULT_TURNS = { tool_call: 10, action: 1 };
+
+/** Text sessions as their two carriers, HTTP and the socket, offer them: one method an operation, each answers what is to be sent. */
+@Injectable()
+export class TextService {
+  readonly #dialect: TextDialect;
+
+  constructor(
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionService) private readonly sessions: SessionService,
+    @Inject(Database) database: Database,
+  ) {
+    this.#dialect = new TextDialect(plane.engine, new SqlTextStore(database.pool));
+  }
+
+  /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
+  async open(caller: Caller, body: OpenText & { id: string }, signal: AbortSignal): Promise<JsonObject> {
+    const { id, environment, variant, split, index, toolset, secrets, recording, parse } = body;
+    const given = readPrompt(body.prompt);
+    const maxTurns = body.max_turns ?? DEFAULT_TURNS[parse];
+    const task = 'task_spec' in body ? { task_spec: body.task_spec } : { split, index };
+    await this.sessions.open(caller, { environment, variant, ...task, toolset_name: toolset, secrets, run: recording, sid: id }, signal);
+    try {
+      const { tools } = await this.#dialect.begin(caller, id, { parse, maxTurns, environment });
+      const prompt = given ?? (await this.#prompt(caller, id, parse, tools));
+      return { id, prompt, metadata: {}, max_turns: maxTurns, tools };
+    } catch (error) {
+      // What cannot be played leaves nothing behind.
+      if (!(error instanceof PalestraError && error.code === 'session_moved')) await this.plane.engine.delete(caller, id);
+      throw error;
+    }
+  }
+
+  /** What the model reads first where the client brings nothing: as SkyRL's `prepare_tasks.py` writes it, or the first observation. */
+  async #prompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue> {
+    const blocks = await this.plane.engine.prompt(caller, sid);
+    const messages = taskMessages(blocks, tools);
+    return parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user');
+  }
+
+  async step(caller: Caller, sid: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
+    const request: TextTurnRequest = { text, turn, waitMs: waitS * 1_000 };
+    const { turn: played, observations, reward, done, metadata } = await this.#dialect.step(caller, sid, request);
+    return { turn: played, observations, reward, done, metadata };
+  }
+
+  async get(caller: Caller, sid: string): Promise<JsonObject> {
+    const { config, totals } = await this.#dialect.view(caller, sid);
+    const { environment, parse, maxTurns } = config;
+    return { id: sid, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
+  }
+
+  async metrics(caller: Caller, sid: string): Promise<JsonObject> {
+    return { ...(await this.#dialect.metrics(caller, sid)) };
+  }
+
+  async close(caller: Caller, sid: string): Promise<JsonObject> {
+    await this.#dialect.close(caller, sid);
+    return { id: sid };
+  }
+}
+
+/** Clients look for these numbers in error texts, which may name the session (skyrl.md 3.3). */
+const RETRY_WORDS = /429|502|503/;
+
+export function newTextId(): string {
+  for (;;) {
+    const id = newUuid();
+    if (!RETRY_WORDS.test(id)) return id;
+  }
+}
+
+function readPrompt(prompt: OpenText['prompt']): JsonValue[] | null {
+  if (prompt === null || prompt === undefined) return null;
+  const messages = typeof prompt === 'string' ? parseMessages(prompt) : prompt;
+  if (Array.isArray(messages)) return messages;
+  const problem = {
+    type: 'value_error',
+    loc: ['body', 'prompt'],
+    msg: 'a prompt is a list of messages, or the JSON text of one',
+    input: prompt,
+  };
+  throw new PalestraError('invalid_body', { detail: [problem] });
+}
+
+function parseMessages(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}
