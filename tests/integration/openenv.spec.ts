@@ -10,7 +10,7 @@ let echo: string;
 beforeAll(async () => {
   server = await startServer({ bundledEnvironments: true });
   const { body } = await server.request('GET', '/v1/environments');
-  owner = (body.data ?? body.environments ?? body)[0].owner;
+  owner = body.environments[0].owner;
   echo = `/openenv/${owner}/echo`;
 });
 afterAll(() => server?.close());

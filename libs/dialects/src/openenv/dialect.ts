@@ -1,4 +1,4 @@
-import { type JsonValue, parseJson } from '@palestra/protocol';
+import { type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
 import { Deadlines } from './deadlines.ts';
 import { isObject } from './envelope.ts';
@@ -7,10 +7,10 @@ import { OpenEnvError } from './errors.ts';
 import { Facts, type Shape } from './facts.ts';
 import { parseRpc, readRpc, RpcError, rpcResult, unknownSession } from './json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
-import { rpcErrorText, type Attached, Seat, type SeatKind } from './seat.ts';
+import { rpcErrorText, type Attached, Seat, type SeatKind, type Standing } from './seat.ts';
 import { Seats } from './seats.ts';
 import { httpBodyOf } from './stateless.ts';
-import { uuidOf } from './session-ids.ts';
+import { derivedSid, uuidOf } from './session-ids.ts';
 import { TranslatedEpisode } from './translated-episode.ts';
 
 /** An environment as one caller is shown it, and how he wants its sessions recorded. */
@@ -74,11 +74,47 @@ export class OpenEnvDialect {
   }
 
   /**
-   * The SID by which it can be found out where a session's requests are to be served; null when that is here.
+   * Brings a request for a session to the process that serves it: true when `elsewhere` has taken it over. Else the session, if it lives, has its
+   * seat here afterwards, also when another process, or this one before a restart, opened it.
    */
-  async locate({ caller, hosted }: Stage, id: string): Promise<string | null> {
-    const seat = this.seats.find(id, caller, hosted);
-    return seat === null ? id : null;
+  async place(stage: Stage, id: string, kind: 'http' | 'container', elsewhere: (sid: string) => Promise<boolean>): Promise<boolean> {
+    const { caller, hosted } = stage;
+    if (this.seats.find(id, caller, hosted) !== null) return false;
+    const count = await this.#sessionsOf(stage, id);
+    if (count === 0) return false;
+    if (await elsewhere(derivedSid(id, count - 1))) return true;
+    const last = await this.#standingOf(caller, derivedSid(id, count - 1));
+    // A container that was closed may be opened again; a closed MCP session is unknown.
+    if ((kind === 'http' && last === 'ended') || this.seats.find(id, caller, hosted) !== null) return false;
+    this.seat(stage, kind, id).resume(count - 1, last);
+    return false;
+  }
+
+  /** How many sessions a seat has had, also elsewhere: their SIDs follow from its id. */
+  async #sessionsOf({ caller, hosted }: Stage, id: string): Promise<number> {
+    const exists = async (number: number) => {
+      const environment = await this.engine.environmentOf(caller, derivedSid(id, number)).catch(() => null);
+      return environment?.environmentId === hosted.environmentId;
+    };
+    if (!(await exists(0))) return 0;
+    let known = 0;
+    let unknown = 1;
+    while (await exists(unknown)) [known, unknown] = [unknown, unknown * 2];
+    while (unknown - known > 1) {
+      const middle = (known + unknown) >> 1;
+      if (await exists(middle)) known = middle;
+      else unknown = middle;
+    }
+    return known + 1;
+  }
+
+  async #standingOf(caller: Caller, sid: string): Promise<Standing> {
+    try {
+      await this.engine.ping(caller, sid);
+      return 'open';
+    } catch (error) {
+      return error instanceof PalestraError && error.code === 'session_not_found' ? 'reserved' : 'ended';
+    }
   }
 
   /**

@@ -11,6 +11,8 @@ import { TranslatedEpisode } from './translated-episode.ts';
 
 /** `socket` lives and ends with its socket; `http` and `container` last until they are closed, or have been silent for too long. */
 export type SeatKind = 'socket' | 'http' | 'container';
+/** Of a session that another seat opened. */
+export type Standing = 'open' | 'reserved' | 'ended';
 export type Answer = (result: Reply | OpenEnvError) => void;
 
 /** The socket at a seat. */
@@ -55,10 +57,10 @@ export class Seat {
     this.episode = scene.shape.native ? new NativeEpisode(full) : new TranslatedEpisode(full);
   }
 
-  /** Goes on with the session of that number. */
-  resume(number: number, isOpen: boolean): void {
+  /** Goes on after the session of that number. */
+  resume(number: number, standing: Standing): void {
     this.#sessions = number + 1;
-    this.episode.resume(derivedSid(this.id, number), isOpen);
+    if (standing !== 'ended') this.episode.resume(derivedSid(this.id, number), standing === 'open');
   }
 
   get backlog(): number {

@@ -19,13 +19,14 @@ import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
  * choice behaves as a server with one environment. The first `reset` opens it, for this API key and this id; `DELETE` ends it.
  */
 export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: DialectPluginOptions, add: AddRoute): void {
+  const isElsewhere = (stage: Stage, id: string, request: FastifyRequest, reply: FastifyReply) =>
+    dialect.place(stage, dialect.containerId(stage, id), 'container', (sid) => routing.elsewhere(request, reply, stage.caller, sid));
   const play =
     (make: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
     async (stage: Stage, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
       const { id } = request.params as { id: string };
       const message = read(request);
-      const sid = await dialect.locate(stage, dialect.containerId(stage, id));
-      if (sid !== null && (await routing.elsewhere(request, reply, stage.caller, sid))) return null;
+      if (await isElsewhere(stage, id, request, reply)) return null;
       return ask(dialect.container(stage, id, make), message);
     };
   add('GET', '/container/:id/health', async () => '{"status":"healthy"}');
@@ -46,15 +47,16 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Dialect
   );
   add('DELETE', '/container/:id', async (stage, request, reply) => {
     const { id } = request.params as { id: string };
-    const sid = await dialect.locate(stage, dialect.containerId(stage, id));
-    if (sid !== null && (await routing.elsewhere(request, reply, stage.caller, sid))) return null;
+    if (await isElsewhere(stage, id, request, reply)) return null;
     dialect.container(stage, id, false)?.end();
     return '{"closed":true}';
   });
 }
 
 async function ask(seat: Seat | null, message: OpenEnvMessage): Promise<string> {
-  if (seat === null) throw new PalestraError('session_not_found', { detail: 'The episode has not begun: send a reset first.' });
+  if (seat === null || (message.type !== 'reset' && !seat.episode.isOpen && !seat.isBusy)) {
+    throw new PalestraError('session_not_found', { detail: 'The episode has not begun: send a reset first.' });
+  }
   try {
     const result = await seat.ask(message);
     if (result instanceof OpenEnvError) throw result;

@@ -111,8 +111,8 @@ function addMcp(dialect: OpenEnvDialect, options: DialectPluginOptions, scope: F
   add('POST', '/mcp', async (stage, request, reply) => {
     const text = bodyOfRequest(request)?.toString('utf8') ?? '';
     const id = sessionIdOf(text);
-    const sid = id === null ? null : await dialect.locate(stage, id);
-    if (sid !== null && (await options.routing.elsewhere(request, reply, stage.caller, sid))) return null;
+    const elsewhere = (sid: string) => options.routing.elsewhere(request, reply, stage.caller, sid);
+    if (id !== null && (await dialect.place(stage, id, 'http', elsewhere))) return null;
     return dialect.mcp(stage, text);
   });
   scope.get(`${BASE}/mcp`, async () => {

@@ -40,10 +40,9 @@ export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPlugi
         const stage = await dialect.stage(caller, params['owner']!, params['env']!, readRecording(raw.headers));
         const id = sessionOf(request, protocol);
         if (id !== null) {
-          const sid = await dialect.locate(stage, id);
           const path = `${request.path}?${request.query.toString()}`;
-          if (sid !== null && (await options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid)))
-            return { elsewhere: true };
+          const elsewhere = (sid: string) => options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid);
+          if (await dialect.place(stage, id, 'http', elsewhere)) return { elsewhere: true };
         }
         return { elsewhere: false, context: stage };
       },
