@@ -1,38 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { OpenEnvBackend } from '@palestra/backends';
-import { PalestraError } from '@palestra/protocol';
-import { type BackendCreate, type BackendSession, ToolFailedError } from '@palestra/session';
+import { type BackendSession, ToolFailedError } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { acted, call, open, pause, rejection, soon } from './support/openenv-play.ts';
 import { type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 import { startTcpForwarder } from './support/tcp-forwarder.ts';
 
 /** Our client of OpenEnv servers against the real ones. */
-const soon = () => AbortSignal.timeout(30_000);
-
-async function open(backend: OpenEnvBackend, task: BackendCreate['task'] = { kind: 'spec', spec: {} }): Promise<BackendSession> {
-  const request: BackendCreate = { sid: randomUUID(), env: null, task, toolsetName: null, secrets: {} };
-  return backend.session(await backend.create(request, soon()));
-}
-
-const call = (session: BackendSession, tool: string, input: object = {}) =>
-  session.call({ tool, input: input as Record<string, unknown>, taskId: randomUUID() }, soon());
-
-/** The output of a call, its one text read as JSON. */
-async function acted(session: BackendSession, input: object) {
-  const result = await call(session, 'step', input);
-  const { output } = JSON.parse(result.text) as { output: { blocks: { text: string }[]; metadata: object | null } };
-  return { ...result, observation: JSON.parse(output.blocks[0]!.text) as unknown, metadata: output.metadata };
-}
-
-async function rejection(promise: Promise<unknown>): Promise<PalestraError> {
-  const error = await promise.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(PalestraError);
-  return error as PalestraError;
-}
-
 describe('an environment of actions with tasks, 0.10.0', () => {
   let server: OpenEnvServerProcess;
   let backend: OpenEnvBackend;
@@ -199,10 +173,10 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     const session = await open(through, { kind: 'index', split: 'test', index: 0 });
     await acted(session, { guess: 1 });
     forwarder.cut();
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await pause(100);
     expect(await acted(session, { guess: 5 })).toMatchObject({ reward: 1, finished: true, metadata: { attempt: 2 } });
     const running = call(session, 'step', { guess: 0, fault: 'slow', seconds: 2 });
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pause(300);
     forwarder.cut();
     expect(await rejection(running)).toMatchObject({ code: 'session_lost' });
     await through.close();

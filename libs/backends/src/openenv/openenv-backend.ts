@@ -43,6 +43,8 @@ export class OpenEnvBackend implements Backend {
   readonly #keepAlive = new KeepAlive();
   readonly #shape: ShapeReader;
   readonly #episodes = new Map<string, OpenEnvEpisode>();
+  /** Slots of the server that are being given back. */
+  readonly #closing = new Set<Promise<void>>();
   readonly #keyBySid = new Map<string, string>();
   #tools: { of: ServerFacts; answer: Promise<ToolsAnswer> } | null = null;
   #taskApi: { of: ServerFacts; api: TaskApi } | null = null;
@@ -128,7 +130,8 @@ export class OpenEnvBackend implements Backend {
 
   /** Ends every episode, because nobody could go on with it or free its slot. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#episodes.values()].map((episode) => episode.delete()));
+    for (const episode of this.#episodes.values()) episode.delete().catch(() => {});
+    await Promise.allSettled(this.#closing);
     this.#keepAlive.stop();
     await this.#connection.close();
   }
@@ -201,8 +204,11 @@ export class OpenEnvBackend implements Backend {
   }
 
   #hold({ key, toolActions }: Ref, sid: string | null, carrier: Carrier, prompt: MessageBlock[] | null): OpenEnvEpisode {
-    const onEnd = () => {
+    const onEnd = (closing: Promise<void>) => {
       this.#episodes.delete(key);
+      this.#closing.add(closing);
+      const closed = () => void this.#closing.delete(closing);
+      closing.then(closed, closed);
       if (sid !== null && this.#keyBySid.get(sid) === key) this.#keyBySid.delete(sid);
     };
     const options = { carrier, toolActions, stepTool: async (signal: AbortSignal) => stepTool(await this.#shape.read(signal)), onEnd };

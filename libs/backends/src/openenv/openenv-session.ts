@@ -12,7 +12,7 @@ import { MessageQueue } from './message-queue.ts';
 import { refused, resultOfError, resultOfReply, resultOfStep } from './result.ts';
 import { actsOn, serverText, STEP } from './message.ts';
 import { sessionTools } from './tools.ts';
-import { endsSession, readReply, refusalOf, sessionLost, type WireError } from './wire.ts';
+import { endsSession, readReply, type Reply, refusalOf, sessionLost, type WireError, wordsOf } from './wire.ts';
 
 /** How the messages of one session reach its server, one at a time. */
 export interface Carrier {
@@ -32,8 +32,8 @@ export interface OpenEnvSessionOptions {
   toolActions: boolean;
   /** The one tool of an action environment. */
   stepTool: (signal: AbortSignal) => Promise<ToolsAnswer>;
-  /** Called once, when the episode is over or lost. */
-  onEnd: () => void;
+  /** Called once, when the episode is over or lost, with what frees its slot. */
+  onEnd: (closing: Promise<void>) => void;
 }
 
 /** A reply that no validator's failure is: pydantic's list of errors, which the server cannot write (openenv-wire.md section 4). */
@@ -53,14 +53,13 @@ export class OpenEnvEpisode implements BackendSession {
     this.#prompt = prompt;
   }
 
-  /** The first message. Throws `setup_failed` with the environment's words, `invalid_request` on keywords that its reset refuses. */
+  /** The first message. Throws `setup_failed` with the environment's words. */
   async reset(keywords: JsonObject, render: (data: JsonObject) => MessageBlock[], signal: AbortSignal): Promise<MessageBlock[]> {
-    const reply = readReply(await this.#send({ type: 'reset', data: keywords }, signal));
+    const reply = this.#read(await this.#send({ type: 'reset', data: keywords }, signal));
     if (reply.type === 'error') {
       if (endsSession(reply)) throw this.#end(refusalOf(reply));
-      const result = resultOfError(reply);
-      if ('failed' in result) throw new PalestraError('setup_failed', { detail: result.failed });
-      throw new PalestraError('invalid_request', { detail: `The reset of this environment refuses its keywords. ${reply.message}` });
+      // Keywords are not validated here: what pydantic refuses is the environment's own doing.
+      throw new PalestraError('setup_failed', { detail: wordsOf(reply) });
     }
     if (reply.type !== 'observation') throw this.#end(sessionLost('the OpenEnv server answered a reset with something else.'));
     this.#prompt = render(reply.data);
@@ -92,7 +91,7 @@ export class OpenEnvEpisode implements BackendSession {
     const { toolActions } = this.#options;
     if (!toolActions && tool !== STEP) return refused('not_found', `'${tool}' is not a valid tool`);
     const data = toolActions ? { type: 'call_tool', tool_name: tool, arguments: input } : input;
-    const reply = readReply(await this.#send({ type: 'step', data }, signal));
+    const reply = this.#read(await this.#send({ type: 'step', data }, signal));
     if (reply.type === 'observation') return resultOfStep(reply.data);
     if (reply.type !== 'error') throw this.#end(sessionLost('the OpenEnv server answered a step with something else.'));
     return this.#resultOfError(reply);
@@ -118,7 +117,7 @@ export class OpenEnvEpisode implements BackendSession {
   ): Promise<OpenEnvExchange> {
     if (work?.mayHaveRun === true && actsOn(message)) throw new PalestraError('session_lost');
     const text = await this.#send(message, signal);
-    const reply = readReply(text);
+    const reply = this.#read(text);
     if (reply.type === 'error' && endsSession(reply) && !this.#survives(reply)) {
       this.#end(sessionLost(`the OpenEnv server ended it (${reply.message}).`));
     }
@@ -159,6 +158,15 @@ export class OpenEnvEpisode implements BackendSession {
     }, signal);
   }
 
+  /** What cannot be read may have been a step's reply, so nothing is to be asked again. */
+  #read(text: string): Reply {
+    try {
+      return readReply(text);
+    } catch (error) {
+      throw this.#end(sessionLost('the OpenEnv server sent a reply that is none. The last call may or may not have run.', error));
+    }
+  }
+
   #assertOpen(): void {
     if (this.#ended !== null) throw this.#ended;
   }
@@ -167,9 +175,9 @@ export class OpenEnvEpisode implements BackendSession {
   #end(why: PalestraError): PalestraError {
     if (this.#ended !== null) return this.#ended;
     this.#ended = why;
-    this.#options.onEnd();
     this.#closing = this.#options.carrier.close();
     this.#closing.catch(() => {});
+    this.#options.onEnd(this.#closing);
     return why;
   }
 }
