@@ -7,6 +7,7 @@ import { benchFlat } from './flat.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
 import { benchLightning } from './lightning.mjs';
+import { benchOpenEnv, benchOpenEnvIdle, benchOpenEnvScaling } from './openenv.mjs';
 import { benchPages } from './pages.mjs';
 import { benchRolloutExport } from './rollout-export.mjs';
 import { benchSessions } from './sessions.mjs';
@@ -18,6 +19,9 @@ import { benchThrough } from './through.mjs';
 const benches = {
   sessions: benchSessions,
   through: benchThrough,
+  openenv: benchOpenEnv,
+  'openenv-scaling': benchOpenEnvScaling,
+  'openenv-idle': benchOpenEnvIdle,
   discovery: benchDiscovery,
   export: benchExport,
   ingest: benchIngest,
