@@ -40,6 +40,8 @@ export class TextConnection {
   readonly #socket: WebSocket;
   readonly #options: TextConnectionOptions;
   readonly #sessions = new Set<string>();
+  /** Whose `init` has no answer yet. */
+  readonly #opening = new Set<string>();
   /** The end of what was last asked of each session. */
   readonly #ends = new Map<string, Promise<unknown>>();
   readonly #gone = new AbortController();
@@ -54,6 +56,7 @@ export class TextConnection {
     socket.on('close', () => {
       clearInterval(keepAlive);
       this.#gone.abort(new PalestraError('call_abandoned'));
+      for (const sid of this.#opening) void options.plane.engine.noteCreateBroken(sid);
     });
   }
 
@@ -88,11 +91,10 @@ export class TextConnection {
   async #init(body: JsonObject): Promise<JsonValue> {
     const wanted = readOpenText(body);
     const sid = wanted.id ?? newTextId();
-    const { texts, plane, caller } = this.#options;
+    const { texts, caller } = this.#options;
     const elsewhere = () => this.#elsewhere(sid, { method: 'POST', path: '/v1/text-sessions', body: { ...body, id: sid } });
     return this.#inOrder(sid, async () => {
-      const abandoned = () => void plane.engine.noteCreateBroken(sid);
-      this.#gone.signal.addEventListener('abort', abandoned, { once: true });
+      this.#opening.add(sid);
       try {
         const there = wanted.id === undefined ? null : await elsewhere();
         const opened = there ?? { body: await texts.open(caller, { ...wanted, id: sid }, this.#gone.signal) };
@@ -104,7 +106,7 @@ export class TextConnection {
         this.#sessions.add(sid);
         return moved.body;
       } finally {
-        this.#gone.signal.removeEventListener('abort', abandoned);
+        this.#opening.delete(sid);
       }
     });
   }
