@@ -105,11 +105,16 @@ export class OpenEnvBackend implements Backend {
     const server = await this.#of(request.env, signal);
     const before = this.#keyBySid.get(request.sid);
     if (before !== undefined) await this.#episodes.get(before)?.delete();
-    const keywords = await this.#keywords(request, signal);
     const ref: Ref = { key: newUuid(), upstream: null, toolActions: server.toolActions };
+    // An environment that cannot be built has no tasks either, but only a session has the words for it.
+    const unclear = (error: unknown) => error instanceof PalestraError && error.code === 'environment_failed';
+    const keywords = await this.#keywords(request, signal).catch((error: unknown) =>
+      unclear(error) ? (error as Error) : Promise.reject(error),
+    );
     const episode = this.#hold(ref, request.sid, await this.#open(ref, server, signal), null);
     if (keywords === null) return ref;
     try {
+      if (keywords instanceof Error) throw keywords;
       const prompt = await episode.reset(keywords, (data) => promptOfReset(data, server.toolActions), signal);
       const stored = ref.upstream !== null && JSON.stringify(prompt).length <= STORED_PROMPT;
       return stored ? { ...ref, prompt } : ref;
