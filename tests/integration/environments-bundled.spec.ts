@@ -8,6 +8,8 @@ import { createLogger } from '../../apps/api/src/platform/logger.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** The bundled environments as the child processes that they are. */
+const bundledNames = ['bench', 'coding_env', 'ctf', 'echo', 'echo_env', 'math', 'whodunit'];
+
 let server: TestServer;
 let repository: EnvironmentRepository;
 let bundled: BundledEnvironments;
@@ -47,11 +49,11 @@ async function until(condition: () => boolean): Promise<void> {
 describe('bundled environments', () => {
   test('are registered once, public, and nobody can change them', async () => {
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
-    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(['bench', 'ctf', 'echo', 'math', 'whodunit']);
+    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(bundledNames);
     expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
     expect((await server.request('PUT', '/v1/environments/palestra/echo/details', { body: { new_name: 'mine' } })).status).toBe(403);
     expect((await server.request('DELETE', '/v1/environments/palestra/echo')).status).toBe(403);
-    expect(body.environments[1]).toMatchObject({
+    expect(body.environments[bundledNames.indexOf('echo')]).toMatchObject({
       name: 'echo',
       split_types: expect.arrayContaining(['train']),
       total_task_count: expect.any(Number),
@@ -65,6 +67,9 @@ describe('bundled environments', () => {
     ['ctf', 100],
     ['math', 100],
     ['echo', 1_000],
+    ['echo_env', 1],
+    ['coding_env', 1],
+    ['bench', 1],
   ])('%s runs and has at least %i train tasks', async (name, least) => {
     expect(bundled.status(name)).toEqual({ status: 'ready', detail: null });
     expect(await bundled.backend(name).numTasks(null, 'train', soon())).toBeGreaterThanOrEqual(least);

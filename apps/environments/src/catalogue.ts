@@ -1,9 +1,11 @@
 import type { Environment } from '@palestra/environment-kit';
 import { bench } from './bench/bench.environment.ts';
+import { codingEnv } from './coding_env/coding_env.environment.ts';
 import { ctf } from './ctf/ctf.environment.ts';
 import { echo } from './echo/echo.environment.ts';
+import { echoEnv } from './echo_env/echo_env.environment.ts';
 import { math } from './math/math.environment.ts';
 import { whodunit } from './whodunit/whodunit.environment.ts';
 
 /** Every bundled environment, in the order in which it is registered. */
-export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, bench];
+export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, echoEnv, codingEnv, bench];

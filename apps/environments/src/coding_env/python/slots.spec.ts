@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { Slots } from './slots.ts';
+
+const never = new AbortController().signal;
+
+test('one who gives up leaves the queue, and the next one comes first', async () => {
+  const slots = new Slots(1);
+  await expect(slots.take(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+  const leave = await slots.take(never);
+  const impatient = new AbortController();
+  const order: string[] = [];
+  const gone = slots.take(impatient.signal).catch((error: Error) => order.push(error.message));
+  const second = slots.take(never).then((leaveSecond) => (order.push('second'), leaveSecond));
+  const third = slots.take(never).then(() => order.push('third'));
+  impatient.abort(new Error('gave up'));
+  await gone;
+  leave();
+  leave();
+  const leaveSecond = await second;
+  expect(order).toEqual(['gave up', 'second']);
+  leaveSecond();
+  await third;
+  expect(order).toEqual(['gave up', 'second', 'third']);
+});
