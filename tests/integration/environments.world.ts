@@ -64,7 +64,7 @@ export function anotherReplica(server: TestServer) {
   } as unknown as Database;
   const repository = new EnvironmentRepository(counted);
   const bundled = new BundledEnvironments(server.config, repository, new DiscoveryService(repository), createLogger('silent'));
-  const pool = new BackendPool(bundled, new TaskSetRepository(counted));
+  const pool = new BackendPool(bundled, new TaskSetRepository(counted), server.config);
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
   return {

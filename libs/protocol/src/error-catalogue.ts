@@ -26,6 +26,11 @@ export const errorCatalogue = {
   method_not_allowed: { status: 405, retryable: false, text: 'Method Not Allowed' },
   deployment_not_found: { status: 404, retryable: false, text: 'Deployment not found.' },
   environment_not_found: { status: 404, retryable: false, text: 'No such environment, or it is private to others.' },
+  commands_not_allowed: {
+    status: 403,
+    retryable: false,
+    text: 'This server starts no programs for its users. Whoever runs it allows that with PALESTRA_ALLOW_COMMANDS=1.',
+  },
   environment_exists: { status: 409, retryable: false, text: 'An environment of that name exists already.' },
   task_set_not_found: { status: 404, retryable: false, text: 'The environment has no such task set.' },
   task_set_published: {

@@ -2,6 +2,7 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { McpBackend, OpenEnvBackend, OrsBackend, TaskSetBackend } from '@palestra/backends';
 import { HealthCheck } from '@palestra/hosting';
 import type { Backend, SessionPolicy } from '@palestra/session';
+import { CONFIG, type Config } from '../platform/config.ts';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
 import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
@@ -14,13 +15,13 @@ interface Pooled {
   external: boolean;
 }
 
-function backendOf(source: ServerSource, deployment?: string): Backend {
+function backendOf(source: ServerSource, allowCommands: boolean, deployment?: string): Backend {
   switch (source.kind) {
     case 'openenv':
       return new OpenEnvBackend({ url: source.url });
     case 'mcp':
       return new McpBackend(
-        source.url === undefined ? { command: source.command[0]!, args: source.command.slice(1) } : { url: source.url },
+        source.url === undefined ? { command: source.command[0]!, args: source.command.slice(1), allowCommands } : { url: source.url },
       );
     default:
       return new OrsBackend(deployment === undefined ? { url: source.url } : { url: source.url, deployment });
@@ -35,6 +36,7 @@ export class BackendPool implements OnApplicationShutdown {
   constructor(
     @Inject(BundledEnvironments) private readonly bundled: BundledEnvironments,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
+    @Inject(CONFIG) private readonly config: Config,
   ) {}
 
   of(environment: EnvironmentRecord, version: VersionRecord): Backend {
@@ -49,7 +51,7 @@ export class BackendPool implements OnApplicationShutdown {
 
   /** A backend for a look at a server that is not registered; the caller closes it. */
   probe(source: ServerSource): Backend {
-    return backendOf(source);
+    return backendOf(source, this.config.allowCommands);
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -82,7 +84,7 @@ export class BackendPool implements OnApplicationShutdown {
       source.kind === 'bundled'
         ? { backend: this.bundled.backend(source.name), health: null, external: false }
         : {
-            backend: backendOf(source, `${environment.owner}/${environment.name}`),
+            backend: backendOf(source, this.config.allowCommands, `${environment.owner}/${environment.name}`),
             health: source.kind === 'mcp' ? null : new HealthCheck(source.url),
             external: true,
           };

@@ -197,9 +197,10 @@ export class EnvironmentsService {
     try {
       return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);
     } catch (error) {
-      if (!(error instanceof PalestraError)) throw error;
+      if (!(error instanceof PalestraError) || error.code === 'commands_not_allowed') throw error;
+      const field = source.url === undefined ? 'source.command' : 'source.url';
       throw new PalestraError('invalid_request', {
-        detail: `source.url: no usable environment server there. ${error.message}`,
+        detail: `${field}: no usable environment server there. ${error.message}`,
         cause: error,
       });
     } finally {

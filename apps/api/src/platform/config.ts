@@ -12,6 +12,7 @@ const configSchema = z.object({
   PALESTRA_ANONYMOUS: flag.default(false),
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
+  PALESTRA_ALLOW_COMMANDS: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
   PALESTRA_REPLICA_URL: z.url().optional(),
   PALESTRA_SECRET_KEY: z.string().min(32).optional(),
@@ -52,6 +53,8 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
+  /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
+  allowCommands: boolean;
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
   sessionIdleTimeoutMs: number;
   /** Where other replicas reach this one; null = the address it listens at. */
@@ -107,6 +110,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     anonymous: value.PALESTRA_ANONYMOUS,
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
+    allowCommands: value.PALESTRA_ALLOW_COMMANDS,
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,
     secretKey: value.PALESTRA_SECRET_KEY ?? null,

@@ -1,1 +1,2 @@
-export * from './mcp-backend.ts';
+export { McpBackend, type McpBackendOptions } from './mcp-backend.ts';
+export type { McpServer } from './mcp-connection.ts';

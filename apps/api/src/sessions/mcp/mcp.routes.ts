@@ -1,4 +1,217 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { newUuid } from '@palestra/kit';
+import { type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
+import { type JsonValue, PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { errorHeaders } from '../../platform/error.filter.ts';
+import { countRequest, onDelivery } from '../delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import { CALL_HEADER, FORWARDED } from '../forwarder.ts';
+import { readRecording } from '../recording-headers.ts';
+import { exchange } from './mcp-exchange.ts';
+import {
+  assertOwnOrigin,
+  headerOf,
+  INDEX_HEADER,
+  type McpMessage,
+  optionOf,
+  readMessage,
+  SESSION_HEADER,
+  SPLIT_HEADER,
+} from './mcp-request.ts';
 
-export async function mcpPlugin(_scope: FastifyInstance, _options: DialectPluginOptions): Promise<void> {}
+const PATH = '/mcp/:owner/:name';
+const VERSION = '0.1.0';
+const BODY_LIMIT = 64 * 1024 * 1024;
+/** A call that takes longer is answered as a stream, which stays open. Shorter ones are JSON: mcp 2.x takes no stream events above 1 MiB. */
+const JSON_HOLD_MS = 25_000;
+/** While a client listens, its session is alive; so often we look whether it has ended. */
+const LISTEN_PING_MS = 20_000;
+
+interface McpScope extends DialectPluginOptions {
+  dialect: McpDialect;
+}
+interface Asked {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  caller: Caller;
+  address: { owner: string; name: string };
+}
+
+/**
+ * `/mcp/{owner}/{env}`: MCP's streamable HTTP. POST sends messages, GET listens, DELETE ends the episode. A Fastify scope of its own, because
+ * bodies must stay bytes here: a request may be passed on to another process as it came.
+ */
+export async function mcpPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
+  const mcp: McpScope = { ...options, dialect: new McpDialect(options.engine, options.directory, VERSION) };
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  scope.setErrorHandler((error, request, reply) => sendRpcError(error, request, reply, options));
+  const routes = { POST: post, GET: listen, DELETE: end };
+  for (const [method, handle] of Object.entries(routes)) {
+    scope.route({
+      method,
+      url: PATH,
+      bodyLimit: BODY_LIMIT,
+      exposeHeadRoute: false,
+      handler: async (request, reply) => handle(await admitted(request, reply, options), mcp),
+    });
+  }
+  const refuse = async () => {
+    throw new PalestraError('method_not_allowed');
+  };
+  scope.route({ method: ['PUT', 'PATCH'], url: PATH, exposeHeadRoute: false, handler: refuse });
+}
+
+async function admitted(request: FastifyRequest, reply: FastifyReply, { authenticate }: DialectPluginOptions): Promise<Asked> {
+  const caller = await authenticate(request);
+  assertOwnOrigin(request, caller);
+  if (caller === null) throw new PalestraError('unauthorized');
+  countRequest(request);
+  return { request, reply, caller, address: request.params as Asked['address'] };
+}
+
+/** An error is JSON-RPC's, whatever the status: so clients show its words. Those that are nobody's business go the way of all others. */
+function sendRpcError(error: unknown, request: FastifyRequest, reply: FastifyReply, { sendError }: DialectPluginOptions): void {
+  if (!(error instanceof PalestraError) || reply.raw.headersSent) return sendError(error, request, reply);
+  const { code, message, data } = rpcErrorOf(error);
+  const { status } = error;
+  if (status === 401) void reply.header('www-authenticate', 'Bearer realm="palestra"');
+  if (status === 405) void reply.header('allow', 'GET, POST, DELETE');
+  void reply
+    .status(status)
+    .headers(errorHeaders(error))
+    .type('application/json')
+    .send(JSON.stringify({ jsonrpc: '2.0', id: idOf(request), error: { code, message, data } }));
+}
+
+function idOf({ body }: FastifyRequest): JsonValue {
+  try {
+    return readMessage(body).request?.id ?? null;
+  } catch {
+    return null;
+  }
+}
+
+async function post(asked: Asked, mcp: McpScope): Promise<void> {
+  const message = readMessage(asked.request.body);
+  const sid = headerOf(asked.request, SESSION_HEADER);
+  if (message.request?.method === 'initialize') return initialize(asked, message, mcp);
+  if (sid === null) return refuseWithoutSession(asked, message);
+  if (await mcp.routing.elsewhere(asked.request, asked.reply, asked.caller, sid)) return;
+  await mcp.dialect.alive(asked.caller, sid, asked.address, message.request === null || message.request.method === 'ping');
+  if (message.call !== null) return call(asked, sid, { ...message, call: message.call }, mcp);
+  await exchange(asked.request, asked.reply, mcp.dialect.server(asked.caller, sid), { message: message.parsed, as: 'json' });
+}
+
+/**
+ * `server/discover` asks for sessions without an id (protocol 2026-07-28), in which nothing would tie a call to its episode: such a client
+ * hears that the method is unknown, and goes on with `initialize`.
+ */
+async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): Promise<void> {
+  if (request?.method !== 'server/discover') {
+    throw new PalestraError('invalid_request', { detail: 'The Mcp-Session-Id header is required: begin with "initialize".' });
+  }
+  const error = { code: -32_601, message: 'Method not found: server/discover. Begin with "initialize".' };
+  await reply.type('application/json').send(JSON.stringify({ jsonrpc: '2.0', id: request.id, error }));
+}
+
+/** Opens an episode. Waits as long as that takes, or until the client leaves; its slot may turn out to be on another process. */
+async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing }: McpScope): Promise<void> {
+  const { request, reply, caller, address } = asked;
+  // One that another process passed on has its id already; from a client it is that of a session that is over.
+  const given = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
+  const sid = given ?? newUuid();
+  if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
+  const wish = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
+  const chosen = await dialect.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), wish });
+  const gone = new AbortController();
+  let concluded = false;
+  reply.raw.once('finish', () => (concluded = true));
+  reply.raw.once('close', () => {
+    gone.abort(new PalestraError('call_abandoned'));
+    // Nobody has read the id, so nobody will ever ask for this session.
+    if (!concluded) void engine.delete(caller, sid).catch(() => {});
+  });
+  const asking = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
+  try {
+    const greeting = await dialect.open({ ...chosen, sid }, asking, gone.signal);
+    await exchange(request, reply, dialect.greeting(greeting), { message: parsed, sid, as: 'json' });
+  } catch (error) {
+    if (!(error instanceof PalestraError) || error.code !== 'session_moved') throw error;
+    // From here on it is the other process's.
+    concluded = true;
+    request.headers[SESSION_HEADER] = sid;
+    request.headers[SPLIT_HEADER] = chosen.task.split;
+    request.headers[INDEX_HEADER] = String(chosen.task.index);
+    if (!(await routing.elsewhere(request, reply, caller, sid))) throw error;
+  }
+}
+
+/** Runs a tool once. A client whose connection broke and that sends the same call again joins it (docs/adr/0007). */
+async function call(
+  { request, reply, caller }: Asked,
+  sid: string,
+  { parsed, request: rpc, call: { tool, input } }: McpMessage & { call: object },
+  { dialect, routing }: McpScope,
+): Promise<void> {
+  let begun: Promise<McpCall>;
+  let settled = true;
+  try {
+    const running = await dialect.call(caller, sid, tool, input);
+    // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
+    if (request.raw.socket.destroyed) {
+      running.open.abandon();
+      reply.hijack();
+      return;
+    }
+    const view = running.open.stream();
+    onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
+    if (request.headers[FORWARDED] !== undefined && running.open.taskId !== null) reply.raw.setHeader(CALL_HEADER, running.open.taskId);
+    const result = running.result();
+    settled = await settlesWithin(result, JSON_HOLD_MS);
+    begun = Promise.resolve({ ...running, result: () => result });
+  } catch (error) {
+    const moved = error instanceof PalestraError && error.code === 'session_moved';
+    if (moved && (await routing.elsewhere(request, reply, caller, sid))) return;
+    begun = Promise.reject(error);
+    begun.catch(() => {});
+  }
+  const server = dialect.server(caller, sid, new Map([[rpc!.id, begun]]));
+  await exchange(request, reply, server, { message: parsed, as: settled ? 'json' : 'stream' });
+}
+
+async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), limitMs)));
+  const settled = work.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, patience]).finally(() => clearTimeout(timer));
+}
+
+/** A stream on which we never have anything to say: that it is open tells that the client lives, that it ends that the session has. */
+async function listen({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpScope): Promise<void> {
+  const sid = headerOf(request, SESSION_HEADER);
+  if (sid === null) throw new PalestraError('method_not_allowed');
+  if (await routing.elsewhere(request, reply, caller, sid)) return;
+  await dialect.alive(caller, sid, address, false);
+  const close = await exchange(request, reply, dialect.server(caller, sid), { as: 'stream' });
+  const pings = setInterval(() => {
+    engine.ping(caller, sid).catch((error: unknown) => error instanceof PalestraError && close());
+  }, LISTEN_PING_MS);
+  pings.unref();
+  reply.raw.once('close', () => clearInterval(pings));
+  if (reply.raw.closed) clearInterval(pings);
+}
+
+/** Runs teardown, too. */
+async function end({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpScope): Promise<void> {
+  const sid = headerOf(request, SESSION_HEADER);
+  if (sid === null) throw new PalestraError('session_id_required', { detail: 'The Mcp-Session-Id header is required.' });
+  if (await routing.elsewhere(request, reply, caller, sid)) return;
+  await dialect.alive(caller, sid, address, false);
+  await engine.delete(caller, sid);
+  await reply.status(200).send();
+}

@@ -1,0 +1,68 @@
+import type { FastifyRequest } from 'fastify';
+import { type JsonObject, PalestraError, parseJson } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { keyOf } from '../../accounts/credentials.ts';
+
+export const SESSION_HEADER = 'mcp-session-id';
+export const SPLIT_HEADER = 'x-palestra-split';
+export const INDEX_HEADER = 'x-palestra-index';
+
+/** The body of a POST, as far as it has to be known before the SDK reads it. */
+export interface McpMessage {
+  /** What the SDK is given: one message or, from clients of 2025-03-26, a list of them. */
+  parsed: unknown;
+  /** null: a list, a notification, a response, or nothing that follows JSON-RPC. */
+  request: { id: string | number; method: string } | null;
+  /** A whole `tools/call`; numbers of its input as they were written. */
+  call: { tool: string; input: JsonObject } | null;
+}
+
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Throws `invalid_json`. */
+export function readMessage(body: unknown): McpMessage {
+  const text = Buffer.isBuffer(body) ? body.toString('utf8') : '';
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (cause) {
+    throw new PalestraError('invalid_json', { cause });
+  }
+  if (!isObject(parsed) || typeof parsed['method'] !== 'string') return { parsed, request: null, call: null };
+  const { id, method } = parsed;
+  if (typeof id !== 'string' && typeof id !== 'number') return { parsed, request: null, call: null };
+  return { parsed, request: { id, method }, call: method === 'tools/call' ? readCall(parseJson(text) as JsonObject) : null };
+}
+
+/** null for a malformed one, which the SDK refuses in its own words. */
+function readCall({ params }: JsonObject): McpMessage['call'] {
+  if (!isObject(params) || typeof params['name'] !== 'string') return null;
+  const { name: tool, arguments: input = {} } = params;
+  return isObject(input) ? { tool, input } : null;
+}
+
+/** A header that says something, without blanks around it. */
+export function headerOf({ headers }: Pick<FastifyRequest, 'headers'>, name: string): string | null {
+  const value = headers[name];
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
+}
+
+/** What the URL says, else the header, which clients can set where they cannot choose the URL. */
+export function optionOf(request: FastifyRequest, query: string, header: string): string | null {
+  const value = (request.query as Record<string, unknown>)[query];
+  return typeof value === 'string' && value !== '' ? value : headerOf(request, header);
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/**
+ * A page of another site must not play in the name of whoever looks at it: without a key of its own, a request with an `Origin` has to come
+ * from this server's own pages. Where no key is needed at all, a name that a foreign DNS server gave us is no proof of that.
+ */
+export function assertOwnOrigin({ headers }: Pick<FastifyRequest, 'headers'>, caller: Caller | null): void {
+  const { origin, host } = headers;
+  if (origin === undefined || (keyOf(headers) !== null && caller?.anonymous !== true)) return;
+  const url = URL.canParse(origin) ? new URL(origin) : null;
+  if (url?.host === host && (caller?.anonymous !== true || LOOPBACK.test(url?.hostname ?? ''))) return;
+  throw new PalestraError('forbidden', { detail: `This page's origin (${origin}) may not use a browser session here. Use an API key.` });
+}

@@ -1,0 +1,79 @@
+import { type JsonObject, type JsonValue, type OutputBlock, stringifyJson, type ToolErrorReason, type ToolSpec } from '@palestra/protocol';
+import type { ToolCallResult } from '@palestra/session';
+
+/** MCP's objects as ORS has them. Read by hand: what a newer protocol adds must not make an answer unreadable. */
+
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const textBlock = (text: string): OutputBlock => ({ text, detail: null, type: 'text' });
+
+/** One content block of a result or of a prompt's message. What is neither text nor image is named, because a policy could not use it. */
+export function blockOf(content: unknown): OutputBlock {
+  if (!isObject(content)) return textBlock(stringifyJson(content as JsonValue));
+  switch (content['type']) {
+    case 'text':
+      return textBlock(textOf(content['text']));
+    case 'image':
+      return { data: textOf(content['data']), mimeType: textOf(content['mimeType']), detail: null, type: 'image' };
+    case 'audio':
+      return textBlock(`[audio, ${textOf(content['mimeType'])}: not shown]`);
+    case 'resource':
+      return resourceBlock(content['resource']);
+    case 'resource_link':
+      return textBlock(`[${textOf(content['name'])}: ${textOf(content['uri'])}]`);
+    default:
+      return textBlock(stringifyJson(content));
+  }
+}
+
+function resourceBlock(resource: JsonValue): OutputBlock {
+  if (!isObject(resource)) return textBlock('');
+  const { text, blob, mimeType, uri } = resource;
+  if (typeof text === 'string') return textBlock(text);
+  if (typeof blob === 'string' && textOf(mimeType).startsWith('image/')) {
+    return { data: blob, mimeType: textOf(mimeType), detail: null, type: 'image' };
+  }
+  return textBlock(`[resource ${textOf(uri)}, ${textOf(mimeType)}: not shown]`);
+}
+
+export function toolSpecOf(tool: {
+  name: string;
+  title?: string | undefined;
+  description?: string | undefined;
+  inputSchema: unknown;
+}): ToolSpec {
+  return { name: tool.name, description: tool.description ?? tool.title ?? '', input_schema: tool.inputSchema as JsonObject };
+}
+
+/**
+ * The result of a `tools/call`. Reward and end of the episode come from `_meta` (docs/mcp.md), else there is neither. An error of the tool is a
+ * result like any other: its text is what the policy sees.
+ */
+export function resultOf(result: JsonObject): ToolCallResult {
+  const meta = isObject(result['_meta']) ? result['_meta'] : {};
+  const reason = meta['palestra/reason'];
+  const content = Array.isArray(result['content']) ? result['content'] : [];
+  const structured = result['structuredContent'];
+  const blocks = content.map(blockOf);
+  if (result['isError'] === true && typeof reason === 'string') return refusal(reason, blocks.map(textIn).join('\n'));
+  if (blocks.length === 0 && structured !== undefined) blocks.push(textBlock(stringifyJson(structured)));
+  const given = meta['palestra/reward'];
+  const reward = typeof given === 'number' && Number.isFinite(given) ? given : null;
+  const finished = meta['palestra/finished'] === true;
+  const metadata = metadataOf(meta['palestra/metadata'], structured);
+  const output = { blocks, metadata, reward, finished } as unknown as JsonObject;
+  return { text: stringifyJson({ ok: true, output }), ok: true, reason: null, reward, finished };
+}
+
+const textIn = (block: OutputBlock): string => (block.type === 'text' ? block.text : '');
+
+function metadataOf(given: JsonValue | undefined, structured: JsonValue | undefined): JsonObject | null {
+  if (isObject(given)) return given;
+  return isObject(structured) ? { structured_content: structured } : null;
+}
+
+/** What the policy did wrong, in ORS's words. */
+export function refusal(reason: ToolErrorReason, error: string): ToolCallResult {
+  return { text: stringifyJson({ ok: false, error, reason }), ok: false, reason, reward: null, finished: false };
+}
