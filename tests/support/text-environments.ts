@@ -67,7 +67,8 @@ export const parrot = defineActionEnvironment({
   reset: () => ({ observation: { echoed_message: 'ready', message_length: 0 } }),
   step: ({ message }) => {
     if (message === 'fall silent') return { observation: { echoed_message: '', message_length: 0 }, done: true };
-    return { observation: { echoed_message: message, message_length: message.length }, reward: message.length * 0.1 };
+    const length = Array.from(message).length;
+    return { observation: { echoed_message: message, message_length: length }, reward: length * 0.1 };
   },
 });
 
@@ -96,7 +97,7 @@ export const market = defineActionEnvironment({
   name: 'market',
   splits: ['train'],
   tasks: () => [{}],
-  action: z.object({ actions: z.array(z.number()) }),
+  action: z.object({ actions: z.array(z.number()) }).meta({ title: 'FinRLAction' }),
   reset: () => ({ observation: { state: [], portfolio_value: 0.5, date: '' } }),
   step: ({ actions }) => {
     const sum = actions.reduce((total, action) => total + action, 0);

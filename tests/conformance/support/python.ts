@@ -9,6 +9,7 @@ const toolVariables = {
   v167: 'PALESTRA_PYTHON_V167',
   v112: 'PALESTRA_PYTHON_V112',
   ors: 'PALESTRA_PYTHON_ORS',
+  skyrl: 'PALESTRA_PYTHON_SKYRL',
 } as const;
 export type PythonName = keyof typeof toolVariables;
 

@@ -101,6 +101,8 @@ function listText(environment: string | null, text: string): string {
   try {
     return pythonListToJson(text);
   } catch (error) {
+    // The adapter asks for a list outside of its own try.
+    if (error instanceof TypeError) throw error;
     const kind = environment === null ? '' : `${environment} `;
     throw new Error(`Invalid ${kind}action format '${text}', needs to be a list of floats: ${(error as Error).message}`, { cause: error });
   }

@@ -1,6 +1,7 @@
 /**
  * A list as a model writes it for `list(ast.literal_eval(text))`: lists and tuples, with or without brackets around the outermost, of numbers,
- * strings, `True`, `False`, `None` and more lists. Answers the JSON text of the list. Throws an Error.
+ * strings, `True`, `False`, `None` and more lists. Answers the JSON text of the list. Throws an Error for what is no literal, a TypeError for one
+ * that is no list.
  */
 export function pythonListToJson(text: string): string {
   const tokens = tokenize(text);
@@ -25,7 +26,7 @@ export function pythonListToJson(text: string): string {
   };
   const outer = tokens[0];
   const wrapped = outer === '[' || outer === '(';
-  if (!wrapped && !tokens.includes(',')) throw new Error(tokens.length === 1 ? notIterable(atom(outer!)) : INVALID);
+  if (!wrapped && !tokens.includes(',')) throw tokens.length === 1 ? notIterable(atom(outer!)) : new Error(INVALID);
   if (!wrapped) return items(undefined);
   const list = value();
   if (at < tokens.length) throw new Error(INVALID);
@@ -71,7 +72,7 @@ function numberText([, sign, whole, fraction, exponent = '']: RegExpExecArray): 
 
 const TYPES: Record<string, string> = { true: 'bool', false: 'bool', null: 'NoneType' };
 /** What `list()` says of what is no list; a string it would take apart into its letters, which nobody means. */
-function notIterable(json: string): string {
-  if (json.startsWith('"')) return 'malformed node or string';
-  return `'${TYPES[json] ?? (/[.eE]/.test(json) ? 'float' : 'int')}' object is not iterable`;
+function notIterable(json: string): Error {
+  if (json.startsWith('"')) return new Error('malformed node or string');
+  return new TypeError(`'${TYPES[json] ?? (/[.eE]/.test(json) ? 'float' : 'int')}' object is not iterable`);
 }

@@ -160,7 +160,7 @@ describe('an action in a text', () => {
       '{"actions":[1,-2.5]}',
     );
     expect(problem(() => toAction(tool({ actions: { type: 'array' } }, ['actions'], 'FinRLAction'), '3'))).toBe(
-      "Invalid FinRL action format '3', needs to be a list of floats: 'int' object is not iterable",
+      "'int' object is not iterable",
     );
     expect(problem(() => toAction(tool({ action_id: { type: 'integer' } }, undefined, 'AtariAction'), '-1'))).toBe(
       'Atari action must be numeric, got: -1',

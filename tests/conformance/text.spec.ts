@@ -1,0 +1,130 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { serve } from '@palestra/environment-kit';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { textEnvironments } from '../support/text-environments.ts';
+import { clientEnv } from './support/client-env.ts';
+import { python, pythonFolder, run } from './support/python.ts';
+
+/**
+ * Text sessions beside SkyRL's own adapters. The golden file was recorded by `text_goldens.py skyrl` from the adapters of NovaSky-AI/SkyRL a9564572
+ * (2026-08-21), its OpenRewardEnv on our ORS plane, its OpenEnv on clients of OpenEnv b21f034d. With checkouts of both (PALESTRA_SKYRL_DIR,
+ * PALESTRA_OPENENV_2025_DIR) they are played again beside ours; PALESTRA_RECORD=1 writes the file.
+ */
+const golden = path.join(pythonFolder, 'text_goldens.json');
+const skyrlDir = process.env['PALESTRA_SKYRL_DIR'];
+
+interface Step {
+  observations: { role: string; content: string }[];
+  reward: number;
+  done: boolean;
+  metadata: object;
+}
+interface Played {
+  name: string;
+  errors: (string | null)[] | null;
+  init: [object, object];
+  steps: Step[];
+  metrics: object | null;
+}
+interface Episode {
+  name: string;
+  parse: 'tool_call' | 'action';
+  variant: string;
+  max_turns: number;
+  texts: string[];
+}
+const episodes = JSON.parse(readFileSync(path.join(pythonFolder, 'text_episodes.json'), 'utf8')) as Episode[];
+
+let palestra: Palestra;
+let running: Awaited<ReturnType<typeof serve>>;
+let environment: string;
+
+beforeAll(async () => {
+  running = await serve(textEnvironments);
+  palestra = await startPalestra();
+  environment = await addRemote(palestra, 'texts', running.url);
+});
+afterAll(async () => {
+  await palestra?.stop();
+  await running?.close();
+});
+
+async function request(method: string, where: string, body?: object) {
+  const answer = await fetch(`${palestra.url}/v1/text-sessions${where}`, {
+    method,
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const parsed = (await answer.json()) as any;
+  if (!answer.ok) throw new Error(`${method} ${where}: ${answer.status} ${JSON.stringify(parsed)}`);
+  return parsed;
+}
+
+async function play({ parse, variant, max_turns: maxTurns, texts }: Omit<Episode, 'name'>): Promise<Omit<Played, 'name' | 'errors'>> {
+  const prompt = JSON.stringify([{ role: 'user', content: 'go' }]);
+  const opened = await request('POST', '', { environment, variant, split: 'train', index: 0, parse, max_turns: maxTurns, prompt });
+  const steps: Step[] = [];
+  for (const [index, text] of texts.entries()) {
+    const { turn, metadata, ...step } = await request('POST', `/${opened.id}/step`, { text });
+    expect(turn).toBe(index + 1);
+    const { env_class: _class, action: _action, failure_class: _failure, ...rest } = metadata;
+    steps.push({ ...step, metadata: rest });
+  }
+  const metrics = await request('GET', `/${opened.id}/metrics`);
+  await request('DELETE', `/${opened.id}`);
+  return { init: [opened.prompt, opened.metadata], steps, metrics: parse === 'tool_call' ? metrics : null };
+}
+
+const recorded = (): Played[] => JSON.parse(readFileSync(golden, 'utf8')) as Played[];
+
+async function throughPython(through: 'skyrl' | 'palestra', ...options: string[]): Promise<string> {
+  const script = [path.join(pythonFolder, 'text_goldens.py'), through, '--environment', environment, ...options];
+  const finished = await run(python('skyrl'), script, {
+    env: { ...clientEnv(palestra), PALESTRA_URL: palestra.url, PALESTRA_API_KEY: palestra.apiKey },
+  });
+  if (finished.code !== 0) throw new Error(`${through} ended with ${finished.code}:\n${finished.output}`);
+  return finished.stdout.trimEnd().split('\n').at(-1)!;
+}
+
+/** JSON texts of Python: floats and ints are told apart in them. `errors` has only the recorder, `failure_class` only we. */
+const comparable = (text: string): string[] =>
+  text
+    .replaceAll(/"errors": (?:null|\[.*?\]), /g, '')
+    .replaceAll(', "failure_class": "environment"', '')
+    .split('}, {');
+
+// By hand; what it recorded is held below.
+if (skyrlDir !== undefined) {
+  test('side by side with the adapters themselves, everything is equal, byte for byte', async () => {
+    const theirs = await throughPython('skyrl', '--skyrl', skyrlDir, '--openenv', process.env['PALESTRA_OPENENV_2025_DIR'] ?? '');
+    if (process.env['PALESTRA_RECORD'] === '1') writeFileSync(golden, `${theirs.replaceAll('}, {"name"', '},\n{"name"')}\n`);
+    expect(JSON.parse(theirs)).toEqual(recorded());
+    expect(comparable(await throughPython('palestra'))).toEqual(comparable(theirs));
+  });
+}
+
+describe('palestra_text_env.py', () => {
+  test('gives a trainer what SkyRL’s own adapters give, byte for byte', async () => {
+    const theirs = readFileSync(golden, 'utf8').trimEnd().replaceAll('},\n{"name"', '}, {"name"');
+    expect(comparable(await throughPython('palestra'))).toEqual(comparable(theirs));
+  });
+});
+
+describe('as the adapters of SkyRL were recorded', () => {
+  test('every episode is among them', () => {
+    expect(recorded().map(({ name }) => name)).toEqual(episodes.map(({ name }) => name));
+  });
+
+  test.each(episodes)('$name', async ({ name, ...episode }) => {
+    const { errors, name: _name, ...expected } = recorded().find((one) => one.name === name)!;
+    expect(await play(episode)).toEqual(expected);
+    // What the model is told of an action that fails, where theirs dies of an UnboundLocalError.
+    for (const [index, error] of (errors ?? []).entries()) {
+      if (error === null) continue;
+      const { steps } = await play({ ...episode, max_turns: 5, texts: [episode.texts[index]!] });
+      expect(steps).toMatchObject([{ observations: [{ role: 'user', content: error }], reward: -1, done: false }]);
+    }
+  });
+});
