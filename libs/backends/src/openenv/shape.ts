@@ -63,8 +63,10 @@ export class ShapeReader {
 
   async #learn(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerFacts> {
     const mode = await this.#mode(openapi, signal);
-    if (schema === null) return this.#generationA(signal);
-    const read = readJson(schema, 'a schema');
+    if (schema === null && !('/mcp' in (pathsOf(openapi) ?? {}))) return this.#generationA(signal);
+    // A server without classes of its own has nothing to publish: its actions are those of tools.
+    const read =
+      schema === null ? { action: { type: 'object', title: 'Action' }, observation: {}, state: {} } : readJson(schema, 'a schema');
     if (!isObject(read) || !isObject(read['action'])) throw notOpenEnv('publishes no schema of its actions');
     const generation = list === null ? 'C' : (await this.#attaches(signal)) ? 'E' : 'D';
     const metadata = await this.#metadata(signal);
@@ -95,8 +97,8 @@ export class ShapeReader {
 
   /** By the document that every server has; else by whether POST is what its route wants. */
   async #mode(openapi: string | null, signal: AbortSignal): Promise<OpenEnvShape['mode']> {
-    const paths = openapi === null ? null : (safely(openapi) as { paths?: JsonValue } | null)?.paths;
-    if (isObject(paths)) return '/reset' in paths ? 'simulation' : 'production';
+    const paths = pathsOf(openapi);
+    if (paths !== null) return '/reset' in paths ? 'simulation' : 'production';
     return (await this.connection.get('/reset', signal)).status === 404 ? 'production' : 'simulation';
   }
 
@@ -145,3 +147,8 @@ function environmentsOf(list: string | null): string[] | null {
 /** The name in a server's metadata, as one that can stand in a path. */
 const pathName = (name: JsonValue): string =>
   (typeof name === 'string' ? name.toLowerCase().replaceAll(/[^\w.-]+/g, '_') : '') || 'default';
+
+function pathsOf(openapi: string | null): JsonObject | null {
+  const paths = openapi === null ? null : (safely(openapi) as { paths?: JsonValue } | null)?.paths;
+  return isObject(paths) ? paths : null;
+}
