@@ -1,5 +1,6 @@
 import WebSocket from 'ws';
 import { ConnectionFailed } from './connection.ts';
+import { ReplyDoubts } from './reply-doubts.ts';
 import { isError } from './wire.ts';
 
 export interface SocketTarget {
@@ -12,8 +13,6 @@ export const MAX_SENT_BYTES = 16 * 1024 * 1024 - 1;
 const MAX_RECEIVED_BYTES = 100 * 1024 * 1024;
 const HANDSHAKE_MS = 10_000;
 const CLOSE_MS = 2_000;
-/** Replies up to this length are compared as they are. */
-const COMPARED_LENGTH = 4_096;
 
 /** The server refused the upgrade. */
 export class UpgradeRefused extends Error {
@@ -43,14 +42,14 @@ interface Waiter {
 }
 
 const ONE_TOO_MANY = 'it sent one reply more than it was asked for';
+const FENCE = 'palestra-fence-';
 let fences = 0;
 
 /**
  * One socket of one session: a message, its reply, the next message. There are no request ids on this wire, so whatever could shift
  * replies by one ends the socket: a frame that nobody waits for, a wait that is given up, a frame of another kind than its message asks for.
- * One shift could still be missed: a reply that comes a second time when the next message is out already. Such a one equals the last reply
- * to another message; then a fence (a message of no known type, whose refusal quotes it) is sent before it is believed: had it been a second
- * copy, the true reply would come before the fence's.
+ * One shift is left: a reply that comes a second time when the next message is out already. What could be such a copy (see `ReplyDoubts`) is
+ * believed only after a fence: a message of no known type, whose refusal quotes it. Had it been a copy, the true reply would come first.
  */
 export class UpstreamSocket {
   readonly #socket: WebSocket;
@@ -58,7 +57,7 @@ export class UpstreamSocket {
   /** An error frame that came before the first message: the refusal of the session. */
   #refusal: string | null = null;
   #heard = false;
-  #last: { message: string; reply: string } | null = null;
+  readonly #doubts = new ReplyDoubts();
   #broken: SocketBroken | null = null;
   /** When the server last said anything, pongs included; milliseconds since the epoch. */
   heardAt = Date.now();
@@ -110,12 +109,11 @@ export class UpstreamSocket {
    */
   async exchange(message: string, fits: (reply: string) => boolean, signal: AbortSignal): Promise<string> {
     const reply = await this.#roundTrip(message, signal);
-    if (!fits(reply)) throw this.#shifted('it sent a reply to another message than the last');
-    const before = this.#last;
-    const now = { message: fingerprint(message), reply: fingerprint(reply) };
-    this.#last = now;
-    const suspicious = before !== null && before.reply === now.reply && before.message !== now.message;
-    if (suspicious && (await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
+    if (quotes(reply, FENCE) || !fits(reply)) throw this.#shifted('it sent a reply to another message than the last');
+    if (this.#doubts.raisedBy(message, reply)) {
+      if ((await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
+      this.#doubts.settled();
+    }
     return reply;
   }
 
@@ -124,9 +122,9 @@ export class UpstreamSocket {
    * frame of the server when it refuses the session instead.
    */
   async fence(signal: AbortSignal): Promise<string | null> {
-    const type = `palestra-fence-${(fences += 1)}`;
+    const type = `${FENCE}${(fences += 1)}`;
     const reply = await this.#roundTrip(`{"type":"${type}"}`, signal);
-    if (reply.includes(type)) return null;
+    if (quotes(reply, type)) return null;
     if (isError(reply)) return reply;
     throw this.#shifted(ONE_TOO_MANY);
   }
@@ -226,6 +224,5 @@ export class UpstreamSocket {
   }
 }
 
-/** What a text is told apart by; of a long one its length and its two ends. Equal prints of unequal texts only cost a fence. */
-const fingerprint = (text: string): string =>
-  text.length <= COMPARED_LENGTH ? text : `${text.length}:${text.slice(0, 512)}:${text.slice(-512)}`;
+/** A refusal of this message type. An observation may say anything. */
+const quotes = (reply: string, type: string): boolean => isError(reply) && reply.includes(type);
