@@ -7,8 +7,9 @@ import { OpenEnvError } from './errors.ts';
 import { Facts, type Shape } from './facts.ts';
 import { parseRpc, readRpc, RpcError, rpcResult, unknownSession } from './json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
-import { rpcErrorText, type Attached, Seat, type SeatKind, type Standing } from './seat.ts';
+import { rpcErrorText, type Attached, Seat, type SeatHooks, type SeatKind, type Standing } from './seat.ts';
 import { Seats } from './seats.ts';
+import { SLOT_PATIENCE_MS } from './slot.ts';
 import { httpBodyOf } from './stateless.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { TranslatedEpisode } from './translated-episode.ts';
@@ -27,6 +28,8 @@ export interface OpenEnvDialectOptions {
   onBackgroundError: (error: unknown, sid: string) => void;
   /** A client waits 60 s for its reply; ours comes before. Milliseconds. */
   deadlineMs?: number;
+  /** A first message waits so long for a slot. Milliseconds. */
+  patienceMs?: number;
 }
 
 const DEADLINE_MS = 55_000;
@@ -37,14 +40,16 @@ export class OpenEnvDialect {
   readonly directory: EnvironmentDirectory;
   readonly seats: Seats;
   readonly #deadlines: Deadlines;
-  readonly #onBackgroundError: OpenEnvDialectOptions['onBackgroundError'];
+  readonly #patienceMs: number;
+  readonly #hooks: SeatHooks;
 
-  constructor({ engine, directory, onBackgroundError, deadlineMs = DEADLINE_MS }: OpenEnvDialectOptions) {
+  constructor({ engine, directory, onBackgroundError, deadlineMs = DEADLINE_MS, patienceMs = SLOT_PATIENCE_MS }: OpenEnvDialectOptions) {
     this.engine = engine;
     this.directory = directory;
     this.seats = new Seats(engine);
     this.#deadlines = new Deadlines(deadlineMs);
-    this.#onBackgroundError = onBackgroundError;
+    this.#patienceMs = patienceMs;
+    this.#hooks = { onEnd: (seat) => this.seats.delete(seat), onBackgroundError };
   }
 
   /** Throws `deployment_not_found`; `backend_unreachable` and its like when its server cannot be asked what it is. */
@@ -55,21 +60,19 @@ export class OpenEnvDialect {
 
   /** A place for a new client. */
   seat(stage: Stage, kind: SeatKind, id: string = crypto.randomUUID()): Seat {
-    const seat = new Seat(id, kind, this.#scene(stage), this.#deadlines, {
-      onEnd: (ended) => this.seats.delete(ended),
-      onBackgroundError: this.#onBackgroundError,
-    });
+    const seat = new Seat(id, kind, this.#scene(stage), this.#deadlines, this.#hooks);
     this.seats.add(seat);
     return seat;
   }
 
-  #scene({ caller, hosted, shape, recording }: Stage): Omit<Scene, 'nextSid' | 'gone'> {
-    return { engine: this.engine, caller, hosted, facts: Facts.of(hosted), shape, recording };
+  #scene({ caller, hosted, shape, recording }: Stage): Omit<Scene, 'seat'> {
+    return { engine: this.engine, patienceMs: this.#patienceMs, caller, hosted, facts: Facts.of(hosted), shape, recording };
   }
 
   /** An episode for one request. */
   episode(stage: Stage): Episode {
-    const scene: Scene = { ...this.#scene(stage), nextSid: () => crypto.randomUUID(), gone: AbortSignal.timeout(10 * DEADLINE_MS) };
+    const seat = { nextSid: () => crypto.randomUUID(), gone: AbortSignal.timeout(10 * DEADLINE_MS) };
+    const scene: Scene = { ...this.#scene(stage), seat };
     return stage.shape.native ? new NativeEpisode(scene) : new TranslatedEpisode(scene);
   }
 
@@ -139,8 +142,8 @@ export class OpenEnvDialect {
     if (seat.kind === 'socket' || seat.closing) seat.end();
   }
 
-  /** The answer to one JSON-RPC request over HTTP. */
-  async mcp(stage: Stage, body: string): Promise<string> {
+  /** The answer to one JSON-RPC request over HTTP; `gone` aborts when its client has left unanswered. */
+  async mcp(stage: Stage, body: string, gone: AbortSignal): Promise<string> {
     let id = 'null';
     try {
       const data = parseRpc(body, false);
@@ -148,7 +151,7 @@ export class OpenEnvDialect {
       ({ id } = request);
       switch (request.method) {
         case 'openenv/session/create':
-          return rpcResult(id, await this.#createSession(stage));
+          return rpcResult(id, await this.#createSession(stage, gone));
         case 'openenv/session/close':
           return rpcResult(id, await this.#closeSession(stage, request.params['session_id']));
         case 'tools/list':
@@ -183,11 +186,16 @@ export class OpenEnvDialect {
     return seat;
   }
 
-  async #createSession(stage: Stage): Promise<string> {
+  /** A client that left before it heard its id would never close it. */
+  async #createSession(stage: Stage, gone: AbortSignal): Promise<string> {
     const seat = this.seat(stage, 'http');
     seat.starting = true;
+    const leave = () => seat.end();
+    gone.addEventListener('abort', leave, { once: true });
     try {
       await seat.episode.reserve();
+      // A slot of another process: the session's requests are brought there from now on.
+      if (!(await this.engine.place(stage.caller, seat.id)).here) this.seats.delete(seat);
     } catch (error) {
       seat.end();
       throw error;

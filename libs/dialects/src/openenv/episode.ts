@@ -12,10 +12,14 @@ export interface Scene {
   facts: Facts;
   shape: Shape;
   recording: Recording | null;
-  /** The SID of the next session of the engine. */
-  nextSid(): string;
-  /** Waits for a slot end by it. */
-  gone: AbortSignal;
+  /** How long a client waits for a slot, milliseconds. */
+  patienceMs: number;
+  seat: {
+    /** The SID of the next session of the engine. */
+    nextSid(): string;
+    /** Aborts when the client has left: waits for a slot end by it. */
+    readonly gone: AbortSignal;
+  };
 }
 
 /**

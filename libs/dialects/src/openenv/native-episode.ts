@@ -13,10 +13,11 @@ export class NativeEpisode implements Episode {
   constructor(readonly scene: Scene) {}
 
   async reserve(): Promise<void> {
-    this.sid = this.scene.nextSid();
+    this.sid = this.scene.seat.nextSid();
     await reserveSlot(this.scene, this.sid);
-    // The server builds its environment when a session begins, not when it is first used.
-    await this.#open();
+    // The server builds its environment when a session begins, not when it is first used. Where the slot is, it is opened.
+    const { engine, caller } = this.scene;
+    if ((await engine.place(caller, this.sid)).here) await this.#open();
   }
 
   resume(sid: string, isOpen: boolean): void {
@@ -55,9 +56,9 @@ export class NativeEpisode implements Episode {
   }
 
   async #open(): Promise<void> {
-    this.sid ??= this.scene.nextSid();
+    this.sid ??= this.scene.seat.nextSid();
     try {
-      await openSession(this.scene, this.sid, { kind: 'none' });
+      this.sid = await openSession(this.scene, this.sid, { kind: 'none' });
     } catch (error) {
       this.sid = null;
       throw error;

@@ -3,7 +3,7 @@ import type { OpenEnvMessage } from '@palestra/session';
 import type { Deadlines, Owed } from './deadlines.ts';
 import type { Episode, Scene } from './episode.ts';
 import { OpenEnvError, toOpenEnvError } from './errors.ts';
-import { readRpc, RpcError, rpcResult, type RpcRequest } from './json-rpc.ts';
+import { readRpc, RpcError, rpcResult, type RpcRequest, unknownSession } from './json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
 import type { Reply } from './replies.ts';
 import { derivedSid } from './session-ids.ts';
@@ -14,6 +14,11 @@ export type SeatKind = 'socket' | 'http' | 'container';
 /** Of a session that another seat opened. */
 export type Standing = 'open' | 'reserved' | 'ended';
 export type Answer = (result: Reply | OpenEnvError) => void;
+
+export interface SeatHooks {
+  onEnd: (seat: Seat) => void;
+  onBackgroundError: (error: unknown, sid: string) => void;
+}
 
 /** The socket at a seat. */
 export interface Attached {
@@ -30,10 +35,12 @@ export const QUEUE_LIMIT = 32;
  */
 export class Seat {
   readonly episode: Episode;
-  readonly #gone = new AbortController();
+  #gone: AbortController | null = null;
   readonly #queue: Job[] = [];
   #running: Job | null = null;
   #sessions = 0;
+  /** Its session has ended by itself. */
+  #dead = false;
   attached: Attached | null = null;
   /** Waits for its first slot. */
   starting = false;
@@ -49,12 +56,23 @@ export class Seat {
     /** What clients call it: the SID of its first session. */
     readonly id: string,
     readonly kind: SeatKind,
-    readonly scene: Omit<Scene, 'nextSid' | 'gone'>,
+    readonly scene: Omit<Scene, 'seat'>,
     readonly deadlines: Deadlines,
-    readonly hooks: { onEnd: (seat: Seat) => void; onBackgroundError: (error: unknown, sid: string) => void },
+    readonly hooks: SeatHooks,
   ) {
-    const full: Scene = { ...scene, gone: this.#gone.signal, nextSid: () => derivedSid(id, this.#sessions++) };
+    const full: Scene = { ...scene, seat: this };
     this.episode = scene.shape.native ? new NativeEpisode(full) : new TranslatedEpisode(full);
+  }
+
+  nextSid(): string {
+    return derivedSid(this.id, this.#sessions++);
+  }
+
+  /** Aborts when the client has left. */
+  get gone(): AbortSignal {
+    this.#gone ??= new AbortController();
+    if (this.ended) this.#gone.abort(deleted());
+    return this.#gone.signal;
   }
 
   /** Goes on after the session of that number. */
@@ -73,13 +91,13 @@ export class Seat {
 
   /** Its session could not be pinged. */
   lost(error: unknown): void {
-    if (error instanceof PalestraError && (error.status === 410 || error.status === 404)) this.end();
+    if (isGone(error)) this.end();
   }
 
   /** `message` null: only `result` is to be answered, in its turn. */
   submit(message: OpenEnvMessage | null, answer: Answer, result: Reply | OpenEnvError | null = null): void {
     const job = new Job(this, message, result, answer);
-    if (this.ended) return job.settle(new OpenEnvError('SESSION_ERROR', 'Session deleted'));
+    if (this.ended) return job.settle(deleted());
     this.lastUsedAt = Date.now();
     this.deadlines.add(job);
     if (this.#running === null) this.#start(job);
@@ -116,6 +134,7 @@ export class Seat {
     this.#running = null;
     job.settle(result);
     if (this.ended) return this.#endEpisode();
+    if (this.#dead || (result instanceof OpenEnvError && result.code === 'SESSION_ERROR')) return this.end();
     const next = this.#queue.shift();
     if (next !== undefined) this.#start(next);
   }
@@ -140,7 +159,8 @@ export class Seat {
       ({ id } = request);
       return { kind: 'mcp', text: rpcResult(id, await this.#rpcResult(request)) };
     } catch (error) {
-      return { kind: 'mcp', text: rpcErrorText(error, id, this.scene.shape.className) };
+      this.#dead = isGone(error);
+      return { kind: 'mcp', text: rpcErrorText(this.#dead ? unknownSession(this.id) : error, id, this.scene.shape.className) };
     }
   }
 
@@ -176,8 +196,8 @@ export class Seat {
     if (this.ended) return;
     this.ended = true;
     this.hooks.onEnd(this);
-    this.#gone.abort(new OpenEnvError('SESSION_ERROR', 'Session deleted'));
-    for (const job of this.#queue.splice(0)) job.settle(new OpenEnvError('SESSION_ERROR', 'Session deleted'));
+    this.#gone?.abort(deleted());
+    for (const job of this.#queue.splice(0)) job.settle(deleted());
     this.attached?.close();
     this.attached = null;
     this.#endEpisode();
@@ -188,6 +208,11 @@ export class Seat {
     this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
   }
 }
+
+const deleted = () => new OpenEnvError('SESSION_ERROR', 'Session deleted');
+
+/** Ended by itself, or by somebody else. */
+const isGone = (error: unknown): boolean => error instanceof PalestraError && (error.status === 410 || error.code === 'session_not_found');
 
 class Job implements Owed {
   expiresAt = 0;

@@ -5,27 +5,38 @@ import { atCapacity } from './errors.ts';
 
 /** A client waits 60 s for its reply at most (openenv-wire.md 2.3); by then it must know that there is no slot. */
 export const SLOT_PATIENCE_MS = 50_000;
+/** Before a slot is asked for again that was given elsewhere. */
+const AGAIN_MS = 1_000;
 
-const noSlot = (cause?: unknown) => new PalestraError('capacity_exhausted', { cause });
+const noSlot = () => new PalestraError('capacity_exhausted');
 
-/** Runs what waits for a slot. Rejects with `CAPACITY_REACHED` when there is none within the patience of a client. */
-export async function withSlot<T>({ caller, hosted, gone }: Scene, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const max = hosted.policy.capacity ?? caller.maxSessions.key ?? caller.maxSessions.org;
-  // Nobody waits where nothing is limited.
-  if (max === null) return wait(gone);
+/**
+ * Runs what waits for a slot, here or on the environment's server. Rejects with `CAPACITY_REACHED` when there is none within the patience of a
+ * client; the wait may then go on unheard until its session is deleted.
+ */
+async function withSlot<T>(scene: Scene, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { caller, hosted, patienceMs } = scene;
+  const { gone } = scene.seat;
   const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(noSlot()), SLOT_PATIENCE_MS);
+  const timer = setTimeout(() => patience.abort(noSlot()), patienceMs);
   const leave = () => patience.abort(gone.reason);
   gone.addEventListener('abort', leave, { once: true });
   try {
-    if (gone.aborted) leave();
-    return await wait(patience.signal);
+    if (gone.aborted) throw gone.reason as Error;
+    return await Promise.race([wait(patience.signal), rejectedBy(patience.signal)]);
   } catch (error) {
-    throw error instanceof PalestraError && error.code === 'capacity_exhausted' ? atCapacity(max) : error;
+    if (!(error instanceof PalestraError) || error.code !== 'capacity_exhausted') throw error;
+    throw atCapacity(hosted.policy.capacity ?? caller.maxSessions.key ?? caller.maxSessions.org ?? 1);
   } finally {
     clearTimeout(timer);
     gone.removeEventListener('abort', leave);
   }
+}
+
+function rejectedBy(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
 }
 
 /** Takes a slot for a SID that is opened later. */
@@ -35,27 +46,44 @@ export async function reserveSlot(scene: Scene, sid: string): Promise<void> {
   await withSlot(scene, (signal) => engine.admit(caller, sid, signal, () => {}));
 }
 
-/** Opens a session of the engine; one that waits in vain leaves nothing behind. */
-export async function openSession(scene: Scene, sid: string, task: CreateRequest['task']): Promise<void> {
+/**
+ * Opens a session of the engine; answers its SID, which is not `sid` when that was given up meanwhile, or got its slot on a process that our client is
+ * not connected to. A wait in vain leaves nothing behind.
+ */
+export function openSession(scene: Scene, sid: string, task: CreateRequest['task']): Promise<string> {
   const { engine, caller, hosted } = scene;
-  try {
-    await withSlot(scene, (signal) =>
-      engine.create(caller, {
-        sid,
-        resolve: async () => hosted,
-        variant: async () => null,
-        task,
-        toolsetName: null,
-        secrets: null,
-        recording: ofOneEpisode(scene.recording),
-        signal,
-      }),
-    );
-  } catch (error) {
-    await engine.delete(caller, sid).catch(() => {});
+  let current = sid;
+  const open = async (signal: AbortSignal): Promise<string> => {
+    for (;;) {
+      try {
+        await engine.create(caller, {
+          sid: current,
+          resolve: async () => hosted,
+          variant: async () => null,
+          task,
+          toolsetName: null,
+          secrets: null,
+          recording: ofOneEpisode(scene.recording),
+          signal,
+        });
+        return current;
+      } catch (error) {
+        await engine.delete(caller, current).catch(() => {});
+        if (signal.aborted || !isElsewhere(error)) throw error;
+        current = scene.seat.nextSid();
+        if (error.code === 'session_moved') await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
+  };
+  return withSlot(scene, open).catch(async (error: unknown) => {
+    await engine.delete(caller, current).catch(() => {});
     throw error;
-  }
+  });
 }
+
+/** Its reservation has run out, or its slot is on another process. */
+const isElsewhere = (error: unknown): error is PalestraError =>
+  error instanceof PalestraError && ['session_moved', 'session_expired', 'session_deleted'].includes(error.code);
 
 /** Each reset is a rollout of its own. */
 const ofOneEpisode = (recording: Recording | null): Recording | null =>

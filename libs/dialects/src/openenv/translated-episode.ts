@@ -37,7 +37,7 @@ export class TranslatedEpisode implements Episode {
   }
 
   async reserve(): Promise<void> {
-    this.sid = this.scene.nextSid();
+    this.sid = this.scene.seat.nextSid();
     await reserveSlot(this.scene, this.sid);
   }
 
@@ -67,10 +67,9 @@ export class TranslatedEpisode implements Episode {
   }
 
   async #open(choice: TaskChoice): Promise<string> {
-    const sid = this.sid !== null && !this.isOpen ? this.sid : await this.#next();
-    this.sid = sid;
+    this.sid = this.sid !== null && !this.isOpen ? this.sid : await this.#next();
     try {
-      await openSession(this.scene, sid, choice.task);
+      this.sid = await openSession(this.scene, this.sid, choice.task);
     } catch (error) {
       this.sid = null;
       throw taskError(error);
@@ -79,12 +78,12 @@ export class TranslatedEpisode implements Episode {
     this.#steps = 0;
     this.#split = choice.split;
     this.#index = choice.index;
-    return sid;
+    return this.sid;
   }
 
   async #next(): Promise<string> {
     await this.end();
-    return this.scene.nextSid();
+    return this.scene.seat.nextSid();
   }
 
   #noteTools(answer: ToolsAnswer): string {

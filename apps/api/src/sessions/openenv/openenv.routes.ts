@@ -113,7 +113,11 @@ function addMcp(dialect: OpenEnvDialect, options: DialectPluginOptions, scope: F
     const id = sessionIdOf(text);
     const elsewhere = (sid: string) => options.routing.elsewhere(request, reply, stage.caller, sid);
     if (id !== null && (await dialect.place(stage, id, 'http', elsewhere))) return null;
-    return dialect.mcp(stage, text);
+    const gone = new AbortController();
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) gone.abort();
+    });
+    return dialect.mcp(stage, text, gone.signal);
   });
   scope.get(`${BASE}/mcp`, async () => {
     throw new PalestraError('method_not_allowed');
