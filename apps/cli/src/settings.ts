@@ -18,18 +18,28 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   return { url, sessionUrl, apiKey: env['PALESTRA_API_KEY'] || env['OPENREWARD_API_KEY'] || '' };
 }
 
-/** Runs `use` with a client, and lets go of it afterwards. Ctrl-C aborts every request. */
-export async function withClient<T>(use: (client: PalestraClient, signal: AbortSignal) => Promise<T>): Promise<T> {
+/** Runs `use` with a signal that Ctrl-C and SIGTERM abort. */
+export async function withInterrupt<T>(use: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(new UsageError('interrupted'));
   process.once('SIGINT', onSignal);
   process.once('SIGTERM', onSignal);
-  const client = new PalestraClient({ ...readSettings(process.env), signal: interrupt.signal });
   try {
-    return await use(client, interrupt.signal);
+    return await use(interrupt.signal);
   } finally {
-    await client.close();
     process.off('SIGINT', onSignal);
     process.off('SIGTERM', onSignal);
   }
+}
+
+/** Runs `use` with a client, and lets go of it afterwards. Ctrl-C aborts every request. */
+export function withClient<T>(use: (client: PalestraClient, signal: AbortSignal) => Promise<T>): Promise<T> {
+  return withInterrupt(async (signal) => {
+    const client = new PalestraClient({ ...readSettings(process.env), signal });
+    try {
+      return await use(client, signal);
+    } finally {
+      await client.close();
+    }
+  });
 }

@@ -1,6 +1,7 @@
 import type {
   EnvironmentDiscoveryView,
   EnvironmentList,
+  EnvironmentVersionView,
   EnvironmentView,
   SessionPolicyView,
   Split,
@@ -17,6 +18,9 @@ export interface ListOptions {
   search?: string;
   owner?: string;
 }
+
+/** Where an environment runs that somebody keeps running: an ORS server (`remote`), an OpenEnv server, or an MCP server. */
+export type EnvironmentServer = { kind: 'remote' | 'openenv' | 'mcp'; url: string } | { kind: 'mcp'; command: string[] };
 
 /** Names of a request's query; absent ones are left out. */
 export function query(values: Record<string, string | number | undefined>): string {
@@ -47,21 +51,31 @@ export class Environments {
     return (await this.#connection.json({ path: environmentPath(environment) })) as EnvironmentView;
   }
 
-  /** Registers a running ORS server. Sent once: a repeat would find the name taken by itself. */
+  /** Registers a running server, an ORS one where only a URL is given. Sent once: a repeat would find the name taken by itself. */
   async add(options: {
     name: string;
-    namespace?: string;
-    url: string;
+    namespace?: string | undefined;
     description?: string;
+    readme?: string | null;
     isPrivate?: boolean;
-  }): Promise<{ id: string; owner: string; name: string }> {
-    const { name, namespace, url, description = '', isPrivate = false } = options;
-    const body = { name, namespace, description, isPrivate, source: { kind: 'remote', url } };
-    return (await this.#connection.json({ method: 'POST', path: '/v1/environments', body, retry: noRetry })) as {
-      id: string;
-      owner: string;
-      name: string;
-    };
+    url?: string;
+    server?: EnvironmentServer;
+  }): Promise<EnvironmentView> {
+    const { name, namespace, url, description = '', readme, isPrivate = false, server } = options;
+    const body = { name, namespace, description, isPrivate, readme, source: server ?? { kind: 'remote', url } };
+    return (await this.#connection.json({ method: 'POST', path: '/v1/environments', body, retry: noRetry })) as EnvironmentView;
+  }
+
+  /** A new immutable version on another server. */
+  async addVersion(environment: string, server: EnvironmentServer): Promise<EnvironmentVersionView> {
+    const path = `${environmentPath(environment)}/versions`;
+    return (await this.#connection.json({ method: 'POST', path, body: { source: server }, retry: noRetry })) as EnvironmentVersionView;
+  }
+
+  /** Changes what pages say of it. */
+  async describe(environment: string, details: { description?: string; readme?: string | null }): Promise<EnvironmentView> {
+    const body = { new_description: details.description, new_readme_content: details.readme };
+    return (await this.#connection.json({ method: 'PUT', path: `${environmentPath(environment)}/details`, body })) as EnvironmentView;
   }
 
   /** Sets timeouts, capacity and promises for its sessions, in place of what was set before; null = sets nothing. Open sessions keep theirs. */

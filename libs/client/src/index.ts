@@ -1,4 +1,5 @@
 export { PalestraClient, type ClientOptions } from './client.ts';
+export type { EnvironmentServer } from './environments.ts';
 export * from './errors.ts';
 export {
   playGroup,

@@ -1,10 +1,17 @@
 import { Command } from 'commander';
 import { printTable, printable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
+import { initCommand } from './env/init.ts';
+import { pushCommand } from './env/push.ts';
+import { serveCommand } from './env/serve.ts';
+import { validateCommand } from './env/validate.ts';
 import { setCommand } from './environment-policy.ts';
 
 export function environmentCommands(): Command {
-  const command = new Command('env').description('environments of the registry');
+  const command = new Command('env')
+    .alias('environments')
+    .description('environments: make, check, serve and register them; what the registry has');
+  for (const local of [initCommand(), validateCommand(), serveCommand(), pushCommand()]) command.addCommand(local);
   command.command('list').option('--owner <owner>').option('--search <text>').action(list);
   command.command('get').argument('<owner/name>').action(get);
   command

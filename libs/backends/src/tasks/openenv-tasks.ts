@@ -20,7 +20,8 @@ export function openenvWithTasks(inner: OpenEnvServer, tasks: TaskSet): OpenEnvS
   return {
     shape: (signal) => inner.shape(signal),
     async relay(request, signal) {
-      const { method, path, body } = request;
+      const { method, body } = request;
+      const [path = ''] = request.path.split('?');
       if (method === 'GET' && path === '/list_environments') return answer(200, await tasks.environments(signal));
       const [, env, route] = TASK_ROUTE.exec(path) ?? [];
       if (env !== undefined && route !== undefined && method === (route === 'splits' ? 'GET' : 'POST'))

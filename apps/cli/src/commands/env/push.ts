@@ -1,0 +1,169 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, Option } from 'commander';
+import type { PalestraClient } from '@palestra/client';
+import { printable } from '../../output.ts';
+import { UsageError, withClient } from '../../settings.ts';
+import { detectServer } from './detect.ts';
+import { Container, looksLikeImage } from './image.ts';
+import { portOf } from './options.ts';
+import { type Card, cardOf, nameFrom, placeOf, register } from './register.ts';
+import { freePort, runTarget, untilStopped } from './run.ts';
+import { targetAt } from './target.ts';
+import { baseUrl } from './validate-url.ts';
+
+interface PushOptions {
+  name?: string;
+  url?: string;
+  image?: string;
+  registryStyle?: string;
+  port?: number;
+  python?: string;
+  env: string[];
+  private: boolean;
+  detach: boolean;
+}
+
+const WATCH_MS = 2_000;
+const DETACHED_DEADLINE_MS = 120_000;
+
+export function pushCommand(): Command {
+  return new Command('push')
+    .description('register an environment with the server: a folder, a running server, or an image')
+    .argument('[path]', 'folder, or an image such as registry/owner/name:tag', '.')
+    .option('--name <owner/name>', 'without: as openenv.yaml, the folder or the image is called, in your own namespace')
+    .option('--url <url>', 'a server that runs already: ORS, OpenEnv or MCP, which it is asked; PATH gives name and README')
+    .option('--image <reference>', 'an image whose server listens on port 8000')
+    .addOption(new Option('--registry-style <reference>', 'the same').hideHelp())
+    .option('--port <port>', 'where to serve here (without: any free one)', portOf)
+    .option('--python <interpreter>', 'of an OpenEnv folder (without: .venv/bin/python, $VIRTUAL_ENV, python3)')
+    .option('--env <name=value>', 'variable of the container; repeatable', (value: string, earlier: string[]) => [...earlier, value], [])
+    .option('--private', 'visible to your organisation only', false)
+    .option('--detach', 'leave what is served here running, and return', false)
+    .action(push);
+}
+
+/** What is served from here stays in the foreground until Ctrl-C, unless it is detached. */
+async function push(given: string, options: PushOptions): Promise<void> {
+  const image = options.image ?? options.registryStyle ?? (!existsSync(given) && looksLikeImage(given) ? given : undefined);
+  if (image !== undefined && options.url !== undefined) throw new UsageError('give an image or --url, not both');
+  await withClient(async (client, signal) => {
+    if (options.url !== undefined) return pushUrl(client, given, options.url, options);
+    return image === undefined ? pushFolder(client, given, options, signal) : pushImage(client, image, options, signal);
+  });
+}
+
+async function pushUrl(client: PalestraClient, given: string, url: string, options: PushOptions): Promise<void> {
+  const base = baseUrl(url);
+  if (!URL.canParse(base)) throw new UsageError(`not a URL: ${url}`);
+  // A folder beside it may say what it is called; without one the name must be given.
+  const target = await targetAt(given).catch(() => null);
+  const called = options.name ?? target?.manifest?.name ?? (target === null ? undefined : path.basename(target.folder));
+  if (called === undefined) throw new UsageError('give the environment a name: --name owner/name');
+  const card = target === null ? null : await cardOf(target.folder, target.manifest);
+  await registerServer(client, base, options.name ?? nameFrom(called), card, options);
+}
+
+async function pushFolder(client: PalestraClient, given: string, options: PushOptions, signal: AbortSignal): Promise<void> {
+  const target = await targetAt(given);
+  const name = options.name ?? nameFrom(target.manifest?.name ?? path.basename(target.folder));
+  placeOf(name);
+  const card = await cardOf(target.folder, target.manifest);
+  const port = options.port ?? (await freePort());
+  if (options.detach) {
+    const url = await serveDetached(given, port, options.python);
+    return registerServer(client, url, name, card, options);
+  }
+  const { url, process: child } = await runTarget(target, { host: '127.0.0.1', port, python: options.python }, signal);
+  try {
+    await registerServer(client, url, name, card, options);
+    process.stderr.write(`${url} is served from here; Ctrl-C ends it\n`);
+    await untilStopped(signal);
+  } finally {
+    await child.stop();
+  }
+}
+
+async function pushImage(client: PalestraClient, image: string, options: PushOptions, signal: AbortSignal): Promise<void> {
+  const name = options.name ?? nameFrom(image.replace(/@.*$/, '').split('/').at(-1)!.split(':')[0]!);
+  const place = placeOf(name);
+  const env = Object.fromEntries(options.env.map(variableOf));
+  const port = options.port ?? (await freePort());
+  const container = await Container.start({ image, port, name: `palestra-${place.name}-${Date.now()}`, env, detach: options.detach });
+  try {
+    await container.whenHealthy(signal);
+    await registerServer(client, container.url, name, null, options);
+  } catch (error) {
+    await container.remove();
+    throw error;
+  }
+  if (options.detach) {
+    process.stderr.write(`container ${container.id.slice(0, 12)} serves ${container.url}\n`);
+    return;
+  }
+  process.stderr.write(`${container.url} is served from here; Ctrl-C ends it\n`);
+  try {
+    await watch(container, signal);
+  } finally {
+    await container.remove();
+  }
+}
+
+/** Starts the container again when it ended by itself. */
+async function watch(container: Container, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await sleep(WATCH_MS, undefined, { signal }).catch(() => {});
+    if (signal.aborted || (await container.isRunning())) continue;
+    process.stderr.write(`the container ended and is started again\n${printable(await container.logs())}\n`);
+    await container.restart();
+  }
+}
+
+async function registerServer(client: PalestraClient, url: string, name: string, card: Card | null, options: PushOptions): Promise<void> {
+  const place = placeOf(name);
+  const kind = await detectServer(url).catch((error: unknown) => {
+    const { cause, message } = error as Error;
+    throw new Error(`${url} does not answer: ${cause instanceof Error && cause.message ? cause.message : message}`);
+  });
+  if (kind === null) throw new Error(`${url} answers, and speaks neither ORS nor OpenEnv nor MCP`);
+  const { name: registered, version, changed } = await register(client, place, { kind, url }, card, options.private);
+  const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
+  process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': was on this server already'}\n`);
+  process.stderr.write(`${url} is ${what}\n`);
+}
+
+/** `palestra env serve` in a session of its own; its words go to a file. */
+async function serveDetached(given: string, port: number, python: string | undefined): Promise<string> {
+  const log = path.join(tmpdir(), `palestra-env-${port}.log`);
+  const words = openSync(log, 'w', 0o600);
+  const args = ['env', 'serve', given, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
+  const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', words, words] });
+  const died = once(child, 'exit').then(() => {
+    throw new Error(`the environment could not be served; see ${log}`);
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await Promise.race([died, answering(url)]);
+  // Its end is its own business from here on.
+  died.catch(() => {});
+  child.unref();
+  process.stderr.write(`process ${child.pid} serves ${url}; its log is ${log}\n`);
+  return url;
+}
+
+async function answering(url: string): Promise<void> {
+  for (const deadline = Date.now() + DETACHED_DEADLINE_MS; Date.now() < deadline;) {
+    if (await fetch(`${url}/health`).catch(() => null)) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${url} does not answer`);
+}
+
+function variableOf(text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new UsageError(`expected --env NAME=value, got ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,89 @@
+import { stringify } from 'yaml';
+
+/** Files of a new environment in TypeScript, by their path in its folder. A game that is short enough to read, and complete. */
+export function kitFiles(name: string): Record<string, string> {
+  return {
+    'package.json': `${JSON.stringify(packageOf(name), null, 2)}\n`,
+    'openenv.yaml': stringify({
+      spec_version: 1,
+      name,
+      version: '0.1.0',
+      description: 'Guess a number; every answer says higher or lower',
+      type: 'space',
+      runtime: 'palestra',
+      app: 'environment.ts',
+      port: 8000,
+    }),
+    'environment.ts': environment(name),
+    'README.md': readme(name),
+  };
+}
+
+const packageOf = (name: string) => ({
+  name: name.toLowerCase().replaceAll('_', '-'),
+  version: '0.1.0',
+  private: true,
+  type: 'module',
+  scripts: { start: 'palestra env serve', validate: 'palestra env validate', push: 'palestra env push' },
+});
+
+const environment = (name: string) => `import { defineEnvironment, tool, z } from '@palestra/environment-kit';
+
+interface Task {
+  id: number;
+  /** The number to be found. */
+  secret: number;
+}
+
+interface State {
+  guessesLeft: number;
+}
+
+const LIMIT = 100;
+const GUESSES = 7;
+
+/** The same task for the same index, always: scattered over the range by a multiplication. */
+function taskOf(split: string, index: number): Task {
+  const id = split === 'train' ? index : 1_000 + index;
+  return { id, secret: (id * 7_919) % (LIMIT + 1) };
+}
+
+export default defineEnvironment<Task, State>({
+  name: '${name}',
+  description: 'Guess a number; every answer says higher or lower.',
+  splits: ['train', 'test'],
+  numTasks: (split) => (split === 'train' ? 1_000 : 100),
+  task: taskOf,
+  create: () => ({ guessesLeft: GUESSES }),
+  prompt: () => \`I think of a whole number from 0 to \${LIMIT}. Find it with at most \${GUESSES} guesses.\`,
+  tools: {
+    guess: tool({
+      description: 'Guess the number. The answer says whether it is right, higher or lower.',
+      input: z.object({ number: z.int().min(0).max(LIMIT) }),
+      run({ number }, { task, state }) {
+        state.guessesLeft -= 1;
+        if (number === task.secret) return { content: 'Right!', reward: 1, finished: true };
+        const hint = number < task.secret ? 'Higher.' : 'Lower.';
+        if (state.guessesLeft > 0) return { content: \`\${hint} \${state.guessesLeft} guesses left.\`, reward: 0 };
+        return { content: \`\${hint} That was the last guess.\`, reward: 0, finished: true };
+      },
+    }),
+  },
+  // The same task and the same guesses give the same answers: episodes can be replayed.
+  deterministic: true,
+});
+`;
+
+const readme = (name: string) => `# ${name}
+
+Guess a number from 0 to 100 with at most seven guesses. The right one is rewarded with 1.
+
+| command                  | does                                                            |
+| ------------------------ | --------------------------------------------------------------- |
+| \`palestra env validate\`  | loads the environment, counts its tasks and opens the first one |
+| \`palestra env serve\`     | serves it here, by the Open Reward Standard                     |
+| \`palestra env push\`      | serves it and registers it with the server of \`PALESTRA_URL\`    |
+
+\`environment.ts\` is all of it: what a task is, what the model is told, and its tools. A tool gives a reward where a call is to be
+scored, and \`finished: true\` where the episode ends.
+`;

@@ -1,0 +1,199 @@
+import { stringify } from 'yaml';
+
+/** Files of a new OpenEnv environment in Python, laid out as its own tools expect them. */
+export function pythonFiles(name: string): Record<string, string> {
+  const prefix = name
+    .split(/[_-]+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+    .replace(/Env$/, '');
+  const names = { module: name, prefix: prefix || 'My' };
+  return {
+    'openenv.yaml': stringify({
+      spec_version: 1,
+      name,
+      version: '0.1.0',
+      description: 'Guess a number; every answer says higher or lower',
+      type: 'space',
+      runtime: 'fastapi',
+      app: 'server.app:app',
+      port: 8000,
+    }),
+    'pyproject.toml': pyproject(names),
+    'README.md': readme(names),
+    '__init__.py': `from .client import ${names.prefix}Env\nfrom .models import ${names.prefix}Action, ${names.prefix}Observation\n\n__all__ = ["${names.prefix}Action", "${names.prefix}Env", "${names.prefix}Observation"]\n`,
+    'models.py': models(names),
+    'client.py': client(names),
+    'server/__init__.py': '',
+    'server/app.py': app(names),
+    [`server/${name}_environment.py`]: environment(names),
+    'server/requirements.txt': 'openenv>=0.4.1\nuvicorn>=0.24\n',
+    'server/Dockerfile': dockerfile(),
+  };
+}
+
+interface Names {
+  module: string;
+  prefix: string;
+}
+
+const models = ({ prefix }: Names) => `"""What an agent may do, and what it sees."""
+
+from openenv.core.env_server.types import Action, Observation
+from pydantic import Field
+
+
+class ${prefix}Action(Action):
+    number: int = Field(ge=0, le=100, description="A guess, from 0 to 100.")
+
+
+class ${prefix}Observation(Observation):
+    text: str = Field(description="What the agent is told.")
+    guesses_left: int = Field(description="Guesses that are left.")
+`;
+
+const environment = ({ module, prefix }: Names) => `"""${module}: find a number with seven guesses."""
+
+import random
+from typing import Any, Optional
+from uuid import uuid4
+
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import State
+
+try:
+    from ..models import ${prefix}Action, ${prefix}Observation
+except ImportError:  # served from its own folder
+    from models import ${prefix}Action, ${prefix}Observation
+
+LIMIT = 100
+GUESSES = 7
+
+
+class ${prefix}Environment(Environment):
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state = State(episode_id=str(uuid4()), step_count=0)
+        self._secret = 0
+
+    def reset(self, seed: Optional[int] = None, episode_id: Optional[str] = None, **_: Any) -> ${prefix}Observation:
+        """The same seed hides the same number."""
+        self._state = State(episode_id=episode_id or str(uuid4()), step_count=0)
+        self._secret = random.Random(seed).randint(0, LIMIT)
+        return self._seen(f"I think of a whole number from 0 to {LIMIT}.")
+
+    def step(self, action: ${prefix}Action, timeout_s: Optional[float] = None, **_: Any) -> ${prefix}Observation:
+        self._state.step_count += 1
+        if action.number == self._secret:
+            return self._seen("Right!", reward=1.0, done=True)
+        hint = "Higher." if action.number < self._secret else "Lower."
+        return self._seen(hint, reward=0.0, done=self._state.step_count >= GUESSES)
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def _seen(self, text: str, reward: float = 0.0, done: bool = False) -> ${prefix}Observation:
+        left = GUESSES - self._state.step_count
+        return ${prefix}Observation(text=text, guesses_left=left, reward=reward, done=done)
+`;
+
+const app = ({ module, prefix }: Names) => `"""The server: python -m uvicorn server.app:app --port 8000"""
+
+from openenv.core.env_server.http_server import create_app
+
+try:
+    from ..models import ${prefix}Action, ${prefix}Observation
+    from .${module}_environment import ${prefix}Environment
+except ImportError:  # served from its own folder
+    from models import ${prefix}Action, ${prefix}Observation
+    from server.${module}_environment import ${prefix}Environment
+
+app = create_app(
+    ${prefix}Environment,
+    ${prefix}Action,
+    ${prefix}Observation,
+    env_name="${module}",
+    max_concurrent_envs=64,
+)
+
+
+def main() -> None:
+    import uvicorn
+
+    uvicorn.run(app, host="0.0.0.0", port=8000)
+
+
+if __name__ == "__main__":
+    main()
+`;
+
+const client = ({ prefix }: Names) => `"""A typed client: with ${prefix}Env(base_url="http://localhost:8000").sync() as env: env.reset()"""
+
+from typing import Any
+
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+from openenv.core.env_server.types import State
+
+from .models import ${prefix}Action, ${prefix}Observation
+
+
+class ${prefix}Env(EnvClient[${prefix}Action, ${prefix}Observation, State]):
+    def _step_payload(self, action: ${prefix}Action) -> dict[str, Any]:
+        return {"number": action.number}
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[${prefix}Observation]:
+        reward, done = payload.get("reward"), bool(payload.get("done", False))
+        seen = ${prefix}Observation(**payload.get("observation", {}), reward=reward, done=done)
+        return StepResult(observation=seen, reward=reward, done=done)
+
+    def _parse_state(self, payload: dict[str, Any]) -> State:
+        return State(**payload)
+`;
+
+const pyproject = ({ module }: Names) => `[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "openenv-${module}"
+version = "0.1.0"
+description = "Guess a number; every answer says higher or lower"
+requires-python = ">=3.10"
+dependencies = ["openenv>=0.4.1", "uvicorn>=0.24"]
+
+[project.scripts]
+server = "${module}.server.app:main"
+
+[tool.setuptools]
+packages = ["${module}", "${module}.server"]
+package-dir = { "${module}" = ".", "${module}.server" = "server" }
+`;
+
+const dockerfile = () => `# docker build -f server/Dockerfile -t my-environment .
+FROM python:3.11-slim
+WORKDIR /app
+COPY server/requirements.txt server/requirements.txt
+RUN pip install --no-cache-dir -r server/requirements.txt
+COPY . .
+EXPOSE 8000
+CMD ["python", "-m", "uvicorn", "server.app:app", "--host", "0.0.0.0", "--port", "8000"]
+`;
+
+const readme = ({ module }: Names) => `# ${module}
+
+Guess a number from 0 to 100 with at most seven guesses. The right one is rewarded with 1.
+
+| command                  | does                                                         |
+| ------------------------ | ------------------------------------------------------------ |
+| \`pip install -e .\`       | what it needs, into the virtual environment that is active   |
+| \`palestra env validate\`  | checks the folder; with \`--url\` a running server             |
+| \`palestra env serve\`     | serves it here, by OpenEnv's protocol                        |
+| \`palestra env push\`      | serves it and registers it with the server of \`PALESTRA_URL\` |
+
+\`models.py\` says what an action and an observation are, \`server/${module}_environment.py\` what happens. OpenEnv's own command takes this
+folder, too.
+`;

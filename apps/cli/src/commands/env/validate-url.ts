@@ -1,0 +1,202 @@
+import { type Criterion, type Report, reportOf } from './criteria.ts';
+
+/** What a request came back with; `problem` when it did not. */
+type Answer = { status: number; body: unknown; problem?: undefined } | { problem: string };
+
+const MODE_ROUTES = ['/reset', '/step', '/state'] as const;
+
+/**
+ * Asks a running OpenEnv server the six questions of `openenv validate --url` (openenv-wire.md 12), all of them whatever the first
+ * answers are. A prefix stays in front of every path, user name and password become Basic credentials, `http://` is supplied.
+ */
+export async function validateUrl(text: string, timeoutMs: number): Promise<Report> {
+  const target = baseUrl(text);
+  const get = (path: string) => ask(target, path, timeoutMs);
+  const [openapi, health, metadata, schema, mcp] = await Promise.all([
+    get('/openapi.json'),
+    get('/health'),
+    get('/metadata'),
+    get('/schema'),
+    ask(target, '/mcp', timeoutMs, '{}'),
+  ]);
+  const version = textAt(fieldOf(bodyOf(openapi), 'info'), 'version');
+  const mode = modeOf(openapi);
+  const criteria = [
+    openapiCriterion(openapi, version),
+    healthCriterion(health),
+    metadataCriterion(metadata),
+    schemaCriterion(schema),
+    mcpCriterion(mcp),
+    mode.criterion,
+  ];
+  return reportOf(
+    {
+      target,
+      validation_type: 'running_environment',
+      standard_version: version ?? 'unknown',
+      standard_profile: version?.startsWith('1.') ? 'openenv-http/1.x' : 'openenv-http/unknown',
+      mode: mode.name,
+    },
+    criteria,
+  );
+}
+
+/** Without the trailing slash, with a scheme. */
+export function baseUrl(text: string): string {
+  const trimmed = text.trim().replace(/\/+$/, '');
+  return /^https?:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
+}
+
+/** `fetch` refuses URLs with credentials in them. */
+export function splitCredentials(url: string): { url: string; headers: Record<string, string> } {
+  const parsed = new URL(url);
+  const { username, password } = parsed;
+  if (username === '' && password === '') return { url, headers: {} };
+  parsed.username = '';
+  parsed.password = '';
+  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
+  return { url: parsed.href, headers: { authorization: `Basic ${credentials}` } };
+}
+
+async function ask(base: string, path: string, timeoutMs: number, body?: string): Promise<Answer> {
+  try {
+    const { url, headers } = splitCredentials(base + path);
+    const answer = await fetch(url, {
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(body === undefined ? {} : { method: 'POST', body }),
+    });
+    const text = await answer.text();
+    return { status: answer.status, body: jsonOf(text) };
+  } catch (error) {
+    const { cause, message } = error as Error;
+    return { problem: `Request failed: ${cause instanceof Error && cause.message ? cause.message : message}` };
+  }
+}
+
+function openapiCriterion(answer: Answer, version: string | null): Criterion {
+  const about = {
+    id: 'openapi_version_available',
+    description: 'GET /openapi.json returns OpenAPI info.version',
+    required: true,
+    expected: { status_code: 200, 'info.version': 'string' },
+  };
+  if (answer.problem !== undefined) return { ...about, passed: false, details: answer.problem };
+  const { status, body } = answer;
+  if (status === 200 && version !== null) return { ...about, passed: true, actual: { status_code: status, 'info.version': version } };
+  return {
+    ...about,
+    passed: false,
+    details: 'Response missing required OpenAPI info.version field',
+    actual: { status_code: status, body_type: pythonType(body) },
+  };
+}
+
+function healthCriterion(answer: Answer): Criterion {
+  const about = {
+    id: 'health_endpoint',
+    description: 'GET /health returns healthy status',
+    required: true,
+    expected: { status_code: 200, status: 'healthy' },
+  };
+  return judged(about, answer, (status, body) => {
+    const said = fieldOf(body, 'status');
+    return { passed: status === 200 && said === 'healthy', actual: { status_code: status, status: said } };
+  });
+}
+
+function metadataCriterion(answer: Answer): Criterion {
+  const about = {
+    id: 'metadata_endpoint',
+    description: 'GET /metadata returns name and description',
+    required: true,
+    expected: { status_code: 200, fields: ['name', 'description'] },
+  };
+  return judged(about, answer, (status, body) => {
+    const [name, description] = [fieldOf(body, 'name'), fieldOf(body, 'description')];
+    const passed = status === 200 && typeof name === 'string' && typeof description === 'string';
+    return { passed, actual: { status_code: status, name, description } };
+  });
+}
+
+function schemaCriterion(answer: Answer): Criterion {
+  const about = {
+    id: 'schema_endpoint',
+    description: 'GET /schema returns action, observation, and state schemas',
+    required: true,
+    expected: { status_code: 200, fields: ['action', 'observation', 'state'] },
+  };
+  return judged(about, answer, (status, body) => {
+    const has = (key: string) => isObject(fieldOf(body, key));
+    const actual = { status_code: status, has_action: has('action'), has_observation: has('observation'), has_state: has('state') };
+    return { passed: status === 200 && actual.has_action && actual.has_observation && actual.has_state, actual };
+  });
+}
+
+function mcpCriterion(answer: Answer): Criterion {
+  const about = {
+    id: 'mcp_endpoint',
+    description: 'POST /mcp is reachable and returns JSON-RPC payload',
+    required: true,
+    expected: { status_code: 200, jsonrpc: '2.0' },
+  };
+  return judged(about, answer, (status, body) => {
+    const jsonrpc = fieldOf(body, 'jsonrpc');
+    return { passed: status === 200 && jsonrpc === '2.0', actual: { status_code: status, jsonrpc } };
+  });
+}
+
+/** All three routes of a simulation, or none of them. */
+function modeOf(openapi: Answer): { name: string; criterion: Criterion } {
+  const about = {
+    id: 'mode_endpoint_consistency',
+    description: 'OpenAPI endpoint set matches OpenEnv mode contract',
+    required: true,
+  };
+  const paths = fieldOf(bodyOf(openapi), 'paths');
+  if (!isObject(paths)) {
+    const details = 'Cannot determine mode without OpenAPI paths';
+    const [expected, actual] = [{ 'openapi.paths': 'present' }, { 'openapi.paths': 'missing' }];
+    return { name: 'unknown', criterion: { ...about, passed: false, details, expected, actual } };
+  }
+  const actual = Object.fromEntries(MODE_ROUTES.map((route) => [route, Object.hasOwn(paths, route)]));
+  const present = Object.values(actual).filter(Boolean).length;
+  const isProduction = present === 0;
+  const expected = Object.fromEntries(MODE_ROUTES.map((route) => [route, !isProduction]));
+  const passed = isProduction || present === MODE_ROUTES.length;
+  const name = isProduction ? 'production' : passed ? 'simulation' : 'unknown';
+  return { name, criterion: { ...about, passed, expected, actual } };
+}
+
+function judged(
+  about: Omit<Criterion, 'passed'>,
+  answer: Answer,
+  judge: (status: number, body: unknown) => { passed: boolean; actual: unknown },
+): Criterion {
+  if (answer.problem !== undefined) return { ...about, passed: false, details: answer.problem };
+  return { ...about, ...judge(answer.status, answer.body) };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const fieldOf = (body: unknown, key: string): unknown => (isObject(body) ? (body[key] ?? null) : null);
+const bodyOf = (answer: Answer): unknown => (answer.problem === undefined && answer.status === 200 ? answer.body : null);
+
+function textAt(value: unknown, key: string): string | null {
+  const found = fieldOf(value, key);
+  return typeof found === 'string' ? found : null;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As the report of OpenEnv's command names it. */
+function pythonType(body: unknown): string {
+  if (body === undefined || body === null) return 'NoneType';
+  if (Array.isArray(body)) return 'list';
+  return { object: 'dict', string: 'str', number: 'float', boolean: 'bool' }[typeof body as string] ?? typeof body;
+}

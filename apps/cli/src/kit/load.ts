@@ -1,0 +1,26 @@
+import { fileURLToPath } from 'node:url';
+import path from 'node:path';
+import type { Environment } from '@palestra/environment-kit';
+import { createJiti } from 'jiti';
+
+const KIT = '@palestra/environment-kit';
+
+const isEnvironment = (value: unknown): value is Environment => {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, splits } = value as { name?: unknown; splits?: unknown };
+  return typeof name === 'string' && Array.isArray(splits);
+};
+
+/**
+ * The environments that a module exports: its default export, or a list there, else whatever it exports under names. TypeScript is run as it
+ * stands, on every Node that we run on, and the kit is this installation's: a folder needs no packages of its own.
+ */
+export async function loadEnvironments(file: string): Promise<Environment[]> {
+  const alias = { [KIT]: fileURLToPath(import.meta.resolve(KIT)) };
+  const jiti = createJiti(import.meta.url, { alias, fsCache: false, moduleCache: false });
+  const exported = await jiti.import<Record<string, unknown>>(path.resolve(file));
+  const found = [exported['default']].flat().filter(isEnvironment);
+  const environments = found.length > 0 ? found : Object.values(exported).filter(isEnvironment);
+  if (environments.length === 0) throw new Error(`${file} exports no environment; expected: export default defineEnvironment({ ... })`);
+  return environments;
+}

@@ -1,0 +1,18 @@
+/** A child process: `node serve-kit.js FILE HOST PORT` serves the environments of a module until its standard input ends. */
+import { serve } from '@palestra/environment-kit';
+import { loadEnvironments } from './load.ts';
+
+const [file, host, port] = process.argv.slice(2);
+if (file === undefined || host === undefined || port === undefined) throw new Error('usage: serve-kit FILE HOST PORT');
+
+try {
+  const environments = await loadEnvironments(file);
+  const server = await serve(environments, { host, port: Number(port) });
+  const end = () => void server.close().finally(() => process.exit(0));
+  process.stdin.resume().on('end', end).on('error', end);
+  process.on('SIGTERM', end).on('SIGINT', end);
+  process.stdout.write(`${JSON.stringify({ ready: true, url: server.url, environments: environments.map(({ name }) => name) })}\n`);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+}
