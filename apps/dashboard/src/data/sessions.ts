@@ -100,25 +100,32 @@ function withCall(data: CallPages | undefined, call: SessionCallView): CallPages
   return { ...data, pages };
 }
 
+/**
+ * Reads again what belongs to a key. What is being read already is read to its end before: a request that is given up costs its connection, and
+ * where that carried a call a moment ago, the server takes it for one that broke, and an equal call for its repeat (ADR 7).
+ */
+async function readAgain(client: QueryClient, queryKey: readonly string[]): Promise<void> {
+  const reading = client.isFetching({ queryKey }) > 0;
+  await client.invalidateQueries({ queryKey }, { cancelRefetch: false });
+  if (reading) await client.invalidateQueries({ queryKey }, { cancelRefetch: false });
+}
+
 /** Reads the session and its calls again. */
 export const refreshSession = (client: QueryClient, sid: string): Promise<unknown> =>
-  Promise.all([
-    client.invalidateQueries({ queryKey: sessionKeys.one(sid) }),
-    client.invalidateQueries({ queryKey: sessionKeys.calls(sid) }),
-  ]);
+  Promise.all([readAgain(client, sessionKeys.one(sid)), readAgain(client, sessionKeys.calls(sid))]);
 
 /** Keeps an open session page current until the session ends. Returns the function that stops it. */
 export function followSession(client: QueryClient, sid: string): () => void {
   let pending: ReturnType<typeof setTimeout> | undefined;
   const refresh = () => {
     pending = undefined;
-    void client.invalidateQueries({ queryKey: sessionKeys.one(sid) });
+    void readAgain(client, sessionKeys.one(sid));
   };
   const source = new EventSource(`${path(sid)}/events`);
   // What happened between the first read and the stream, or while it was cut.
   source.addEventListener('open', () => {
     refresh();
-    void client.invalidateQueries({ queryKey: sessionKeys.calls(sid) });
+    void readAgain(client, sessionKeys.calls(sid));
   });
   source.addEventListener('session', ({ data }: MessageEvent<string>) =>
     client.setQueryData(sessionKeys.one(sid), JSON.parse(data) as SessionView),

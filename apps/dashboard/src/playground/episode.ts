@@ -10,7 +10,7 @@ const ACTION_TOOL = 'step';
 /** The one tool of an environment that takes actions (as OpenEnv's and Gymnasium's do); null for one that offers tools. */
 export function actionToolOf({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec | null {
   const [only, ...others] = tools;
-  return only?.name === ACTION_TOOL && others.length === 0 && terminal === null ? only : null;
+  return only?.name === ACTION_TOOL && others.length === 0 && !terminal ? only : null;
 }
 
 /** A frame of a game as numbers, say. */

@@ -40,6 +40,7 @@ const call = (change: Partial<SessionCallView>): SessionCallView => ({
 describe('environments that take actions', () => {
   test('have the one tool step, and no other', () => {
     expect(actionToolOf({ tools: [toolOf('step')], terminal_tool: null } as never)?.name).toBe('step');
+    expect(actionToolOf({ tools: [toolOf('step')] } as never)?.name).toBe('step');
     expect(actionToolOf({ tools: [toolOf('step'), toolOf('look')], terminal_tool: null } as never)).toBeNull();
     expect(actionToolOf({ tools: [toolOf('guess')], terminal_tool: null } as never)).toBeNull();
   });
@@ -160,6 +161,7 @@ describe('quick start', () => {
       '',
     ]);
     expect(pathToken).toBe('https://h.example:3000/k/or_a%2Fb/openenv/acme/my%20env');
+    expect(urlsOf(start).text).toBe('https://h.example:3000/v1/text-sessions');
     expect(mcp).toBe('https://h.example:3000/mcp/acme/my%20env?split=train&index=2');
   });
   test('tool environments are called by their tools, action environments by the action', () => {

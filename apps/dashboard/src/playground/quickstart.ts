@@ -1,4 +1,4 @@
-import { type JsonObject, stringifyJson, type ToolSpec } from '@palestra/protocol';
+import type { JsonObject, ToolSpec } from '@palestra/protocol';
 import { pythonLiteral } from './copying.ts';
 import { argumentsOf } from './form/field.ts';
 import { sampleOf } from './form/sample.ts';
@@ -35,7 +35,7 @@ export function urlsOf({ origin, owner, name, split, index, key }: Omit<Start, '
     userinfo: `${scheme}://key:${secret}@${host}/openenv/${place}`,
     pathToken: `${origin}/k/${secret}/openenv/${place}`,
     mcp: `${origin}/mcp/${place}?${new URLSearchParams({ split, index: String(index) })}`,
-    text: `${origin}/text/${place}`,
+    text: `${origin}/v1/text-sessions`,
   };
 }
 
@@ -44,14 +44,7 @@ export function snippetsOf(start: Start): Snippet[] {
   const one = start.tools[0];
   const tool = one && { name: one.name, input: sampleOf(argumentsOf(one.input_schema)) as JsonObject };
   const all = { ...start, tool };
-  return [
-    openReward(all),
-    openEnv(all, isAction),
-    ...(isAction ? [] : [openEnvTools(all)]),
-    mcp(all),
-    text(all, isAction),
-    typescript(all),
-  ];
+  return [openReward(all), openEnv(all, isAction), ...(isAction ? [] : [openEnvTools(all)]), mcp(all), text(all), typescript(all)];
 }
 
 type Told = Start & { tool: { name: string; input: JsonObject } | undefined };
@@ -140,31 +133,26 @@ function mcp(start: Told): Snippet {
   };
 }
 
-function text(start: Told, isAction: boolean): Snippet {
-  const { split, index, tool, key } = start;
-  const said =
-    tool === undefined
-      ? 'Hello.'
-      : isAction
-        ? `<action>${stringifyJson(tool.input)}</action>`
-        : `<tool_call>${stringifyJson({ name: tool.name, arguments: tool.input })}</tool_call>`;
+function text(start: Told): Snippet {
+  const { owner, name, split, index, tool, key } = start;
+  const said = tool === undefined ? 'Hello.' : `<tool_call>${spaced({ name: tool.name, arguments: tool.input })}</tool_call>`;
   return {
     id: 'text',
     title: 'Text',
-    about: 'Turns as texts: what a model wrote goes in, what it reads next comes out.',
+    about: 'Turns as texts, as SkyRL-Gym’s environments have them: what a model wrote goes in, what it reads next comes out.',
     text: lines(
       'import json, urllib.request',
       '',
-      `url = ${json(urlsOf(start).text)}`,
-      'def post(path, **body):',
+      'def ask(path="", method="POST", **body):',
       `    headers = {"Authorization": ${json(`Bearer ${key}`)}, "Content-Type": "application/json"}`,
-      '    request = urllib.request.Request(url + path, json.dumps(body).encode(), headers)',
+      `    url = ${json(urlsOf(start).text)} + path`,
+      '    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method=method)',
       '    return json.load(urllib.request.urlopen(request))',
       '',
-      `episode = post("/init", split=${json(split)}, index=${index})`,
-      'print(episode)',
-      `print(post("/step", session_id=episode["session_id"], action=${json(said)}))`,
-      'post("/close", session_id=episode["session_id"])',
+      `session = ask(environment=${json(`${owner}/${name}`)}, split=${json(split)}, index=${index})`,
+      'print(session["prompt"])',
+      `print(ask(f"/{session['id']}/step", text=${json(said)}))`,
+      'ask(f"/{session[\'id\']}", "DELETE")',
     ),
   };
 }
