@@ -2,6 +2,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { PalestraApiError } from '@palestra/client';
 import { demo } from './commands/demo.ts';
+import { dockerCommand } from './commands/docker.ts';
 import { environmentCommands } from './commands/environments.ts';
 import { keyCommands } from './commands/keys.ts';
 import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
@@ -33,7 +34,8 @@ function buildProgram(): Command {
     .option('--concurrency <count>', 'read by so many sessions from here (without: on the server, else by 32)', positive)
     .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
     .action((options: PrepareOptions) => prepareTasks(options));
-  for (const command of [environmentCommands(), taskCommands(), keyCommands(), ...runCommands(positive)]) program.addCommand(command);
+  for (const command of [environmentCommands(), taskCommands(), keyCommands(), dockerCommand(), ...runCommands(positive)])
+    program.addCommand(command);
   return program;
 }
 

@@ -1,0 +1,72 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import path from 'node:path';
+
+export interface ContainerRecord {
+  id: string;
+  name: string;
+  image: string;
+  /** `owner/name` */
+  environment: string;
+  /** Of localhost; the forwarder listens there. */
+  port: number;
+  pid: number;
+}
+
+/** What runs, one file a container, in a folder of this user alone. No keys are kept there. */
+export class ContainerFolder {
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Below XDG_RUNTIME_DIR, else below the temporary folder. Throws when the folder is somebody else's. */
+  static async open(env: NodeJS.ProcessEnv): Promise<ContainerFolder> {
+    const { uid, username } = userInfo();
+    const base = env['XDG_RUNTIME_DIR'] || tmpdir();
+    const folder = path.join(base, `palestra-docker-${uid < 0 ? username : uid}`);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const { uid: owner, mode } = await stat(folder);
+    if (uid >= 0 && (owner !== uid || (mode & 0o077) !== 0)) throw new Error(`${folder} must belong to you alone`);
+    return new ContainerFolder(folder);
+  }
+
+  async add(record: ContainerRecord): Promise<void> {
+    const file = this.#file(record.id);
+    await writeFile(`${file}.new`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${file}.new`, file);
+  }
+
+  async remove(id: string): Promise<void> {
+    await rm(this.#file(id), { force: true });
+  }
+
+  /** By id, by the beginning of an id, or by name; of several with one name the first. */
+  async find(asked: string): Promise<ContainerRecord | null> {
+    const records = await this.#all();
+    return records.find(({ id, name }) => name === asked || (asked.length >= 4 && id.startsWith(asked))) ?? null;
+  }
+
+  async #all(): Promise<ContainerRecord[]> {
+    const files = (await readdir(this.#folder)).filter((file) => file.endsWith('.json'));
+    const records = await Promise.all(files.map((file) => readFile(path.join(this.#folder, file), 'utf8').then(parse, () => null)));
+    return records.filter((record) => record !== null);
+  }
+
+  #file(id: string): string {
+    return path.join(this.#folder, `${id}.json`);
+  }
+}
+
+/** null for what is no record of ours: another version's, or half a file. */
+function parse(text: string): ContainerRecord | null {
+  try {
+    const record = JSON.parse(text) as Partial<ContainerRecord> | null;
+    return typeof record?.id === 'string' && typeof record.name === 'string' && Number.isInteger(record.port)
+      ? (record as ContainerRecord)
+      : null;
+  } catch {
+    return null;
+  }
+}
