@@ -195,7 +195,7 @@ describe('slots', () => {
     await new Promise((resolve) => setTimeout(resolve, 150));
     opening.destroy();
     const next = await connect(replica);
-    await next.reset();
+    expect(await next.reset()).toMatchObject({ done: false });
     await until(async () => (await open()).length === 1);
   });
 

@@ -42,8 +42,14 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
 /** Takes a slot for a SID that is opened later. */
 export async function reserveSlot(scene: Scene, sid: string): Promise<void> {
   const { engine, caller, hosted } = scene;
-  await engine.reserve(caller, { sid, hosted, secrets: null, recording: null });
-  await withSlot(scene, (signal) => engine.admit(caller, sid, signal, () => {}));
+  try {
+    await engine.reserve(caller, { sid, hosted, secrets: null, recording: scene.recording });
+    await withSlot(scene, (signal) => engine.admit(caller, sid, signal, () => {}));
+    if (scene.seat.gone.aborted) throw scene.seat.gone.reason as Error;
+  } catch (error) {
+    await engine.delete(caller, sid);
+    throw error;
+  }
 }
 
 /**
