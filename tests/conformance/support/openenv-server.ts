@@ -102,7 +102,7 @@ export async function startScaffold(options: Pick<OpenEnvOptions, 'python' | 'en
 }
 
 async function waitUntilHealthy(url: string, child: ChildProcess, output: () => string): Promise<void> {
-  const deadline = Date.now() + 90_000;
+  const deadline = Date.now() + 150_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the OpenEnv server ended with ${child.exitCode}:\n${output()}`);
     const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
