@@ -13,7 +13,7 @@ export default defineConfig({
     include: ['*.spec.ts'],
     globalSetup: ['../support/postgres.global.ts'],
     testTimeout: 180_000,
-    hookTimeout: 120_000,
+    hookTimeout: 240_000,
     // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
