@@ -146,7 +146,12 @@ function OwnState({ place, session, ended }: Pick<ObserverProps, 'place' | 'sess
         <span aria-hidden="true">▲</span> It may hold the answer: a policy never sees it.
       </p>
       {open && (
-        <div className="mt-1 rounded-[4px] border border-line bg-paper-0 p-2" aria-live="polite" role="group" aria-label="State of the environment">
+        <div
+          className="mt-1 rounded-[4px] border border-line bg-paper-0 p-2"
+          aria-live="polite"
+          role="group"
+          aria-label="State of the environment"
+        >
           {state.error ? <p className="text-bad">{state.error.message}</p> : state.data && <JsonTree value={state.data.state} opened={2} />}
         </div>
       )}

@@ -98,7 +98,7 @@ function MemberRow({
   return (
     <div>
       <Head name={name} required={required} field={field} id={controlId(rest.form, rest.path)} />
-      <Add id={controlId(rest.form, rest.path)} onClick={() => onChange(blank(field))}>
+      <Add id={controlId(rest.form, rest.path)} label={`Add ${name}`} onClick={() => onChange(blank(field))}>
         Add {name}
       </Add>
       <Message text={messageAt(rest.problems, rest.path)} id={`${controlId(rest.form, rest.path)}-problem`} />
@@ -218,7 +218,11 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
         );
       })}
       {(max === null || draft.items.length < max) && (
-        <Add id={controlId(props.form, path)} onClick={() => set([...draft.items, blank(item)])}>
+        <Add
+          id={controlId(props.form, path)}
+          label={`Add item ${draft.items.length + 1} to ${label}`}
+          onClick={() => set([...draft.items, blank(item)])}
+        >
           Add item {draft.items.length + 1}
         </Add>
       )}

@@ -29,8 +29,9 @@ export function Message({ text, id }: { text: string | undefined; id: string }) 
   );
 }
 
-export const Add = ({ id, onClick, children }: { id?: string; onClick: () => void; children: ReactNode }) => (
-  <button type="button" id={id} className="button self-start" onClick={onClick}>
+/** `label`: its whole name, where a field's label would else be taken for it. */
+export const Add = ({ id, label, onClick, children }: { id?: string; label?: string; onClick: () => void; children: ReactNode }) => (
+  <button type="button" id={id} aria-label={label} className="button self-start" onClick={onClick}>
     + {children}
   </button>
 );

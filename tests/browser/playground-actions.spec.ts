@@ -1,0 +1,475 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import type { AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { serve } from '@palestra/environment-kit';
+import type { SessionCallList, SessionList, SessionView } from '@palestra/protocol';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { columns, forms } from './playground.environments.ts';
+
+/** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
+let palestra: Palestra;
+let browser: Browser;
+const running: Awaited<ReturnType<typeof serve>>[] = [];
+const light: View = { width: 1280, theme: 'light' };
+
+const api = async <T>(method: string, path: string, body?: object): Promise<T> => {
+  const answer = await fetch(palestra.url + path, {
+    method,
+    headers: { 'x-api-key': palestra.apiKey, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as T;
+};
+const ledger = async (sid: string) => (await api<SessionCallList>('GET', `/v1/sessions/${sid}/calls`)).calls;
+const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`));
+const sidOf = (page: Page): string => new URL(page.url()).searchParams.get('sid')!;
+const card = (page: Page, position: number, name = 'step') => page.getByRole('listitem', { name: `Call ${position}: ${name}` });
+const fact = (page: Page, name: string) => page.getByRole('region', { name: 'Observer' }).locator(`[data-fact="${name}"]`);
+const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
+const playOf = (name: string, search = '') => `${palestra.url}/environments/${name}/play${search}`;
+
+/** The same environment seen through an OpenEnv server: this one's own. */
+async function addOpenEnv(name: string, of: string): Promise<void> {
+  const source = { kind: 'openenv', url: `${palestra.url}/k/${palestra.apiKey}/openenv/${of}` };
+  await api('POST', '/v1/environments', { name, namespace: palestra.namespace, description: '', isPrivate: false, source });
+}
+
+beforeAll(async () => {
+  running.push(await serve([columns]), await serve([forms]));
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  await addRemote(palestra, 'columns', running[0]!.url);
+  await addRemote(palestra, 'forms', running[1]!.url);
+  await addOpenEnv('oe-columns', `${palestra.namespace}/columns`);
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+  for (const server of running) await server.close();
+});
+
+async function start(page: Page, name: string, search = '?task=0'): Promise<string> {
+  await visit(page, playOf(name, search), 'Start');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await page.getByRole('button', { name: /^(Call |Take this)/ }).waitFor();
+  await page.waitForURL(/sid=/);
+  return sidOf(page);
+}
+const own = (name: string) => `${palestra.namespace}/${name}`;
+
+async function faults(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+/** Lets the page write to the clipboard, and reads what it wrote. */
+async function clipboard(page: Page): Promise<() => Promise<string>> {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: palestra.url });
+  return () => page.evaluate(() => navigator.clipboard.readText());
+}
+
+describe('an environment that takes actions', () => {
+  test('is played by its legal moves, the form and the keys, and seen as what it observes', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, own('columns'));
+    const title = await page.title();
+    // One action: nothing to choose a tool from, and the observation is a table, not its JSON.
+    expect(await page.getByRole('radio').count()).toBe(0);
+    const prompt = page.getByRole('region', { name: 'Prompt' });
+    await prompt.getByText('first observation').waitFor();
+    expect(await prompt.getByRole('group', { name: '3 rows of 4' }).innerText()).toContain('0 0 0 0\n0 0 0 0\n0 0 0 0');
+    await prompt.getByText('<img src=x onerror="document.title=1"> Drop a stone.').waitFor();
+    expect(await prompt.locator('img').evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(2);
+    expect(await legal(page).getByRole('button').allInnerTexts()).toEqual(['0', '1', '2', '3']);
+
+    await legal(page).getByRole('button', { name: '2' }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    expect(await card(page, 1).getByRole('group', { name: '3 rows of 4' }).innerText()).toContain('0 0 1 0');
+    await page.getByRole('button', { name: 'Repeat last' }).click();
+    await card(page, 2).getByText('Stone 2.').waitFor();
+    await expect.poll(() => page.getByRole('button', { name: 'Repeat last' }).isEnabled()).toBe(true);
+    await page.getByRole('textbox', { name: 'column' }).focus();
+    await page.keyboard.press('Control+Shift+Enter');
+    await card(page, 3).getByText('Stone 3.').waitFor();
+    // The column is full now, and no longer among the legal ones.
+    await expect.poll(() => legal(page).getByRole('button').allInnerTexts()).toEqual(['0', '1', '3']);
+    await card(page, 1).getByRole('button', { name: 'edit and call again' }).click();
+    const column = page.getByRole('textbox', { name: 'column' });
+    await expect.poll(() => column.inputValue()).toBe('2');
+    await column.fill('0');
+    await page.keyboard.press('Control+Enter');
+    await card(page, 4).getByText('finished').waitFor();
+
+    const calls = await ledger(sid);
+    expect(calls.map(({ tool, input, reward, finished }) => [tool, input, reward, finished])).toEqual([
+      ['step', '{"column":2}', null, false],
+      ['step', '{"column":2}', null, false],
+      ['step', '{"column":2}', null, false],
+      ['step', '{"column":0}', 1, true],
+    ]);
+    expect(await fact(page, 'steps').innerText()).toContain('4');
+    await expect.poll(() => fact(page, 'finished').innerText()).toBe('yes');
+    await expect.poll(() => fact(page, 'reward so far').innerText()).toContain('1.000 over 1 scored');
+    expect(await fact(page, 'session').innerText()).toBe(sid);
+    expect(await fact(page, 'task').innerText()).toBe('train 0');
+    expect(await page.title()).toBe(title);
+    await expectSound(page);
+    // The log is that of the session: a reload brings it back.
+    await page.reload();
+    await card(page, 4).getByText('finished').waitFor();
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('an unscored episode has no reward, which is not 0', async () => {
+    const { page, close } = await openPage(browser, palestra, light);
+    await start(page, own('columns'));
+    await legal(page).getByRole('button', { name: '1' }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    expect(await fact(page, 'reward so far').innerText()).toBe('– nothing scored');
+    expect(await card(page, 1).innerText()).not.toMatch(/(^|\s)[+]?\.?0+(\.0+)?\s*reward/);
+    await close();
+  });
+});
+
+describe('a session of an OpenEnv server', () => {
+  test('is played the same way, and tells its state only when asked, then after every action', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const sid = await start(page, own('oe-columns'), '?split=test&task=1');
+    await legal(page).getByRole('button', { name: '4' }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    const observer = page.getByRole('region', { name: 'Observer' });
+    await observer.getByText('It may hold the answer').waitFor();
+    expect(asked).not.toContain(`/v1/sessions/${sid}/state`);
+    await observer.getByRole('button', { name: 'Show the environment’s state' }).click();
+    const state = observer.getByRole('group', { name: 'State of the environment' });
+    await state.getByText('step_count: 1').waitFor();
+    expect(await state.innerText()).toContain('split: "test"');
+    await legal(page).getByRole('button', { name: '4' }).click();
+    await state.getByText('step_count: 2').waitFor();
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('others have no state of their own to show; the route tells what the ledger knows', async () => {
+    const { page, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, own('columns'));
+    await legal(page).getByRole('button', { name: '3' }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    expect(await page.getByText('It may hold the answer').count()).toBe(0);
+    expect(await api('GET', `/v1/sessions/${sid}/state`)).toEqual({
+      source: 'ledger',
+      state: { episode_id: sid, step_count: 1, split: 'train', index: 0, total_reward: null, state: 'ready' },
+    });
+    await close();
+  });
+});
+
+describe('forms', () => {
+  test('say what is wrong beside each field, before anything is sent; rows move; absent is not empty', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, own('forms'));
+    const form = page.getByRole('form', { name: 'Call every' });
+    const box = (name: string) => form.getByRole('textbox', { name, exact: true });
+    // Eight of them, and both of the place that must be given.
+    expect(await form.getByText('required').count()).toBe(10);
+    expect(await box('count').inputValue()).toBe('2');
+    expect(await form.getByRole('checkbox', { name: 'maybe: null' }).isChecked()).toBe(true);
+    await box('count').fill('6');
+    await box('tensor').fill('1 2\n3 10');
+    await page.keyboard.press('Control+Enter');
+    for (const message of ['At most 5.', 'Number 4 (10): At most 9.', 'Choose one.']) await form.getByText(message).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('code');
+    await box('tensor').fill('1 2 3');
+    await form.getByText('2 numbers at most; these are 3.').waitFor();
+    expect(await ledger(sid)).toEqual([]);
+
+    await box('code').fill('print(1)\nprint(2)');
+    await box('count').fill('3');
+    await form.getByRole('checkbox', { name: 'really' }).check();
+    await form.getByRole('combobox', { name: 'colour' }).selectOption('green');
+    await box('tensor').fill('1 2.50\n-3e2 4');
+    await form.getByText('size 2 × 2').waitFor();
+    await form.getByRole('button', { name: 'Add item 2' }).click();
+    await form.getByRole('textbox', { name: 'names 1' }).fill('first');
+    await form.getByRole('textbox', { name: 'names 2' }).fill('second');
+    await form.getByRole('button', { name: 'Move names 2 up' }).click();
+    expect(await form.getByRole('textbox', { name: 'names 1' }).inputValue()).toBe('second');
+    await box('x').fill('10');
+    await box('y').fill('0');
+    await form.getByRole('checkbox', { name: 'comment: empty text' }).check();
+    await page.keyboard.press('Control+Enter');
+    await form.getByText('Below 10.').waitFor();
+    await box('x').fill('9.5');
+    await page.keyboard.press('Control+Enter');
+    await card(page, 1, 'every').waitFor();
+    const [call] = await ledger(sid);
+    expect(call!.input).toBe(
+      '{"code":"print(1)\\nprint(2)","count":3,"really":true,"colour":"green","tensor":[[1,2.50],[-3e2,4]],"names":["second","first"],"at":{"x":9.5,"y":0},"maybe":null,"comment":""}',
+    );
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('and JSON are two ways to write one value; what the schema does not describe is said, and sent', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, own('forms'));
+    const form = page.getByRole('form', { name: 'Call every' });
+    const json = form.getByRole('textbox', { name: 'The whole input as JSON' });
+    const value =
+      '{"code":"x","count":1,"really":false,"colour":"red","tensor":[[1.0,2]],"names":["a"],"at":{"x":1,"y":2},"maybe":5,"either":{"x":0,"y":0}}';
+    await form.getByRole('button', { name: 'JSON', exact: true }).click();
+    await json.fill('{"code":');
+    await page.keyboard.press('Control+Enter');
+    await form.getByText('Not valid JSON').waitFor();
+    await json.fill(value);
+    await form.getByRole('button', { name: 'Form', exact: true }).click();
+    expect(await form.getByRole('textbox', { name: 'tensor' }).inputValue()).toBe('[[1.0,2]]');
+    expect(await form.getByRole('radio', { name: 'by place' }).isChecked()).toBe(true);
+    await page.keyboard.press('Control+Enter');
+    await card(page, 1, 'every').waitFor();
+    expect(JSON.parse((await ledger(sid))[0]!.input)).toEqual(JSON.parse(value));
+
+    await form.getByRole('button', { name: 'JSON', exact: true }).click();
+    await json.fill('{"count":9,"strange":1}');
+    await form.getByText('The tool’s schema does not describe this').waitFor();
+    await form.getByText('count: At most 5.').waitFor();
+    await json.press('Control+Enter');
+    await card(page, 2, 'every').waitFor();
+    expect((await ledger(sid))[1]!.input).toBe('{"count":9,"strange":1}');
+    // A form could not say that: to call it again begins as JSON, too.
+    await card(page, 2, 'every').getByRole('button', { name: 'edit and call again' }).click();
+    await expect.poll(() => json.inputValue()).toBe('{"count":9,"strange":1}');
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+});
+
+describe('sessions that others play', () => {
+  const call = (sid: string, column: number) =>
+    fetch(`${palestra.url}/call`, {
+      method: 'POST',
+      headers: { 'x-api-key': palestra.apiKey, 'x-session-id': sid, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'step', input: { column } }),
+    }).then((answer) => answer.text());
+
+  test('what a trainer does in the same session appears as it happens, up to its end', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const opened = await api<SessionView>('POST', '/v1/sessions', { environment: own('columns'), split: 'train', index: 0 });
+    await visit(page, playOf(own('columns'), `?sid=${opened.sid}`), 'Drop a stone');
+    const loads: string[] = [];
+    page.on('request', (request) => request.isNavigationRequest() && loads.push(request.url()));
+    await call(opened.sid, 1);
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    expect(await fact(page, 'played by').innerText()).not.toContain('in a browser');
+    // Both play: the page goes on from what the other did.
+    await legal(page).getByRole('button', { name: '0' }).click();
+    await card(page, 2).getByText('Stone 2.').waitFor();
+    await call(opened.sid, 1);
+    await card(page, 3).getByText('Stone 3.').waitFor();
+    await expect.poll(() => fact(page, 'steps').innerText()).toMatch(/^3\b/);
+    await api('DELETE', `/v1/sessions/${opened.sid}`);
+    await page.getByText('The session has ended').first().waitFor();
+    await expect.poll(() => fact(page, 'state').innerText()).toContain('closed');
+    expect(loads).toEqual([]);
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('so does what an OpenEnv client does on its socket', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const socket = new WebSocket(`${palestra.url.replace('http', 'ws')}/openenv/${own('columns')}/ws`, {
+      headers: { authorization: `Bearer ${palestra.apiKey}` },
+    });
+    await once(socket, 'open');
+    const ask = async (message: object): Promise<{ type: string; data: { done?: boolean; reward?: number | null } }> => {
+      const reply = once(socket, 'message');
+      socket.send(JSON.stringify(message));
+      return JSON.parse(String((await reply)[0])) as never;
+    };
+    expect(await ask({ type: 'reset', data: { split: 'train', index: 1 } })).toMatchObject({ type: 'observation' });
+    const live = `/v1/sessions?state=live&environment=${encodeURIComponent(own('columns'))}`;
+    const { sessions } = await api<SessionList>('GET', live);
+    const sids = await Promise.all(
+      sessions.map(async ({ sid }) => (await api<SessionView>('GET', `/v1/sessions/${sid}`)).task?.['index'] === 1 && sid),
+    );
+    const sid = sids.find((one) => one !== false) as string;
+    await page.goto(`${palestra.url}/sessions/${sid}`);
+    await page.getByText('No call yet').waitFor();
+    await ask({ type: 'step', data: { column: 4 } });
+    await page.getByRole('list', { name: 'Calls in order' }).getByRole('listitem').first().waitFor();
+    await page.getByRole('link', { name: 'Play', exact: true }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    for (const column of [4, 4]) await ask({ type: 'step', data: { column } });
+    await card(page, 3).getByText('Stone 3.').waitFor();
+    expect(await ask({ type: 'step', data: { column: 0 } })).toMatchObject({ data: { done: true, reward: 1 } });
+    await card(page, 4).getByText('finished').waitFor();
+    socket.close();
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('every visitor has a session of their own', async () => {
+    const visitors = await Promise.all([openPage(browser, palestra, light), openPage(browser, palestra, light)]);
+    const [one, other] = [visitors[0].page, visitors[1].page];
+    const sids = [await start(one, own('columns')), await start(other, own('columns'))];
+    expect(sids[0]).not.toBe(sids[1]);
+    await legal(one).getByRole('button', { name: '1' }).click();
+    await card(one, 1).getByText('Stone 1.').waitFor();
+    // Not only not yet: the other plays on its own board, from its first stone.
+    await legal(other).getByRole('button', { name: '3' }).click();
+    await card(other, 1).getByText('Stone 1.').waitFor();
+    expect(await card(other, 1).getByRole('group', { name: '3 rows of 4' }).innerText()).toContain('0 0 0 1');
+    expect([(await ledger(sids[0]!)).length, (await ledger(sids[1]!)).length]).toEqual([1, 1]);
+    for (const visitor of visitors) await visitor.close();
+  });
+});
+
+describe('the log', () => {
+  test('is filtered, and copied as lines, as a command that runs, as a program', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, own('columns'));
+    const copied = await clipboard(page);
+    for (const column of ['0', '1']) {
+      await legal(page).getByRole('button', { name: column }).click();
+      await card(page, Number(column) + 1)
+        .getByText(`Stone ${Number(column) + 1}.`)
+        .waitFor();
+    }
+    await page.getByRole('searchbox', { name: /Filter/ }).fill('"column":1');
+    await page.getByText('1 of 2 calls', { exact: true }).waitFor();
+    expect(await page.getByRole('list', { name: 'Calls in order' }).getByRole('listitem').count()).toBe(1);
+    await page.getByRole('button', { name: 'copy as JSONL' }).click();
+    await page.getByRole('button', { name: 'copied' }).waitFor();
+    const lines = (await copied()).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { n: 2, tool: 'step', arguments: { column: 1 }, reward: null, finished: false },
+    ]);
+    await page.getByRole('searchbox', { name: /Filter/ }).fill('');
+    await page.getByRole('combobox', { name: 'Outcome' }).selectOption('scored');
+    await page.getByText('0 of 2 calls', { exact: true }).waitFor();
+    await page.getByRole('combobox', { name: 'Outcome' }).selectOption('all');
+
+    await page.getByRole('button', { name: 'Copy call 2 as Python' }).click();
+    await expect.poll(copied).toContain('session.call_tool("step", {"column":1})');
+    await page.getByRole('button', { name: 'Copy call 2 as curl' }).click();
+    await expect.poll(copied).toContain('curl');
+    const command = await copied();
+    expect(command).not.toContain(palestra.apiKey);
+    const env = { ...process.env, OPENREWARD_API_KEY: palestra.apiKey };
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent --max-time 20`], { env });
+    expect(stdout).toContain('Stone 3.');
+    await card(page, 3).getByText('Stone 3.').waitFor();
+    expect((await ledger(sid)).map(({ input }) => input)).toEqual(['{"column":0}', '{"column":1}', '{"column":1}']);
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+});
+
+describe('quick start', () => {
+  test('has a program for every client, whose addresses this server answers, and keeps the key to itself', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, playOf('palestra/whodunit', '?split=test&task=7'), 'Quick start');
+    const copied = await clipboard(page);
+    const guide = page.getByRole('complementary', { name: 'Guide' });
+    const text = async (client: string) => {
+      await guide.getByRole('button', { name: client, exact: true }).click();
+      return guide.getByLabel(`Quick start, ${client}`, { exact: true }).innerText();
+    };
+    await guide.getByLabel('API key for these snippets').fill(palestra.apiKey);
+    for (const client of ['openreward', 'OpenEnv', 'OpenEnv tools', 'MCP', 'Text', 'TypeScript']) {
+      const masked = await text(client);
+      expect(masked, client).not.toContain(palestra.apiKey);
+      expect(masked, client).toContain('or_••••••••');
+    }
+    expect(await text('openreward')).toMatch(/get\("palestra\/whodunit"\)[^]*session\(split="test", index=7\)/);
+    await guide.getByRole('button', { name: 'Show the key' }).click();
+    const openEnv = await text('OpenEnv');
+    const [, host] = palestra.url.split('://');
+    const [userinfo, pathToken] = [...openEnv.matchAll(/url = "([^"]+)"/g)].map((match) => match[1]!);
+    expect(userinfo).toBe(`http://key:${palestra.apiKey}@${host}/openenv/palestra/whodunit`);
+    expect(pathToken).toBe(`${palestra.url}/k/${palestra.apiKey}/openenv/palestra/whodunit`);
+    const { username, password } = new URL(userinfo!);
+    const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+    const healthy = { status: 'healthy' };
+    expect(await (await fetch(`${palestra.url}/openenv/palestra/whodunit/health`, { headers: { authorization: basic } })).json()).toEqual(
+      healthy,
+    );
+    expect(await (await fetch(`${pathToken}/health`)).json()).toEqual(healthy);
+    const tools = await text('OpenEnv tools');
+    expect(tools).toContain(`MCPToolClient(base_url="${userinfo}")`);
+    expect(tools).toMatch(/env\.reset\(split="test", index=7\)/);
+
+    const { mcpServers } = JSON.parse(await text('MCP')) as {
+      mcpServers: Record<string, { url: string; headers: Record<string, string> }>;
+    };
+    const server = mcpServers['whodunit']!;
+    expect(server.url).toBe(`${palestra.url}/mcp/palestra/whodunit?split=test&index=7`);
+    const initialize = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+    };
+    const answer = await fetch(server.url, {
+      method: 'POST',
+      headers: { ...server.headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify(initialize),
+    });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('serverInfo')]);
+    expect(await text('Text')).toContain(`"${palestra.url}/v1/text-sessions" + path`);
+    expect(await text('TypeScript')).toContain(`new PalestraClient({ url: "${palestra.url}", apiKey: "${palestra.apiKey}" })`);
+    await guide.getByRole('button', { name: 'Hide the key' }).click();
+    await guide.getByRole('button', { name: 'Copy' }).click();
+    await expect.poll(copied).toContain(palestra.apiKey);
+    await guide.getByRole('button', { name: 'README' }).click();
+    expect(await page.evaluate(() => Object.values(localStorage).join())).not.toContain(palestra.apiKey);
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+});
+
+describe.each<View['theme']>(['light', 'dark'])('in %s', (theme) => {
+  test('pages are sound at 1280 and 760 pixels', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme });
+    const look = async (name: string) => {
+      for (const width of [1280, 760]) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.waitForTimeout(300);
+        await shoot(page, `${name}-${width}-${theme}`);
+        await expectSound(page);
+        expect(await faults(page), `${name} at ${width}`).toEqual([]);
+      }
+      await page.setViewportSize({ width: 1280, height: 800 });
+    };
+    await visit(page, playOf(own('columns')), 'Quick start');
+    await page.getByRole('button', { name: 'OpenEnv', exact: true }).click();
+    await look('playground-guide');
+    await start(page, own('oe-columns'));
+    await legal(page).getByRole('button', { name: '1' }).click();
+    await card(page, 1).getByText('Stone 1.').waitFor();
+    await page.getByRole('button', { name: 'Show the environment’s state' }).click();
+    await page.getByText('step_count: 1').waitFor();
+    await look('playground-action');
+    await start(page, own('forms'));
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('Choose one.').waitFor();
+    await look('playground-form');
+    await page.getByRole('button', { name: 'Quick start' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'MCP', exact: true }).click();
+    await look('playground-guide-dialog');
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+});
