@@ -145,7 +145,7 @@ describe('an episode', () => {
     await expect(client.getPrompt({ name: 'other' })).rejects.toMatchObject({ code: -32602 });
 
     const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(['doze', 'look', 'raise', 'say']);
+    expect(tools.map(({ name }) => name)).toEqual(['doze', 'look', 'paint', 'raise', 'say']);
     expect(tools.every(({ inputSchema }) => inputSchema.type === 'object')).toBe(true);
 
     const look = await call('look', { at: 2 });

@@ -37,6 +37,11 @@ export const gallery = defineEnvironment<{ id: number; broken?: boolean }, { loo
       input: z.object({ answer: z.string() }),
       run: ({ answer }) => ({ content: 'heard', reward: answer === 'a pixel' ? 1 : 0.25, finished: true }),
     }),
+    paint: tool({
+      description: 'A picture of so many bytes',
+      input: z.object({ bytes: z.int() }),
+      run: ({ bytes }) => imageBlock(Buffer.alloc(bytes), 'image/png'),
+    }),
     raise: tool({
       description: 'Raises',
       run: () => {
