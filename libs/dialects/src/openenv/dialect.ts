@@ -213,6 +213,7 @@ export class OpenEnvDialect {
       return `{"session_id":${JSON.stringify(id)},"closed":false,"closing":true}`;
     }
     seat.end();
+    await seat.gone;
     return `{"session_id":${JSON.stringify(id)},"closed":true}`;
   }
 

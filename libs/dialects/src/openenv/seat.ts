@@ -47,6 +47,8 @@ export class Seat {
   /** To end when its socket goes. */
   closing = false;
   ended = false;
+  /** Resolves, once it has ended, when no process knows its session any more. */
+  gone: Promise<void> = Promise.resolve();
   /** Of a virtual container: the last answer, with the reward of an action that does nothing. */
   lastSeen: string | null = null;
   lastUsedAt = Date.now();
@@ -205,7 +207,7 @@ export class Seat {
 
   /** Again after what was running: it may have opened a session meanwhile. */
   #endEpisode(): void {
-    this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
+    this.gone = this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
   }
 }
 
