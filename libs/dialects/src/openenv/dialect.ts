@@ -213,7 +213,7 @@ export class OpenEnvDialect {
       return `{"session_id":${JSON.stringify(id)},"closed":false,"closing":true}`;
     }
     seat.end();
-    await seat.gone;
+    await seat.forgotten;
     return `{"session_id":${JSON.stringify(id)},"closed":true}`;
   }
 

@@ -48,7 +48,7 @@ export class Seat {
   closing = false;
   ended = false;
   /** Resolves, once it has ended, when no process knows its session any more. */
-  gone: Promise<void> = Promise.resolve();
+  forgotten: Promise<void> = Promise.resolve();
   /** Of a virtual container: the last answer, with the reward of an action that does nothing. */
   lastSeen: string | null = null;
   lastUsedAt = Date.now();
@@ -207,7 +207,7 @@ export class Seat {
 
   /** Again after what was running: it may have opened a session meanwhile. */
   #endEpisode(): void {
-    this.gone = this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
+    this.forgotten = this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
   }
 }
 
