@@ -2427,6 +2427,13 @@ broken_off: (number | null)
  */
 tokens: (number | null)
 } | null)
+/**
+ * Trainer and model of its newest rollout; null while none is understood.
+ */
+origin: ({
+source: (string | null)
+model: (string | null)
+} | null)
 }[]
 total: number
 next: (string | null)
@@ -3035,6 +3042,55 @@ index: number
 }[]
 }[]
 }
+"GET /v1/text-sessions/{id}/metrics": {
+turns: number
+total_reward: number
+/**
+ * Calls that ran or failed; not the texts that held none.
+ */
+num_rewards: number
+}
+"POST /v1/text-sessions/{id}/step": {
+turn: number
+observations: {
+role: "user"
+content: string
+}[]
+reward: number
+done: boolean
+metadata: {
+[k: string]: unknown
+}
+}
+"DELETE /v1/text-sessions/{id}": {
+id: string
+}
+"GET /v1/text-sessions/{id}": {
+id: string
+environment: string
+/**
+ * What is looked for in a text: the first `<tool_call>` with JSON, or the last `<action>`.
+ */
+parse: ("tool_call" | "action")
+max_turns: number
+turns: number
+done: boolean
+}
+"POST /v1/text-sessions": {
+id: string
+prompt: {
+role: string
+[k: string]: unknown
+}[]
+metadata: {
+[k: string]: unknown
+}
+max_turns: number
+tools: {
+name: string
+[k: string]: unknown
+}[]
+}
 "POST /v1/traces": {
 /**
  * Spans that were not kept, and why; with 0 rejected spans a warning. Absent when everything was kept.
@@ -3377,6 +3433,77 @@ rollout: string
  */
 message?: (number | null)
 expires_in_days?: number
+}
+"POST /v1/text-sessions/{id}/step": {
+/**
+ * What the model wrote.
+ */
+text: string
+/**
+ * Number of the turn, from 1: with it the same request may be sent again. Absent: the next turn.
+ */
+turn?: (number | null)
+/**
+ * What takes longer is answered by `turn_running`.
+ */
+wait_s?: number
+}
+"POST /v1/text-sessions": {
+/**
+ * `owner/name`, `owner/name@3`, or a bare name of your own.
+ */
+environment: string
+variant?: (string | null)
+/**
+ * The task by value; else name `split` and `index`.
+ */
+task_spec?: {
+[k: string]: unknown
+}
+split?: string
+index?: number
+prompt?: (({
+role: string
+[k: string]: unknown
+}[] | string) | null)
+/**
+ * What is looked for in a text: the first `<tool_call>` with JSON, or the last `<action>`.
+ */
+parse?: ("tool_call" | "action")
+/**
+ * Absent: 10 with `tool_call`, 1 with `action`, as SkyRL has it.
+ */
+max_turns?: number
+toolset?: (string | null)
+/**
+ * Given to the environment only, encrypted at rest, erased at the end.
+ */
+secrets?: ({
+[k: string]: string | {
+value: string
+allowed_domains?: string[]
+}
+} | null)
+recording?: ({
+/**
+ * Name of the run.
+ */
+name: string
+/**
+ * Name of the rollout.
+ */
+rollout?: (string | null)
+step?: (number | null)
+split?: (string | null)
+task_index?: (number | null)
+metadata?: ({
+[k: string]: unknown
+} | null)
+} | null)
+/**
+ * Chosen by a client that wants to repeat the request when its answer is lost.
+ */
+id?: string
 }
 "POST /v1/traces": {
 /**
