@@ -112,6 +112,7 @@ export function scopeOf(route: Route): Scope | null {
     case 'traces':
       return 'rollouts';
     case 'sessions':
+    case 'text-sessions':
     case 'slots':
     case 'exports':
       return 'sessions';
@@ -127,7 +128,13 @@ export function scopeOf(route: Route): Scope | null {
 
 /** The URL of the first tenant's thing. */
 export function urlOf({ path }: Route, first: Belongings): string {
-  const ids: Record<string, string> = { keys: first.keyId, runs: first.runId, rollouts: first.rolloutId, exports: first.exportId };
+  const ids: Record<string, string> = {
+    keys: first.keyId,
+    runs: first.runId,
+    rollouts: first.rolloutId,
+    exports: first.exportId,
+    'text-sessions': first.textId,
+  };
   const { marks: _, ...belongings } = first;
   const values: Record<string, string> = {
     ...belongings,
@@ -182,6 +189,8 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
     sessions: { environment, split, index: 0 },
+    'text-sessions': { environment, split, index: 0 },
+    step: { text: 'taken over' },
     fork: { at_call: 0 },
     rollout: { run: 'taken over' },
   };

@@ -14,6 +14,8 @@ export interface Belongings {
   name: string;
   environmentId: string;
   sid: string;
+  /** Of a session that is played by texts. */
+  textId: string;
   taskId: string;
   runId: string;
   rolloutId: string;
@@ -135,6 +137,9 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
   const stream = String(await asked(palestra, 'POST', '/call', { headers, body: { name: 'tell', input: {} } }));
   const taskId = /event: task_id\r?\ndata: (\S+)/.exec(stream)![1]!;
 
+  const task = { environment: `${owner}/${name}`, split: 'train', index: 0 };
+  const { id: textId } = await asked(palestra, 'POST', '/v1/text-sessions', { body: task });
+
   const rolloutId = randomUUID();
   const timestamp = Date.now();
   const started = { eventType: 'rollout', eventId: rolloutId, timestamp, runName: `run-${canary}`, rolloutName: canary };
@@ -157,6 +162,6 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
     body: { environmentId: environment.id, files: [{ fileName: file, contentType: 'text/plain' }] },
   });
   await fetch(urls[0].uploadUrl, { method: 'PUT', body: canary, headers: { 'content-type': 'text/plain' } });
-  const ids = { environmentId: environment.id, sid, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId };
+  const ids = { environmentId: environment.id, sid, textId, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId };
   return { canary, owner, name, ...ids, file, marks: { canary, name, ...ids, apiKey: palestra.apiKey } };
 }
