@@ -264,6 +264,20 @@ describe('sessions that others play', () => {
       body: JSON.stringify({ name: 'step', input: { column } }),
     }).then((answer) => answer.text());
 
+  type Reply = { type: string; data: { done?: boolean; reward?: number | null; step_count?: number } };
+  async function openEnvClient(name: string) {
+    const socket = new WebSocket(`${palestra.url.replace('http', 'ws')}/openenv/${own(name)}/ws`, {
+      headers: { authorization: `Bearer ${palestra.apiKey}` },
+    });
+    await once(socket, 'open');
+    const ask = async (message: object): Promise<Reply> => {
+      const reply = once(socket, 'message');
+      socket.send(JSON.stringify(message));
+      return JSON.parse(String((await reply)[0])) as Reply;
+    };
+    return { socket, ask };
+  }
+
   test('what a trainer does in the same session appears as it happens, up to its end', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const opened = await api<SessionView>('POST', '/v1/sessions', { environment: own('columns'), split: 'train', index: 0 });
@@ -289,15 +303,7 @@ describe('sessions that others play', () => {
 
   test('so does what an OpenEnv client does on its socket', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
-    const socket = new WebSocket(`${palestra.url.replace('http', 'ws')}/openenv/${own('columns')}/ws`, {
-      headers: { authorization: `Bearer ${palestra.apiKey}` },
-    });
-    await once(socket, 'open');
-    const ask = async (message: object): Promise<{ type: string; data: { done?: boolean; reward?: number | null } }> => {
-      const reply = once(socket, 'message');
-      socket.send(JSON.stringify(message));
-      return JSON.parse(String((await reply)[0])) as never;
-    };
+    const { socket, ask } = await openEnvClient('columns');
     expect(await ask({ type: 'reset', data: { split: 'train', index: 1 } })).toMatchObject({ type: 'observation' });
     const live = `/v1/sessions?state=live&environment=${encodeURIComponent(own('columns'))}`;
     const { sessions } = await api<SessionList>('GET', live);
@@ -315,6 +321,32 @@ describe('sessions that others play', () => {
     await card(page, 3).getByText('Stone 3.').waitFor();
     expect(await ask({ type: 'step', data: { column: 0 } })).toMatchObject({ data: { done: true, reward: 1 } });
     await card(page, 4).getByText('finished').waitFor();
+    socket.close();
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('also where the environment is an OpenEnv server, whose client resets the episode by itself', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const { socket, ask } = await openEnvClient('oe-columns');
+    await ask({ type: 'reset', data: { split: 'test', index: 0 } });
+    await ask({ type: 'step', data: { column: 2 } });
+    const live = `/v1/sessions?state=live&environment=${encodeURIComponent(own('oe-columns'))}`;
+    const { sessions } = await api<SessionList>('GET', live);
+    const views = await Promise.all(sessions.map((session) => api<SessionView>('GET', `/v1/sessions/${session.sid}`)));
+    const { sid } = views.find(({ task }) => task?.['kind'] === 'none')!;
+    await page.goto(`${palestra.url}/sessions/${sid}`);
+    await page.getByText('as its OpenEnv client resets it').waitFor();
+    await page.getByRole('link', { name: 'Play', exact: true }).click();
+    await card(page, 1, 'reset').getByText('Drop a stone.').waitFor();
+    await card(page, 2).getByText('Stone 1.').waitFor();
+    // What was reset cannot be called again as a tool; what was done can.
+    expect(await card(page, 1, 'reset').getByRole('button', { name: 'edit and call again' }).count()).toBe(0);
+    await ask({ type: 'step', data: { column: 2 } });
+    await card(page, 3).getByText('Stone 2.').waitFor();
+    await legal(page).getByRole('button', { name: '3' }).click();
+    await card(page, 4).getByText('Stone 3.').waitFor();
+    expect(await ask({ type: 'state' })).toMatchObject({ type: 'state', data: { step_count: 3 } });
     socket.close();
     expect(foreign(complaints)).toEqual([]);
     await close();

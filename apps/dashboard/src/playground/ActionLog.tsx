@@ -10,7 +10,7 @@ import { Blocks } from '../session/Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CopyCall } from './CopyCall.tsx';
-import { observationIn } from './episode.ts';
+import { isReset, observationIn } from './episode.ts';
 import { filtered, type LogFilter, NO_FILTER } from './log.ts';
 import { LogBar } from './LogBar.tsx';
 import { Observation } from './Observation.tsx';
@@ -204,7 +204,7 @@ function Below({
   });
   return (
     <div className="ml-[30px] flex flex-wrap gap-x-3 text-[12px]">
-      {session.live && (
+      {session.live && !isReset(session, call) && (
         <button type="button" className="link" onClick={() => again.mutate()}>
           edit and call again
         </button>

@@ -13,7 +13,7 @@ import { endingOf } from '../session/words.ts';
 import { EndButton } from '../sessions/EndButton.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ActionLog } from './ActionLog.tsx';
-import { actionToolOf, observationIn } from './episode.ts';
+import { actionToolOf, isReset, observationIn, resetsItself } from './episode.ts';
 import { Guide, GuideButton } from './Guide.tsx';
 import { KeepButton } from './KeepDialog.tsx';
 import { Observation } from './Observation.tsx';
@@ -148,7 +148,7 @@ function useObservation(sid: string, prompt: readonly MessageBlock[] | undefined
 
 function Board({ place, session }: { place: Place; session: SessionView }) {
   const { sid, live } = session;
-  const prompt = useQuery({ ...promptQuery(sid), enabled: live });
+  const prompt = useQuery({ ...promptQuery(sid), enabled: live && !resetsItself(session) });
   const tools = useQuery({ ...taskToolsQuery(sid), enabled: live });
   const { rows, error } = useCalls(sid);
   const play = usePlay(sid);
@@ -192,7 +192,9 @@ function Board({ place, session }: { place: Place; session: SessionView }) {
                 choose={choose}
                 closed={closedBecause(session)}
                 busy={play.busy}
-                last={before === undefined || before.truncated ? null : { tool: before.tool, input: before.input }}
+                last={
+                  before === undefined || before.truncated || isReset(session, before) ? null : { tool: before.tool, input: before.input }
+                }
                 onCall={play.call}
               />
             ) : tools.error ? (
@@ -235,7 +237,6 @@ interface PromptProps {
 
 /** What the policy reads first: text and images, or the first observation of an action environment. */
 function Prompt({ session, prompt, problem, action }: PromptProps) {
-  const { live, state } = session;
   const first = useMemo(() => (action ? observationIn(prompt) : null), [action, prompt]);
   return (
     <section aria-label="Prompt" className="border-b border-l-2 border-b-line border-l-[var(--role-user)] px-4 py-3">
@@ -246,19 +247,20 @@ function Prompt({ session, prompt, problem, action }: PromptProps) {
         <Observation value={first} />
       ) : prompt ? (
         <Blocks blocks={prompt} prose />
-      ) : problem && state !== 'failed' ? (
+      ) : problem && session.state !== 'failed' ? (
         <p className="text-bad">{problem.message}</p>
       ) : (
-        <p className="text-ink-3">
-          {live
-            ? state === 'failed'
-              ? 'There is none.'
-              : 'The environment is being set up…'
-            : 'Prompts are not kept once a session has ended.'}
-        </p>
+        <p className="text-ink-3">{whyNoPrompt(session)}</p>
       )}
     </section>
   );
+}
+
+function whyNoPrompt(session: SessionView): string {
+  if (resetsItself(session))
+    return 'Its client, which speaks OpenEnv, resets the episode by itself: what it sees first is the result of that.';
+  if (!session.live) return 'Prompts are not kept once a session has ended.';
+  return session.state === 'failed' ? 'There is none.' : 'The environment is being set up…';
 }
 
 function taskName({ task }: SessionView): string {

@@ -48,7 +48,9 @@ export function pythonOf({ session: { environment, task } }: Origin, call: Sessi
     'from openreward import OpenReward',
     '',
     `environment = OpenReward().environments.get(${JSON.stringify(environment ?? '')})`,
-    ...(place === 'task=task' ? ['task = environment.list_tasks(split="train")[0]  # this session was opened on a task by value'] : []),
+    ...(place === 'task=task'
+      ? ['task = environment.list_tasks(split="train")[0]  # the task of this session has no index: choose one']
+      : []),
     `with environment.session(${place}) as session:`,
     `    output = session.call_tool(${JSON.stringify(call.tool)}, ${pythonLiteral(call.input)})`,
     '    print(output.blocks, output.reward, output.finished)',

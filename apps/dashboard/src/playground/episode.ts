@@ -1,4 +1,12 @@
-import { type JsonObject, type JsonValue, type MessageBlock, stringifyJson, type ToolSpec, type ToolsAnswer } from '@palestra/protocol';
+import {
+  type JsonObject,
+  type JsonValue,
+  type MessageBlock,
+  type SessionView,
+  stringifyJson,
+  type ToolSpec,
+  type ToolsAnswer,
+} from '@palestra/protocol';
 import { parseTree } from '../text/json.ts';
 import { type Draft, fill, fits } from './form/draft.ts';
 import { type Field, isObject } from './form/field.ts';
@@ -23,6 +31,12 @@ export function observationIn(blocks: readonly MessageBlock[] | null | undefined
   const value = parseTree(block.text, MAX_OBSERVATION_CHARACTERS);
   return value === undefined || Array.isArray(value) ? null : (value as JsonObject);
 }
+
+/** An OpenEnv client of an OpenEnv server opens its session without a task: it says one when it resets. */
+export const resetsItself = ({ task }: Pick<SessionView, 'task'>): boolean => task?.['kind'] === 'none';
+/** A reset by such a client: in the log like a call, but no tool. */
+export const isReset = (session: Pick<SessionView, 'task'>, { tool }: { tool: string }): boolean =>
+  resetsItself(session) && tool === 'reset';
 
 /** Offered as buttons; more are counted. */
 export const MAX_LEGAL = 120;

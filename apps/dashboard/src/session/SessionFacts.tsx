@@ -155,6 +155,7 @@ function Times({ session }: { session: SessionView }) {
 /** What was asked for: a place in a split, or the task itself. */
 function Task({ task }: { task: SessionView['task'] }) {
   if (task === null) return <Section title="Task" facts={[['task', 'not named yet']]} />;
+  if (task['kind'] === 'none') return <Section title="Task" facts={[['task', 'as its OpenEnv client resets it']]} />;
   const toolset: Fact = task['toolset_name'] !== null && ['toolset', String(task['toolset_name'])];
   if (task['kind'] === 'index')
     return <Section title="Task" facts={[['split', String(task['split'])], ['index', String(task['index'])], toolset]} />;
