@@ -240,11 +240,20 @@ describe('an episode', () => {
 });
 
 describe('connections', () => {
-  test('the stream that listens ends with the session', async () => {
-    const { sid } = await connect('gallery');
-    const stream = await fetch(address('gallery'), { headers: { ...key(), accept: 'text/event-stream', 'mcp-session-id': sid } });
+  test('the stream that listens keeps the session alive, and ends with it', { timeout: 90_000 }, async () => {
+    await server.request('POST', '/v1/environments', { body: { name: 'lively', source: { kind: 'remote', url: upstream.url } } });
+    const sessions = { heartbeat_timeout_s: 25 };
+    await server.request('PUT', `/v1/environments/${server.orgName}/lively/details`, { body: { sessions } });
+    const [{ sid }, silent] = [await connect('lively'), await raw(INITIALIZE, key(), address('lively'))];
+    const stream = await fetch(address('lively'), { headers: { ...key(), accept: 'text/event-stream', 'mcp-session-id': sid } });
     expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-    await stream.body!.cancel();
+    let ended = false;
+    void stream.text().then(() => (ended = true));
+    const stateOf = async (one: string) => (await server.request('GET', `/v1/sessions/${one}`)).body.state as string;
+    await expect.poll(() => stateOf(silent.headers.get('mcp-session-id')!), { timeout: 45_000, interval: 500 }).toBe('expired');
+    expect([await stateOf(sid), ended]).toEqual(['ready', false]);
+    await server.request('DELETE', `/v1/sessions/${sid}`);
+    await expect.poll(() => ended, { timeout: 30_000, interval: 500 }).toBe(true);
   });
 
   test('a repeated call whose connection broke is the same call', async () => {
