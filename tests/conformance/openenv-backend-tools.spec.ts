@@ -156,3 +156,19 @@ test('a server that dies under its sessions, one that was never there, and one t
   expect(await rejection(nowhere.environments(soon()))).toMatchObject({ code: 'backend_unreachable' });
   await nowhere.close();
 });
+
+test('a server of several processes, which do not know one another’s sessions', async () => {
+  const env = { MAX_CONCURRENT_ENVS: '40' };
+  const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app', workers: 3, env });
+  const backend = new OpenEnvBackend({ url: server.url });
+  // More than one process has slots for, all told: none may be kept by a session that ended.
+  for (let round = 0; round < 5; round += 1) {
+    const sessions = await Promise.all(Array.from({ length: 30 }, () => open(backend)));
+    const results = await Promise.all(sessions.map((session) => call(session, 'step', {})));
+    expect(results.every(({ ok }) => ok)).toBe(true);
+    expect(new Set(results.map((result) => textsOf(result)[0]!.replace(/.*"pid":(\d+).*/, '$1'))).size).toBeGreaterThan(1);
+    await Promise.all(sessions.map((session) => session.delete(soon())));
+  }
+  await backend.close();
+  await server.stop();
+});

@@ -5,7 +5,7 @@ import type { KeepAlive } from './keep-alive.ts';
 import { actsOn, replyFits } from './message.ts';
 import type { Carrier } from './openenv-session.ts';
 import { SocketBroken, type UpstreamSocket } from './socket.ts';
-import { closeUpstream, openSocket } from './socket-link.ts';
+import { closeUpstream, openSocket, UnknownSession } from './socket-link.ts';
 import { endsSession, isError, isObject, readJson, readReply, sessionLost } from './wire.ts';
 
 /**
@@ -61,7 +61,11 @@ export class SocketCarrier implements Carrier {
     if (this.#socket?.isOpen) return this.#socket;
     if (this.#socket !== null) this.keepAlive.remove(this.#socket);
     if (!this.resumes) throw sessionLost('the connection to the OpenEnv server is gone, and the episode with it.');
-    this.#socket = await openSocket(this.connection, this.keepAlive, this.upstreamId, signal);
+    try {
+      this.#socket = await openSocket(this.connection, this.keepAlive, this.upstreamId, signal);
+    } catch (error) {
+      throw error instanceof UnknownSession ? sessionLost(`the OpenEnv server no longer has it (${error.message}).`, error) : error;
+    }
     return this.#socket;
   }
 }

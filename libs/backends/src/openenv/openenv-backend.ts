@@ -9,7 +9,7 @@ import { serverText } from './message.ts';
 import { type Carrier, OpenEnvEpisode } from './openenv-session.ts';
 import { promptOfReset } from './result.ts';
 import { type ServerFacts, ShapeReader } from './shape.ts';
-import { closeUpstream, createUpstream, openSocket } from './socket-link.ts';
+import { closeUpstream, createUpstream, openSocket, UnknownSession } from './socket-link.ts';
 import { TaskApi } from './task-api.ts';
 import { sessionTools, stepTool, toolsOfRpc } from './tools.ts';
 import { isObject } from './wire.ts';
@@ -48,6 +48,8 @@ export class OpenEnvBackend implements Backend {
   readonly #keyBySid = new Map<string, string>();
   #tools: { of: ServerFacts; answer: Promise<ToolsAnswer> } | null = null;
   #taskApi: { of: ServerFacts; api: TaskApi } | null = null;
+  /** A server of several processes, where a socket rarely meets the session that it is to attach to: it gets plain sockets. */
+  #scattered: ServerFacts | null = null;
   /** The key of the episode that a generation A server plays. */
   #occupant: string | null = null;
 
@@ -198,22 +200,33 @@ export class OpenEnvBackend implements Backend {
         if (this.#occupant === ref.key) this.#occupant = null;
       });
     }
-    if (server.generation === 'E') ref.upstream = await createUpstream(this.#connection, signal);
-    try {
-      const socket = await openSocket(this.#connection, this.#keepAlive, ref.upstream, signal);
-      return new SocketCarrier(this.#connection, this.#keepAlive, ref.upstream, socket);
-    } catch (error) {
-      if (ref.upstream !== null) await closeUpstream(this.#connection, ref.upstream).catch(() => {});
-      throw error;
+    if (server.generation === 'E' && this.#scattered !== server) {
+      ref.upstream = await createUpstream(this.#connection, signal);
+      try {
+        const socket = await openSocket(this.#connection, this.#keepAlive, ref.upstream, signal);
+        return new SocketCarrier(this.#connection, this.#keepAlive, ref.upstream, socket);
+      } catch (error) {
+        this.#release(closeUpstream(this.#connection, ref.upstream));
+        ref.upstream = null;
+        if (!(error instanceof UnknownSession)) throw error;
+        this.#scattered = server;
+      }
     }
+    const socket = await openSocket(this.#connection, this.#keepAlive, null, signal);
+    return new SocketCarrier(this.#connection, this.#keepAlive, null, socket);
+  }
+
+  /** Nobody waits for it but `close`. */
+  #release(closing: Promise<void>): void {
+    this.#closing.add(closing);
+    const closed = () => void this.#closing.delete(closing);
+    closing.then(closed, closed);
   }
 
   #hold({ key, toolActions }: Ref, sid: string | null, carrier: Carrier, prompt: MessageBlock[] | null): OpenEnvEpisode {
     const onEnd = (closing: Promise<void>) => {
       this.#episodes.delete(key);
-      this.#closing.add(closing);
-      const closed = () => void this.#closing.delete(closing);
-      closing.then(closed, closed);
+      this.#release(closing);
       if (sid !== null && this.#keyBySid.get(sid) === key) this.#keyBySid.delete(sid);
     };
     const options = { carrier, toolActions, stepTool: async (signal: AbortSignal) => stepTool(await this.#shape.read(signal)), onEnd };

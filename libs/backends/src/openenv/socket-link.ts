@@ -14,7 +14,13 @@ const OCCUPIED_LIMIT_MS = 30_000;
 const CREATE_DEADLINE_MS = 120_000;
 const CLOSE_DEADLINE_MS = 20_000;
 
+/** Processes of one server that may each have to be asked; which one answers is not ours to choose. */
+const MAX_ASKED = 8;
+
 class Occupied extends Error {}
+
+/** The server does not know the session to attach to: it is gone, or another one of the server's processes has it. */
+export class UnknownSession extends Error {}
 
 /** Why a socket was not opened, as the caller hears it. */
 function refusalOfOpening(error: unknown): unknown {
@@ -28,7 +34,7 @@ function refusalOfOpening(error: unknown): unknown {
   return unreachable(error);
 }
 
-/** A socket on which the server has answered: its environment is built, or the session attached. */
+/** A socket on which the server has answered: its environment is built, or the session attached (else `UnknownSession`). */
 export async function openSocket(
   connection: OpenEnvConnection,
   keepAlive: KeepAlive,
@@ -45,6 +51,7 @@ export async function openSocket(
     const error = readReply(refusal) as WireError;
     if (upstreamId === null) throw refusalOf(error);
     if (/already has|still initializing/.test(error.message)) throw new Occupied(error.message);
+    if (/unknown session/i.test(error.message)) throw new UnknownSession(error.message);
     throw sessionLost(`the OpenEnv server gave it up (${error.message}).`);
   };
   const passes = (error: unknown) =>
@@ -109,12 +116,16 @@ async function askForUpstream(connection: OpenEnvConnection): Promise<string> {
   }
 }
 
-/** Idempotent: a session that the server does not know is closed. Nothing else frees the slot of such a session. */
+/** Idempotent: a session that no process of the server knows is closed. Nothing else frees the slot of such a session. */
 export async function closeUpstream(connection: OpenEnvConnection, upstreamId: string): Promise<void> {
   const signal = AbortSignal.timeout(CLOSE_DEADLINE_MS);
-  const attempt = async () => {
+  const ask = async () => {
     const response = readRpc(await connection.rpc('openenv/session/close', { session_id: upstreamId }, 'idempotent', signal));
-    if ('error' in response && !/unknown session/i.test(response.error.message)) throw new Error(response.error.message);
+    if (!('error' in response)) return true;
+    if (/unknown session/i.test(response.error.message)) return false;
+    throw new Error(response.error.message);
   };
-  await pRetry(attempt, { ...PATIENCE, retries: 5, signal });
+  for (let asked = 0; asked < MAX_ASKED; asked += 1) {
+    if (await pRetry(ask, { ...PATIENCE, retries: 5, signal })) return;
+  }
 }
