@@ -40,6 +40,11 @@ export class MicroBatcher<In, Out> {
     this.#options = options;
   }
 
+  /** Items that no batch has taken yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /** `soon`: goes at the end of the current event-loop turn whatever `maxAgeMs` is, and takes along what waits already. */
   add(item: In, soon = false): Promise<Out> {
     if (this.#waiting.length >= this.#options.maxQueued) {

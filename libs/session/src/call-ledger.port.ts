@@ -6,7 +6,7 @@ import type { ErrorCode, ToolErrorReason } from '@palestra/protocol';
  */
 export type FailureClass = 'ok' | 'policy' | 'environment' | 'infrastructure';
 
-/** Written, and safe against a crash of the API, before the tool runs. */
+/** Written, and safe against a crash of the API, before the tool runs; unless nobody can come back for the call (`note`). */
 export interface CallIntent {
   /** 32 hex characters; what a client resumes by. */
   taskId: string;
@@ -60,6 +60,11 @@ export interface CallRecord extends CallIntent {
 export interface CallLedger {
   /** Resolves when the intent would survive a crash of this process. `sure`: a doubt has been cleared. */
   intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
+  /**
+   * Begins a call that no client can ask for again, of a session that is known to be this process's: it is written with its outcome, or
+   * by itself when that takes long. A crash of this process may forget it. False: too much waits to be written, its intent has to be waited for.
+   */
+  note(call: CallIntent): boolean;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
   /** The first outcome of a call stays. `soon`: at once; what nobody waits for may be collected for a few milliseconds. */
   result(result: CallResult, soon: boolean): Promise<void>;

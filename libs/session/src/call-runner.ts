@@ -28,6 +28,8 @@ export interface CallRequest {
   input: string;
   /** Set by a client that resumes an earlier call; null = a new one. */
   taskId: string | null;
+  /** False: its client is never told the task id, and cannot come back for the outcome. */
+  resumable: boolean;
   run: (backend: BackendSession, work: Work) => Promise<Result>;
 }
 
@@ -70,6 +72,8 @@ const MAX_DOUBTS = 5;
 /** A session that is restored again and again during one call has a call that kills its process. */
 const MAX_RESTORES = 2;
 const UPSTREAM_ID_DELAY_MS = 5;
+/** So long after the ledger said that a session is ours it is taken to be: another process may end it or take it over meanwhile. */
+const TRUST_MS = 1_000;
 /** Before an idempotent tool whose outcome is unknown runs again. */
 const REPEAT_PAUSE_MS = 500;
 
@@ -104,12 +108,16 @@ export class CallRunner {
       replicaId: this.options.replicaId,
       startedAt: this.options.clock.now(),
     };
+    const begin = () =>
+      this.#track(live, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
+    if (!request.resumable && this.#mayNote(live) && this.options.ledger.note(intent)) return begin();
     let sure = false;
     for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
       const answer = await this.options.ledger.intent(intent, sure);
       switch (answer.verdict) {
         case 'begun':
-          return this.#track(live, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
+          live.confirmedAt = this.options.clock.now();
+          return begin();
         case 'join':
           return this.#resume(live, request, answer.taskId);
         case 'moved':
@@ -120,6 +128,11 @@ export class CallRunner {
       }
     }
     throw new PalestraError('session_moved');
+  }
+
+  /** Whether a call that nobody can come back for may run before it is in the ledger (docs/adr/0002). */
+  #mayNote(live: LiveSession): boolean {
+    return live.hosted !== null && !isAwaited(live) && this.setup.isOpen(live) && this.options.clock.now() - live.confirmedAt < TRUST_MS;
   }
 
   /** Why the ledger takes no more calls of this session from us. */
@@ -256,7 +269,7 @@ export class CallRunner {
    */
   async #finish(live: LiveSession, taskId: string, outcome: CallOutcome): Promise<CallOutcome> {
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
-    const awaited = live.hosted?.policy.deterministic === true || live.record.recording !== null;
+    const awaited = isAwaited(live);
     const stored = this.options.ledger
       .result(
         { taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() },
@@ -346,6 +359,9 @@ export class CallRunner {
     return this.#run(live, request, record, { taskId, upstreamTaskId, mayHaveRun });
   }
 }
+
+/** Results of a session that may be replayed, or is recorded, are waited for. */
+const isAwaited = ({ hosted, record }: LiveSession): boolean => hosted?.policy.deterministic === true || record.recording !== null;
 
 const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
   idempotent && error instanceof PalestraError && error.code === 'session_lost';

@@ -193,14 +193,19 @@ export class SessionEngine {
     }
   }
 
-  /** See {@link CallRunner.open}. `taskId` is set by a client that resumes. */
-  async call(caller: Caller, sid: string, request: { tool: string; input: JsonObject; taskId: string | null }): Promise<OpenCall> {
+  /** See {@link CallRunner.open}. `taskId` is set by a client that resumes; `resumable` is false for one that never hears of it. */
+  async call(
+    caller: Caller,
+    sid: string,
+    request: { tool: string; input: JsonObject; taskId: string | null; resumable?: boolean },
+  ): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller);
     const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
       input: stringifyJson(request.input),
       taskId: request.taskId,
+      resumable: request.resumable ?? true,
       run: (backend, call) => backend.call({ ...call, tool: request.tool, input: request.input }, live.signal),
     });
     return this.#hiddenError(live, open);
@@ -208,7 +213,7 @@ export class SessionEngine {
 
   /**
    * One message of an OpenEnv client to an environment whose server speaks OpenEnv; the JSON text of its one reply. What changes the episode
-   * (`reset`, `step`, a `tools/call`) is a call like any other: in the ledger before it is sent, in the trace, with its reward. Errors
+   * (`reset`, `step`, a `tools/call`) is a call like any other: in the ledger, in the trace, with its reward. Errors
    * of the server are replies; those of the service reject.
    */
   async exchange(caller: Caller, sid: string, message: OpenEnvMessage): Promise<string> {
@@ -234,6 +239,7 @@ export class SessionEngine {
         tool: acted.tool,
         input: stringifyJson(acted.input),
         taskId: null,
+        resumable: false,
         run: async (_backend, work) => {
           const exchange = await native(work);
           reply = this.#registry.mask(live).hide(exchange.reply);
@@ -259,6 +265,7 @@ export class SessionEngine {
       tool: 'score_group',
       input: stringifyJson({ candidates: request.candidates }),
       taskId: request.taskId,
+      resumable: true,
       run: async (backend, { taskId }) => ({
         text: await backend.scoreGroup(request.candidates, taskId, live.signal),
         ok: true,

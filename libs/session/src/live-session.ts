@@ -27,6 +27,8 @@ export class LiveSession {
   touchedAt: number;
   /** When the environment's server last heard of it. */
   upstreamSeenAt: number;
+  /** When the ledger last said that its calls are this process's to run; 0 = never yet. */
+  confirmedAt = 0;
   /** Changes of one session are stored one after another. */
   writes: Promise<unknown> = Promise.resolve();
 

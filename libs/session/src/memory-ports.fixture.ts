@@ -88,6 +88,10 @@ export class MemoryCallLedger implements CallLedger {
     this.#add(call);
     return { verdict: 'begun' };
   }
+  note(call: CallIntent): boolean {
+    this.#add(call);
+    return true;
+  }
   async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
     Object.assign(this.records.get(taskId)!, { upstreamTaskId });
   }

@@ -64,11 +64,12 @@ const JOINED = `
   SELECT c.joined_by AS task_id, false AS moved, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
   FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
 
-/** Writes again what a crash of PostgreSQL may have swallowed. */
+/** Writes again what a crash of PostgreSQL may have swallowed, and for the first time what was noted and takes long. */
 const REWRITE = `
+  ${ASYNCHRONOUS}
   INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
   SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), 'running'
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
     AS n(task_id, sid, kind, tool, input, replica_id, started_at)
   ON CONFLICT (task_id) DO NOTHING`;
 
@@ -80,6 +81,22 @@ const RESULT = `
   FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::float8[], $7::bool[], $8::text[], $9::float8[])
     AS n(task_id, state, result, ok, reason, reward, finished, failure_class, ended_at)
   WHERE c.task_id = n.task_id AND c.ended_at IS NULL`;
+
+/**
+ * Calls that were noted, with their outcomes: one row each, in the order in which they ended, which is that of their sessions. Some took so
+ * long that they are there already. Plan: Insert on session_calls <- Function Scan on unnest.
+ */
+const WHOLE = `
+  ${ASYNCHRONOUS}
+  INSERT INTO session_calls AS c (task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), n.state, n.result, n.ok, n.reason, n.reward,
+    n.finished, n.failure_class, to_timestamp(n.ended_at / 1000)
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
+      $8::text[], $9::text[], $10::bool[], $11::text[], $12::float8[], $13::bool[], $14::text[], $15::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  ON CONFLICT (task_id) DO UPDATE SET state = excluded.state, result = excluded.result, ok = excluded.ok, reason = excluded.reason,
+    reward = excluded.reward, finished = excluded.finished, failure_class = excluded.failure_class, ended_at = excluded.ended_at
+  WHERE c.ended_at IS NULL`;
 
 const UPSTREAM = `
   ${ASYNCHRONOUS}
@@ -163,6 +180,10 @@ function toRecord(row: Row): CallRecord {
 const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 /** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
 const LATER = { ...BATCH, maxAgeMs: 10 };
+/** A noted call that has not ended within this (and twice this at most) is written as one that runs: whoever watches the session sees it. */
+const NOTED_MS = 100;
+/** Ended calls that wait to be written; beyond it calls wait for PostgreSQL again. */
+const MAX_BEHIND = 4 * BATCH.maxItems;
 const MAX_JOURNAL = 100_000;
 /**
  * After PostgreSQL may have crashed: by then every process has noticed and has written again what it knows of calls that run (it confirms once
@@ -187,12 +208,21 @@ interface Unconfirmed {
   results: CallResult[];
   broken: string[];
 }
+/** A call that nobody can come back for, until it has ended. */
+interface Noted {
+  call: CallIntent;
+  /** Settles when it is in the table as one that runs; null = it is in memory alone. */
+  written: Promise<void> | null;
+}
 const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], broken: [] });
 
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
   readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
+  readonly #noted = new Map<string, Noted>();
+  #notedTimer: NodeJS.Timeout | null = null;
+  readonly #wholes: MicroBatcher<{ call: CallIntent; result: CallResult }, void>;
   readonly #upstreams: MicroBatcher<[string, string], void>;
   /** Calls whose upstream id waits to be written, and that have not ended. */
   readonly #unended = new Set<string>();
@@ -206,6 +236,7 @@ export class SqlCallLedger implements CallLedger {
     this.#pool = pool;
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
     this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
+    this.#wholes = new MicroBatcher({ ...LATER, flush: (ended) => this.#writeWholes(ended) });
     this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
     this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
     pool.on('error', () => this.#suspectCrash());
@@ -215,14 +246,27 @@ export class SqlCallLedger implements CallLedger {
     return this.#intents.add({ call, sure });
   }
 
-  upstream(taskId: string, upstreamTaskId: string): Promise<void> {
+  note(call: CallIntent): boolean {
+    if (this.#wholes.waiting >= MAX_BEHIND) return false;
+    this.#noted.set(call.taskId, { call, written: null });
+    this.#notedTimer ??= setTimeout(() => this.#writeNoted(), NOTED_MS);
+    return true;
+  }
+
+  async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
+    if (this.#noted.has(taskId)) return;
     this.#unended.add(taskId);
     return this.#upstreams.add([taskId, upstreamTaskId]);
   }
 
-  result(result: CallResult, soon: boolean): Promise<void> {
+  async result(result: CallResult, soon: boolean): Promise<void> {
     this.#unended.delete(result.taskId);
-    return this.#results.add(result, soon);
+    const noted = this.#noted.get(result.taskId);
+    if (noted === undefined) return this.#results.add(result, soon);
+    this.#noted.delete(result.taskId);
+    // Never two statements with one row at the same time: they would wait for each other's.
+    if (noted.written !== null) await noted.written;
+    return this.#wholes.add({ call: noted.call, result }, soon);
   }
 
   broken(taskId: string): Promise<void> {
@@ -257,7 +301,10 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async drain(): Promise<void> {
-    await Promise.all([this.#intents.drain(), this.#results.drain(), this.#upstreams.drain(), this.#broken.drain()]);
+    if (this.#notedTimer !== null) clearTimeout(this.#notedTimer);
+    this.#writeNoted();
+    await Promise.all([...this.#noted.values()].map(({ written }) => written));
+    await Promise.all([this.#intents, this.#results, this.#wholes, this.#upstreams, this.#broken].map((queue) => queue.drain()));
   }
 
   /**
@@ -344,6 +391,30 @@ export class SqlCallLedger implements CallLedger {
     await this.#query('call_result', RESULT, resultColumns(inOrder), RESULT_PATIENCE_MS);
     this.#unconfirmed.results.push(...results);
     return results.map(() => undefined);
+  }
+
+  /** Those that have not ended so far. */
+  #writeNoted(): void {
+    this.#notedTimer = null;
+    const open = [...this.#noted.values()].filter(({ written }) => written === null);
+    if (open.length === 0) return;
+    const calls = open.map(({ call }) => call);
+    const written = this.#query('call_rewrite', REWRITE, intentColumns(calls)).then(
+      () => void this.#unconfirmed.intents.push(...calls),
+      // Its outcome is written with all that is known of it.
+      () => {},
+    );
+    for (const noted of open) noted.written = written;
+  }
+
+  async #writeWholes(ended: { call: CallIntent; result: CallResult }[]): Promise<void[]> {
+    const calls = ended.map(({ call }) => call);
+    const results = ended.map(({ result }) => result);
+    const [, ...outcomes] = resultColumns(results);
+    await this.#query('call_whole', WHOLE, [...intentColumns(calls), ...outcomes], RESULT_PATIENCE_MS);
+    this.#unconfirmed.intents.push(...calls);
+    this.#unconfirmed.results.push(...results);
+    return ended.map(() => undefined);
   }
 
   async #writeUpstreams(asked: [string, string][]): Promise<void[]> {

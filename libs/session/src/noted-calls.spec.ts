@@ -1,0 +1,82 @@
+import { describe, expect, test, vi } from 'vitest';
+import { systemClock } from '@palestra/kit';
+import { SessionEngine } from './engine.ts';
+import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
+import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
+import type { SessionPolicy } from './session-policy.ts';
+
+const alice = testCaller('alice');
+
+async function opened(policy: Partial<SessionPolicy> = {}) {
+  const directory = new OneEnvironmentDirectory(new InProcessBackend(), { policy });
+  const store = new MemorySessionStore();
+  const ledger = new MemoryCallLedger(store);
+  const [intent, note] = [vi.spyOn(ledger, 'intent'), vi.spyOn(ledger, 'note')];
+  const engine = new SessionEngine({
+    store,
+    ledger,
+    directory,
+    replicaId: 'first',
+    clock: systemClock,
+    leases: new MemoryLeases(new Set()),
+    box: openBox,
+    observer: {},
+    admission: new MemoryAdmissionStore(store),
+    queue: { limit: 100, patienceMs: 60_000 },
+    onBackgroundError: (error) => expect.unreachable(String(error)),
+  });
+  const sid = await engine.reserve(alice, { sid: null, hosted: directory.hosted, secrets: null, recording: null });
+  const task = { kind: 'spec' as const, spec: { q: '1+1' } };
+  await engine.create(alice, {
+    sid,
+    resolve: async () => directory.hosted,
+    variant: async () => null,
+    task,
+    toolsetName: null,
+    secrets: null,
+    recording: null,
+  });
+  const call = async (resumable: boolean) => {
+    const open = await engine.call(alice, sid, { tool: 'echo', input: { text: 'hi' }, taskId: null, resumable });
+    const outcome = await open.outcome();
+    return { taskId: open.taskId!, outcome };
+  };
+  return { call, ledger, intent, note, store, sid };
+}
+
+describe('a call that nobody can come back for', () => {
+  test('runs before it is in the ledger, once the ledger has said whose session it is', async () => {
+    const here = await opened();
+    for (let n = 0; n < 3; n += 1) expect((await here.call(false)).outcome).toMatchObject({ type: 'result', ok: true });
+    expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([1, 2]);
+    expect(await here.ledger.journal(here.sid)).toHaveLength(3);
+  });
+
+  test('has its intent waited for when the ledger is behind', async () => {
+    const here = await opened();
+    await here.call(false);
+    here.note.mockReturnValueOnce(false);
+    expect((await here.call(false)).outcome).toMatchObject({ type: 'result' });
+    expect(here.intent).toHaveBeenCalledTimes(2);
+  });
+
+  test('is refused soon after another process took the session', async () => {
+    const here = await opened();
+    await here.call(false);
+    const record = here.store.records.get(here.sid)!;
+    here.store.records.set(here.sid, { ...record, ownerReplicaId: 'second', version: record.version + 1 });
+    await expect.poll(() => here.call(false).catch((error: { code: string }) => error.code), { timeout: 5_000 }).toBe('session_moved');
+  });
+
+  test('is written before it runs where a replay may need it', async () => {
+    const here = await opened({ deterministic: true });
+    for (let n = 0; n < 3; n += 1) await here.call(false);
+    expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([3, 0]);
+  });
+});
+
+test('a call whose client may resume it is written before it runs', async () => {
+  const here = await opened();
+  for (let n = 0; n < 3; n += 1) await here.call(true);
+  expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([3, 0]);
+});
