@@ -32,7 +32,7 @@ beforeAll(async () => {
       source: { kind: 'openenv', url: server.url },
     }),
   });
-  expect(answer.status, await answer.clone().text()).toBe(200);
+  if (!answer.ok) throw new Error(`POST /v1/environments: ${answer.status} ${await answer.text()}`);
 });
 afterAll(async () => {
   await palestra?.stop();

@@ -92,11 +92,14 @@ test('openenv validate passes 6 of 6 for every bundled environment', async () =>
   const { environments } = (await answer.json()) as { environments: { owner: string; name: string }[] };
   expect(environments.length).toBeGreaterThan(4);
   const openenv = path.join(path.dirname(openEnvPython('PALESTRA_PYTHON_OE_0_10_0')), 'openenv');
-  for (const { owner, name } of environments) {
+  const reports = environments.map(async ({ owner, name }) => {
     const url = `${palestra.url.replace('//', `//key:${palestra.apiKey}@`)}/openenv/${owner}/${name}`;
-    const finished = await run(openenv, ['validate', '--url', url, '--json']);
-    expect(finished.code, finished.output).toBe(0);
-    const report = JSON.parse(finished.stdout);
+    const finished = await run(openenv, ['validate', '--url', url, '--json'], { timeoutMs: 170_000 });
+    return { name, ...finished };
+  });
+  for (const { name, code, output, stdout } of await Promise.all(reports)) {
+    expect(code, `${name}: ${output}`).toBe(0);
+    const report = JSON.parse(stdout);
     expect(report).toMatchObject({ passed: true, mode: 'simulation', standard_profile: 'openenv-http/1.x' });
     expect(report.summary).toMatchObject({ passed_count: 6, total_count: 6 });
   }

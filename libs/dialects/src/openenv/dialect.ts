@@ -82,13 +82,13 @@ export class OpenEnvDialect {
    */
   async place(stage: Stage, id: string, kind: 'http' | 'container', elsewhere: (sid: string) => Promise<boolean>): Promise<boolean> {
     const { caller, hosted } = stage;
-    if (this.seats.find(id, caller, hosted) !== null) return false;
+    if (this.#find(id, caller, hosted) !== null) return false;
     const count = await this.#sessionsOf(stage, id);
     if (count === 0) return false;
     if (await elsewhere(derivedSid(id, count - 1))) return true;
     const last = await this.#standingOf(caller, derivedSid(id, count - 1));
     // A container that was closed may be opened again; a closed MCP session is unknown.
-    if ((kind === 'http' && last === 'ended') || this.seats.find(id, caller, hosted) !== null) return false;
+    if ((kind === 'http' && last === 'ended') || this.#find(id, caller, hosted) !== null) return false;
     this.seat(stage, kind, id).resume(count - 1, last);
     return false;
   }
@@ -125,13 +125,20 @@ export class OpenEnvDialect {
    * 8.2, but that ids of plain sockets are refused.
    */
   attach({ caller, hosted }: Stage, id: string, socket: Attached): Seat {
-    const seat = this.seats.find(id, caller, hosted);
+    const seat = this.#find(id, caller, hosted);
     if (seat === null || seat.kind === 'container') throw new OpenEnvError('SESSION_ERROR', `Unknown session_id: ${id}`);
     if (seat.starting) throw new OpenEnvError('SESSION_ERROR', `Session ${id} is still initializing`);
     if (seat.attached !== null) throw new OpenEnvError('SESSION_ERROR', `Session ${id} already has an attached WebSocket`);
     seat.attached = socket;
     seat.lastUsedAt = Date.now();
     return seat;
+  }
+
+  /** A socket whose client has said goodbye has left, also when the connection still ends. */
+  #find(id: string, caller: Caller, hosted: HostedEnvironment): Seat | null {
+    const seat = this.seats.find(id, caller, hosted);
+    if (seat?.attached?.isOpen === false) this.detach(seat, seat.attached);
+    return seat?.ended === false ? seat : null;
   }
 
   /** The socket of a seat has closed. */
@@ -180,7 +187,7 @@ export class OpenEnvDialect {
   }
 
   #seatOf({ caller, hosted }: Stage, id: JsonValue): Seat {
-    const seat = typeof id === 'string' ? this.seats.find(id, caller, hosted) : null;
+    const seat = typeof id === 'string' ? this.#find(id, caller, hosted) : null;
     if (seat === null || seat.kind === 'container') throw unknownSession(id);
     if (seat.starting) throw new RpcError(-32600, `Session ${String(id)} is still initializing; retry shortly`);
     return seat;
@@ -225,7 +232,7 @@ export class OpenEnvDialect {
   /** The seat of a virtual container; made by `reset` only. */
   container(stage: Stage, name: string, make: boolean): Seat | null {
     const id = this.containerId(stage, name);
-    const seat = this.seats.find(id, stage.caller, stage.hosted);
+    const seat = this.#find(id, stage.caller, stage.hosted);
     return seat ?? (make ? this.seat(stage, 'container', id) : null);
   }
 }

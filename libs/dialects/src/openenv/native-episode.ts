@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import type { Episode, Scene } from './episode.ts';
+import { invalid, issue, OpenEnvError, type OpenEnvErrorCode } from './errors.ts';
 import { RpcError, type RpcRequest } from './json-rpc.ts';
 import type { Reply } from './replies.ts';
 import { openSession, reserveSlot } from './slot.ts';
@@ -52,7 +53,8 @@ export class NativeEpisode implements Episode {
   async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {
     if (!this.isOpen) await this.#open();
     const { engine, caller } = this.scene;
-    return { kind: 'frame', text: await engine.exchange(caller, this.sid!, message) };
+    const text = await engine.exchange(caller, this.sid!, message);
+    return { kind: 'frame', text: ERROR.test(text) ? readError(text) : text };
   }
 
   async #open(): Promise<void> {
@@ -72,4 +74,22 @@ export class NativeEpisode implements Episode {
     this.isOpen = false;
     if (sid !== null) await this.scene.engine.delete(this.scene.caller, sid);
   }
+}
+
+/** Of a frame that may be an error; the type comes first in what OpenEnv's servers write. */
+const ERROR = /^\s*\{\s*"type"\s*:\s*"error"/;
+/** A reply of which its server lost the words: an action that a validator of the environment refuses (openenv-wire.md section 4). */
+const LOST_WORDS = /^Unable to serialize unknown type/;
+
+/** The frame to be passed back. Throws what ends the session; a refused action does not, though its server thinks so. */
+function readError(text: string): string {
+  const { type, data } = JSON.parse(text) as { type: string; data: { message: string; code: OpenEnvErrorCode } & JsonObject };
+  if (type !== 'error') return text;
+  const { message, code, ...extra } = data;
+  const error = new OpenEnvError(code, message, extra);
+  if (code === 'SESSION_ERROR' && LOST_WORDS.test(message)) {
+    return invalid([issue('value_error', [], null, 'Value error, the environment refuses this action')]).frame();
+  }
+  if (error.ends) throw error;
+  return text;
 }

@@ -22,6 +22,8 @@ export interface SeatHooks {
 
 /** The socket at a seat. */
 export interface Attached {
+  /** False from its client's goodbye on, which may be a moment before it is gone. */
+  readonly isOpen: boolean;
   /** With code 1000. */
   close(): void;
 }

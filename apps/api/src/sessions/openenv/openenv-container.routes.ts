@@ -48,7 +48,9 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Dialect
   add('DELETE', '/container/:id', async (stage, request, reply) => {
     const { id } = request.params as { id: string };
     if (await isElsewhere(stage, id, request, reply)) return null;
-    dialect.container(stage, id, false)?.end();
+    const seat = dialect.container(stage, id, false);
+    seat?.end();
+    await seat?.forgotten;
     return '{"closed":true}';
   });
 }

@@ -82,6 +82,10 @@ class Connection implements Attached {
     readonly protocol: Protocol,
   ) {}
 
+  get isOpen(): boolean {
+    return !this.#ending && this.socket.readyState === this.socket.OPEN;
+  }
+
   open(stage: Stage, id: string | null): void {
     try {
       this.#seat = id === null ? this.dialect.seat(stage, 'socket') : this.dialect.attach(stage, id, this);
