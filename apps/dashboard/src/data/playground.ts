@@ -3,7 +3,11 @@ import { type MessageBlock, type SessionStateView, SseParser, type ToolsAnswer }
 import type { ApiAnswers } from './generated/api.ts';
 import { api, ApiError, request, toError } from './http.ts';
 
-/** Playing a session by hand: its prompt, tools and calls, over the session plane, which takes the browser's cookie as well as keys. */
+/**
+ * Playing a session by hand: its prompt, tools and calls, over the session plane, which takes the browser's cookie as well as keys. Not over a
+ * socket of OpenEnv: there a cut costs the episode, here a call is resumed by its id, and what others do in the session comes by its
+ * events, from any replica (`followSession`).
+ */
 
 async function plane(method: string, path: string, sid: string, body?: string, signal?: AbortSignal): Promise<Response> {
   let response: Response;
