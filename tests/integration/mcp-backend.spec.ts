@@ -11,7 +11,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 const SERVER = path.join(import.meta.dirname, 'mcp.server.mjs');
 const soon = () => AbortSignal.timeout(20_000);
 
-async function startServer(kind: 'http' | 'sse'): Promise<{ url: string; child: ChildProcess }> {
+async function startServer(kind: 'http' | 'stateless' | 'sse'): Promise<{ url: string; child: ChildProcess }> {
   const child = spawn(process.execPath, [SERVER, kind], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [port] = (await once(child.stdout!, 'data')) as [Buffer];
@@ -207,6 +207,17 @@ describe('a server at a URL', () => {
     const { session, call } = await open(backendOf({ url }));
     await session.delete(soon());
     await expect(call('add')).rejects.toMatchObject({ code: 'session_lost' });
+  });
+
+  test('that keeps no sessions is played all the same', async () => {
+    const { url } = await startServer('stateless');
+    const backend = backendOf({ url });
+    expect((await backend.tools(null, soon())).tools).toHaveLength(8);
+    const { session, say } = await open(backend);
+    expect(await session.prompt(soon())).toEqual([{ text: 'Count to three.', detail: null, type: 'text' }]);
+    expect(await say('add', { by: 2 })).toBe('2');
+    expect(await say('doze', { ms: 500 })).toBe('awake');
+    await session.delete(soon());
   });
 
   test('that was restarted does not know its sessions any more', async () => {

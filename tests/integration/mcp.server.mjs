@@ -1,5 +1,5 @@
 // An MCP server of the official SDK in plain JavaScript, for the tests of MCP as a backend: on standard input and output, or at a port.
-//   node mcp.server.mjs stdio | http | sse        (http, sse: prints its port)
+//   node mcp.server.mjs stdio | http | stateless | sse        (all but stdio: prints its port; stateless: counts from 0 in each request)
 import { createServer } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { spawn } from 'node:child_process';
@@ -61,6 +61,12 @@ if (kind === 'stdio') {
       }
       const known = transports.get(new URL(request.url, 'http://x').searchParams.get('sessionId'));
       return known ? known.handlePostMessage(request, response) : response.writeHead(405).end();
+    }
+    if (kind === 'stateless') {
+      const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
+      response.once('close', () => void transport.close());
+      await counter().connect(transport);
+      return transport.handleRequest(request, response);
     }
     const sid = request.headers['mcp-session-id'];
     let transport = transports.get(sid);
