@@ -41,6 +41,16 @@ export function unreachable(error: Error): PalestraError {
   });
 }
 
+/** Work that many wait for has a deadline of its own, so that no caller can abort it for the others. Throws `backend_timeout`. */
+export async function within<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const deadline = AbortSignal.timeout(limitMs);
+  try {
+    return await work(deadline);
+  } catch (error) {
+    throw deadline.aborted && error === deadline.reason ? new PalestraError('backend_timeout', { cause: error }) : error;
+  }
+}
+
 /** So failures that may pass are waited out, by sockets as by requests. */
 export const PATIENCE = { retries: 2, minTimeout: 300, maxTimeout: 2_000, maxRetryTime: 10_000, randomize: true } as const;
 

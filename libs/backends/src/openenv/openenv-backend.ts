@@ -2,7 +2,7 @@ import { newUuid } from '@palestra/kit';
 import { type JsonObject, type MessageBlock, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
 import { HttpCarrier, SocketCarrier } from './carriers.ts';
-import { ConnectionFailed, OpenEnvConnection, unreachable } from './connection.ts';
+import { ConnectionFailed, OpenEnvConnection, unreachable, within } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { LostEpisode } from './lost-episode.ts';
 import { serverText } from './message.ts';
@@ -73,7 +73,7 @@ export class OpenEnvBackend implements Backend {
     const server = await this.#of(env, signal);
     if (!server.toolActions) return stepTool(server);
     if (this.#tools?.of !== server) {
-      const answer = this.#listTools(AbortSignal.timeout(60_000));
+      const answer = within(60_000, (deadline) => this.#listTools(deadline));
       this.#tools = { of: server, answer };
       answer.catch(() => (this.#tools = null));
     }

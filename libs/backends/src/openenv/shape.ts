@@ -1,7 +1,7 @@
 import { SingleFlight } from '@palestra/kit';
 import { type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
 import type { OpenEnvShape } from '@palestra/session';
-import { ConnectionFailed, type OpenEnvConnection, unreachable } from './connection.ts';
+import { ConnectionFailed, type OpenEnvConnection, unreachable, within } from './connection.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { isObject, notOpenEnv, readJson } from './wire.ts';
 
@@ -13,6 +13,8 @@ export interface ServerFacts extends OpenEnvShape {
 
 /** What the server is may change when it restarts, so it is asked again after this. */
 const MAX_AGE_MS = 60_000;
+/** After a question that found no answer. */
+const MIN_AGE_MS = 5_000;
 const DEADLINE_MS = 30_000;
 /** An id that no server gives out. */
 const NO_SESSION = '00000000-0000-4000-8000-000000000000';
@@ -37,8 +39,7 @@ export class ShapeReader {
 
   async read(signal: AbortSignal): Promise<ServerFacts> {
     if (this.#known !== null && Date.now() - this.#known.readAt < MAX_AGE_MS) return this.#known.facts;
-    // Shared by every waiting request, so it has a deadline of its own and no caller can abort it for the others.
-    const reading = this.#loading.do('server', () => this.#ask(AbortSignal.timeout(DEADLINE_MS)));
+    const reading = this.#loading.do('server', () => this.#current());
     let onAbort = () => {};
     const aborted = new Promise<never>((_resolve, reject) => {
       onAbort = () => reject(signal.reason as Error);
@@ -46,6 +47,17 @@ export class ShapeReader {
       signal.addEventListener('abort', onAbort, { once: true });
     });
     return Promise.race([reading, aborted]).finally(() => signal.removeEventListener('abort', onAbort));
+  }
+
+  /** A server that does not answer just now is what it was. */
+  async #current(): Promise<ServerFacts> {
+    try {
+      return await within(DEADLINE_MS, (signal) => this.#ask(signal));
+    } catch (error) {
+      if (this.#known === null) throw error;
+      this.#known.readAt = Date.now() - MAX_AGE_MS + MIN_AGE_MS;
+      return this.#known.facts;
+    }
   }
 
   async #ask(signal: AbortSignal): Promise<ServerFacts> {

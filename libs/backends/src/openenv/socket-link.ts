@@ -1,6 +1,6 @@
 import pRetry from 'p-retry';
 import { PalestraError } from '@palestra/protocol';
-import { ConnectionFailed, type OpenEnvConnection, PATIENCE, unreachable } from './connection.ts';
+import { ConnectionFailed, type OpenEnvConnection, PATIENCE, unreachable, within } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { notOpenEnv, readReply, readRpc, refusalOf, sessionLost, type WireError } from './wire.ts';
@@ -96,9 +96,9 @@ export async function createUpstream(connection: OpenEnvConnection, signal: Abor
 }
 
 async function askForUpstream(connection: OpenEnvConnection): Promise<string> {
-  const deadline = AbortSignal.timeout(CREATE_DEADLINE_MS);
   try {
-    const response = readRpc(await connection.rpc('openenv/session/create', {}, 'unsent', deadline));
+    const create = (deadline: AbortSignal) => connection.rpc('openenv/session/create', {}, 'unsent', deadline);
+    const response = readRpc(await within(CREATE_DEADLINE_MS, create));
     if ('error' in response) {
       const { message, data } = response.error;
       if ('active_sessions' in data || /at capacity/.test(message)) {

@@ -8,13 +8,12 @@ import {
   type TaskSpec,
   toPlainNumber,
 } from '@palestra/protocol';
-import type { HttpAnswer, OpenEnvConnection } from './connection.ts';
+import { type HttpAnswer, type OpenEnvConnection, within } from './connection.ts';
 import { isObject, notOpenEnv, readJson } from './wire.ts';
 
 /** Every request builds an environment on the server, so what is asked for each session is kept this long. */
 const MAX_AGE_MS = 60_000;
-/** What is kept is read for all who wait, so it has a deadline of its own and no caller can abort it for the others. */
-const shared = () => AbortSignal.timeout(120_000);
+const DEADLINE_MS = 120_000;
 /** A whole list is not read again for each minute's first session. */
 const PLACES_MAX_AGE_MS = 600_000;
 /** A split with more tasks is not searched for a task that came back without its place. */
@@ -28,14 +27,30 @@ const ONLY_TASK: TaskSpec = {};
 /** The environment did not implement this route of the Task API. */
 class NotImplemented extends Error {}
 
+/** Answers that are kept for a while; a failed one is not. */
+class Kept<T> {
+  readonly #answers = new Map<string, { answer: Promise<T>; at: number }>();
+
+  constructor(readonly maxAgeMs: number) {}
+
+  get(key: string, load: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const known = this.#answers.get(key);
+    if (known !== undefined && Date.now() - known.at < this.maxAgeMs) return known.answer;
+    const answer = within(DEADLINE_MS, load);
+    this.#answers.set(key, { answer, at: Date.now() });
+    answer.catch(() => this.#answers.delete(key));
+    return answer;
+  }
+}
+
 /**
  * Splits and tasks of a server, by its Task API (openenv-wire.md section 13; from 0.4). An environment that has none, by its version or because
  * it does not implement it, has the split `train` with one task, `{}`.
  */
 export class TaskApi {
-  #splits: { read: Promise<Split[] | null>; at: number } | null = null;
-  readonly #counts = new Map<string, { read: Promise<number>; at: number }>();
-  readonly #places = new Map<string, { read: Promise<Map<string, number>>; at: number }>();
+  readonly #splits = new Kept<Split[] | null>(MAX_AGE_MS);
+  readonly #counts = new Kept<number>(MAX_AGE_MS);
+  readonly #places = new Kept<Map<string, number>>(PLACES_MAX_AGE_MS);
 
   constructor(
     readonly connection: OpenEnvConnection,
@@ -54,35 +69,32 @@ export class TaskApi {
 
   async tasks(split: string, signal: AbortSignal): Promise<TaskSpec[]> {
     if (!(await this.#known(split))) return [ONLY_TASK];
-    return this.#asked('tasks', { split }, signal, async (answer) => listOf(answer)).catch((error: unknown) => {
+    try {
+      return listOf(await this.#asked('tasks', { split }, signal));
+    } catch (error) {
       throw error instanceof NotImplemented ? new PalestraError('tasks_not_listable') : error;
-    });
+    }
   }
 
   async count(split: string): Promise<number> {
     if (!(await this.#known(split))) return 1;
-    const known = this.#counts.get(split);
-    if (known !== undefined && Date.now() - known.at < MAX_AGE_MS) return known.read;
-    const read = this.#asked('num_tasks', { split }, shared(), async (answer) => {
-      const count = toPlainNumber((answer as JsonObject)['num_tasks']);
+    return this.#counts.get(split, async (signal) => {
+      const answer = await orElse(this.#asked('num_tasks', { split }, signal), async () => ({
+        num_tasks: (await this.tasks(split, signal)).length,
+      }));
+      const count = isObject(answer) ? toPlainNumber(answer['num_tasks']) : null;
       if (count === null) throw notOpenEnv('sent no number of tasks');
       return count;
-    }).catch(async (error: unknown) => {
-      if (!(error instanceof NotImplemented)) throw error;
-      return (await this.tasks(split, shared())).length;
     });
-    return this.#kept(this.#counts, split, read);
   }
 
   async task(split: string, index: number, signal: AbortSignal): Promise<TaskSpec> {
     const place = await this.place(split, index);
     if (!(await this.hasTasks())) return ONLY_TASK;
-    return this.#asked('task', { split, index: place }, signal, async (answer) => (answer as JsonObject)['task'] ?? null).catch(
-      async (error: unknown) => {
-        if (!(error instanceof NotImplemented)) throw error;
-        return (await this.tasks(split, signal))[place];
-      },
-    );
+    const listed = async () => ({ task: (await this.tasks(split, signal))[place] });
+    const answer = await orElse(this.#asked('task', { split, index: place }, signal), listed);
+    if (!isObject(answer) || answer['task'] === undefined) throw notOpenEnv('sent no task');
+    return answer['task'];
   }
 
   /** `start`, `stop` as on the wire: null = default, negatives count from the end, clamped, stop exclusive. */
@@ -92,12 +104,8 @@ export class TaskApi {
     const [first, end] = [clamp(start ?? 0), clamp(stop ?? count)];
     if (first >= end) return [];
     if (!(await this.hasTasks())) return [ONLY_TASK];
-    return this.#asked('task_range', { split, start: first, stop: end }, signal, async (answer) => listOf(answer)).catch(
-      async (error: unknown) => {
-        if (!(error instanceof NotImplemented)) throw error;
-        return (await this.tasks(split, signal)).slice(first, end);
-      },
-    );
+    const listed = async () => ({ tasks: (await this.tasks(split, signal)).slice(first, end) });
+    return listOf(await orElse(this.#asked('task_range', { split, start: first, stop: end }, signal), listed));
   }
 
   /** An index as a position from 0. Throws `invalid_split`, `invalid_index`. */
@@ -121,32 +129,24 @@ export class TaskApi {
     return null;
   }
 
-  async #placesOf(split: string): Promise<Map<string, number>> {
-    const known = this.#places.get(split);
-    if (known !== undefined && Date.now() - known.at < PLACES_MAX_AGE_MS) return known.read;
-    const read = (async () => {
+  #placesOf(split: string): Promise<Map<string, number>> {
+    return this.#places.get(split, async (signal) => {
       const count = await this.count(split);
-      const tasks = count > MAX_SEARCHED ? [] : await this.range(split, null, null, shared()).catch(noneListed);
+      const tasks = count > MAX_SEARCHED ? [] : await this.range(split, null, null, signal).catch(noneListed);
       // Of two equal tasks, the first.
       return new Map(tasks.map((task, index): [string, number] => [canonical(task), index]).toReversed());
-    })();
-    return this.#kept(this.#places, split, read);
+    });
   }
 
   /** null: the environment has no tasks. */
-  #published(): Promise<Split[] | null> {
-    if (this.environment === null) return Promise.resolve(null);
-    if (this.#splits !== null && Date.now() - this.#splits.at < MAX_AGE_MS) return this.#splits.read;
-    const read = this.#asked('splits', null, shared(), async (rows) => {
+  async #published(): Promise<Split[] | null> {
+    if (this.environment === null) return null;
+    return this.#splits.get('', async (signal) => {
+      const rows = await orElse(this.#asked('splits', null, signal), async () => null);
+      if (rows === null) return null;
       if (!Array.isArray(rows)) throw notOpenEnv('sent no list of splits');
       return rows.map(readSplit);
-    }).catch((error: unknown) => {
-      if (error instanceof NotImplemented) return null;
-      throw error;
     });
-    this.#splits = { read, at: Date.now() };
-    read.catch(() => (this.#splits = null));
-    return read;
   }
 
   /** Whether the environment has tasks. Throws `invalid_split`: the server itself would answer 500. */
@@ -156,18 +156,22 @@ export class TaskApi {
     return published !== null;
   }
 
-  async #asked<T>(route: string, body: JsonObject | null, signal: AbortSignal, read: (answer: JsonValue) => Promise<T>): Promise<T> {
+  async #asked(route: string, body: JsonObject | null, signal: AbortSignal): Promise<JsonValue> {
     const path = `/${encodeURIComponent(this.environment!)}/${route}`;
     const answer = await (body === null ? this.connection.get(path, signal) : this.connection.post(path, body, 'idempotent', signal));
     if (answer.status === 501) throw new NotImplemented(route);
     if (answer.status !== 200) throw refusalOf(answer);
-    return read(readJson(answer.body.toString('utf8'), `an answer on ${route}`));
+    return readJson(answer.body.toString('utf8'), `an answer on ${route}`);
   }
+}
 
-  #kept<T>(cache: Map<string, { read: Promise<T>; at: number }>, key: string, read: Promise<T>): Promise<T> {
-    cache.set(key, { read, at: Date.now() });
-    read.catch(() => cache.delete(key));
-    return read;
+/** An answer, or what stands in for it where the environment did not implement its route. */
+async function orElse(asked: Promise<JsonValue>, other: () => Promise<JsonValue>): Promise<JsonValue> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof NotImplemented)) throw error;
+    return other();
   }
 }
 
