@@ -50,7 +50,7 @@ test('a batch that PostgreSQL gives up for another transaction is stored all the
     await client.query(`SET LOCAL deadlock_timeout = '50s'`);
     await client.query(lock, [high]);
     const posted = post([message(low!, 0), message(high!, 0)]);
-    await expect.poll(blocked).toHaveLength(1);
+    await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
     await client.query(lock, [low]);
     return { posted };
   });
@@ -75,7 +75,7 @@ test('marking a run takes heads in the order in which uploads take them', { time
     await client.query(`SET LOCAL deadlock_timeout = '50s'`);
     await client.query('SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE', [low]);
     const done = markRuns(server.database.pool, [seq]);
-    await expect.poll(blocked).toHaveLength(1);
+    await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
     // Nobody waits for the one that is ours, and holds this one.
     await client.query('SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE NOWAIT', [high]);
     return { done };
@@ -123,10 +123,10 @@ test('two never infer the steps of one run at the same time', { timeout: 60_000 
     await new Promise<void>((resolve) => (release = resolve));
     order.push('first ends');
   });
-  await expect.poll(() => order).toEqual(['first begins']);
+  await expect.poll(() => order, { timeout: 20_000 }).toEqual(['first begins']);
   const second = withInferenceTurn(pool, 99, async () => void order.push('second begins'));
   await withInferenceTurn(pool, 98, async () => void order.push('another run'));
-  await expect.poll(blocked).toHaveLength(1);
+  await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
   release();
   await Promise.all([first, second]);
   expect(order).toEqual(['first begins', 'another run', 'first ends', 'second begins']);

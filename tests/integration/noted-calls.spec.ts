@@ -39,7 +39,7 @@ test('one row each, in the order in which they ended', async () => {
 test('one that takes long is seen while it runs, and has one outcome', async () => {
   const call = intentOf('noted-long', '{}');
   ledger.note(call);
-  await expect.poll(() => ledger.find(call.taskId)).toMatchObject({ outcome: null, sid: 'noted-long' });
+  await expect.poll(() => ledger.find(call.taskId), { timeout: 20_000 }).toMatchObject({ outcome: null, sid: 'noted-long' });
   await end(call, { type: 'tool_failed', message: 'it broke' });
   expect(await ledger.find(call.taskId)).toMatchObject({ outcome: { type: 'tool_failed', message: 'it broke' } });
   expect(await server.database.pool.query(`SELECT FROM session_calls WHERE sid = 'noted-long'`)).toMatchObject({ rowCount: 1 });

@@ -211,6 +211,8 @@ interface Unconfirmed {
 /** A call that nobody can come back for, until it has ended. */
 interface Noted {
   call: CallIntent;
+  /** The last one before it was noted. */
+  look: number;
   /** Settles when it is in the table as one that runs; null = it is in memory alone. */
   written: Promise<void> | null;
 }
@@ -222,6 +224,7 @@ export class SqlCallLedger implements CallLedger {
   readonly #results: MicroBatcher<CallResult, void>;
   readonly #noted = new Map<string, Noted>();
   #notedTimer: NodeJS.Timeout | null = null;
+  #look = 0;
   readonly #wholes: MicroBatcher<{ call: CallIntent; result: CallResult }, void>;
   readonly #upstreams: MicroBatcher<[string, string], void>;
   /** Calls whose upstream id waits to be written, and that have not ended. */
@@ -248,8 +251,8 @@ export class SqlCallLedger implements CallLedger {
 
   note(call: CallIntent): boolean {
     if (this.#wholes.waiting >= MAX_BEHIND) return false;
-    this.#noted.set(call.taskId, { call, written: null });
-    this.#notedTimer ??= setTimeout(() => this.#writeNoted(), NOTED_MS);
+    this.#noted.set(call.taskId, { call, look: this.#look, written: null });
+    this.#notedTimer ??= setTimeout(() => this.#lookAtNoted(), NOTED_MS);
     return true;
   }
 
@@ -302,7 +305,8 @@ export class SqlCallLedger implements CallLedger {
 
   async drain(): Promise<void> {
     if (this.#notedTimer !== null) clearTimeout(this.#notedTimer);
-    this.#writeNoted();
+    this.#notedTimer = null;
+    this.#writeNoted([...this.#noted.values()].filter(({ written }) => written === null));
     await Promise.all([...this.#noted.values()].map(({ written }) => written));
     await Promise.all([this.#intents, this.#results, this.#wholes, this.#upstreams, this.#broken].map((queue) => queue.drain()));
   }
@@ -393,10 +397,15 @@ export class SqlCallLedger implements CallLedger {
     return results.map(() => undefined);
   }
 
-  /** Those that have not ended so far. */
-  #writeNoted(): void {
-    this.#notedTimer = null;
+  /** Those that were there at the last look: most have ended long before, and are written once. */
+  #lookAtNoted(): void {
+    this.#look += 1;
     const open = [...this.#noted.values()].filter(({ written }) => written === null);
+    this.#notedTimer = open.length > 0 ? setTimeout(() => this.#lookAtNoted(), NOTED_MS) : null;
+    this.#writeNoted(open.filter(({ look }) => look < this.#look - 1));
+  }
+
+  #writeNoted(open: readonly Noted[]): void {
     if (open.length === 0) return;
     const calls = open.map(({ call }) => call);
     const written = this.#query('call_rewrite', REWRITE, intentColumns(calls)).then(
