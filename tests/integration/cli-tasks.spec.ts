@@ -72,6 +72,9 @@ test('files become the splits of a new version, once', async () => {
   expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@2: had exactly these tasks already`);
   expect((await palestra('tasks', 'list', environment())).stdout).toContain('train (2), test (1), hard (1)');
   expect((await palestra('env', 'tasks', environment(), '--split', 'test')).stdout).toBe('0\t{"id":3}\n');
+  expect((await palestra('tasks', 'push', environment(), 'more.jsonl', '--split', 'train')).stdout).toContain(`${environment()}@3\n`);
+  expect((await palestra('tasks', 'list', environment())).stdout).toContain('train (1)');
+  expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@4\n`);
   const { splits } = (await server.request('GET', `/v1/environments/${environment()}/discovery`)).body.variants[0];
   expect(splits).toMatchObject([{ type: 'train' }, { type: 'test' }, { name: 'hard', type: 'test', num_tasks: 1 }]);
 });

@@ -16,7 +16,7 @@ export function environmentCommands(): Command {
   command.command('get').argument('<owner/name>').action(get);
   command
     .command('add')
-    .description('register a running ORS server')
+    .description('register a running ORS server; "push --url" also OpenEnv and MCP servers')
     .argument('<owner/name>', 'or a bare name in your own namespace')
     .requiredOption('--url <url>', 'base URL of the server')
     .option('--description <text>', '', '')

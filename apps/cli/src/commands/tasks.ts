@@ -18,7 +18,7 @@ export function taskCommands(): Command {
     .description('upload files of tasks (JSONL or Parquet), a split each; the same content again changes nothing')
     .argument('<owner/name>')
     .argument('[files...]', 'a split called as the file is: train.jsonl, test-00000-of-00001.parquet')
-    .option('--split <name=file>', 'a file under another name; repeatable', collect, [])
+    .option('--split <name=file>', 'a file under another name; repeatable; NAME alone names a single file', collect, [])
     .option('--type <name=type>', 'train, validation or test, where the name does not say; repeatable', collect, [])
     .action(push);
   command.command('list').description('task sets, newest first').argument('<owner/name>').action(list);
@@ -62,10 +62,15 @@ async function list(environment: string): Promise<void> {
 
 /** The files in the order of the command line. Throws `UsageError`. */
 export async function taskFilesOf(files: string[], options: { split: string[]; type: string[] }): Promise<TaskFile[]> {
-  const named = [
-    ...files.map((file): [string, string] => [splitNameOf(file), file]),
-    ...options.split.map((text) => pairOf(text, '--split train=file.jsonl')),
-  ];
+  const [only] = options.split;
+  // One file, and `--split NAME` beside it.
+  const isNameOnly = files.length === 1 && options.split.length === 1 && !only!.includes('=');
+  const named = isNameOnly
+    ? [[only!, files[0]!] as [string, string]]
+    : [
+        ...files.map((file): [string, string] => [splitNameOf(file), file]),
+        ...options.split.map((text) => pairOf(text, '--split train=file.jsonl')),
+      ];
   if (named.length === 0) throw new UsageError('name a file of tasks: palestra tasks push owner/name train.jsonl');
   const types = new Map(options.type.map((text) => pairOf(text, '--type hard=validation')));
   for (const [split, type] of types) {

@@ -18,6 +18,13 @@ export function pythonFiles(name: string): Record<string, string> {
       runtime: 'fastapi',
       app: 'server.app:app',
       port: 8000,
+      // What OpenEnv's own validation holds an environment to (RFC 008).
+      validation: {
+        reward: { range: [0, 1], oracle_tolerance: 0, floor_margin: 0.1 },
+        resources: { cpu: 1, memory_mb: 512, disk_mb: 256, episode_timeout_s: 60 },
+        capabilities: { verifier: { kind: 'reward_channel' } },
+        types: { tags: ['game'] },
+      },
     }),
     'pyproject.toml': pyproject(names),
     'README.md': readme(names),

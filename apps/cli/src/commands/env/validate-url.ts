@@ -154,18 +154,17 @@ function modeOf(openapi: Answer): { name: string; criterion: Criterion } {
     required: true,
   };
   const paths = fieldOf(bodyOf(openapi), 'paths');
-  if (!isObject(paths)) {
+  if (!isObject(paths) || Object.keys(paths).length === 0) {
     const details = 'Cannot determine mode without OpenAPI paths';
     const [expected, actual] = [{ 'openapi.paths': 'present' }, { 'openapi.paths': 'missing' }];
     return { name: 'unknown', criterion: { ...about, passed: false, details, expected, actual } };
   }
   const actual = Object.fromEntries(MODE_ROUTES.map((route) => [route, Object.hasOwn(paths, route)]));
-  const present = Object.values(actual).filter(Boolean).length;
-  const isProduction = present === 0;
-  const expected = Object.fromEntries(MODE_ROUTES.map((route) => [route, !isProduction]));
-  const passed = isProduction || present === MODE_ROUTES.length;
-  const name = isProduction ? 'production' : passed ? 'simulation' : 'unknown';
-  return { name, criterion: { ...about, passed, expected, actual } };
+  // Which of the two it is meant to be, its `/reset` says.
+  const isSimulation = actual['/reset'] === true;
+  const expected = Object.fromEntries(MODE_ROUTES.map((route) => [route, isSimulation]));
+  const passed = MODE_ROUTES.every((route) => actual[route] === isSimulation);
+  return { name: isSimulation ? 'simulation' : 'production', criterion: { ...about, passed, expected, actual } };
 }
 
 function judged(
