@@ -33,6 +33,8 @@ export default defineConfig({
           include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts'],
           globalSetup: ['tests/support/postgres.global.ts'],
           testTimeout: 60_000,
+          // What a busy machine needs; Vitest's own second is none.
+          expect: { poll: { timeout: 20_000 } },
           hookTimeout: 120_000,
           ...parallel,
         },

@@ -12,6 +12,8 @@ export default defineConfig({
     include: ['*.spec.ts'],
     globalSetup: ['../support/postgres.global.ts'],
     testTimeout: 60_000,
+    // What a busy machine needs; Vitest's own second is none.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     maxWorkers: 1,
   },

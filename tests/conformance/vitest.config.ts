@@ -13,6 +13,8 @@ export default defineConfig({
     include: ['*.spec.ts'],
     globalSetup: ['../support/postgres.global.ts'],
     testTimeout: 180_000,
+    // What a busy machine needs; Vitest's own second is none.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 240_000,
     // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
     maxWorkers: 2,
