@@ -3,7 +3,7 @@ import { PalestraError } from '@palestra/protocol';
 import { ConnectionFailed, type OpenEnvConnection, PATIENCE, unreachable, within } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
-import { notOpenEnv, readReply, readRpc, refusalOf, sessionLost, type WireError } from './wire.ts';
+import { endsSession, notOpenEnv, readReply, readRpc, refusalOf, sessionLost, type WireError } from './wire.ts';
 
 /** The doors of an OpenEnv server: sockets with an environment each, and sessions that sockets attach to (openenv-wire.md 8.2). */
 
@@ -46,9 +46,10 @@ export async function openSocket(
   const attempt = async () => {
     const socket = await UpstreamSocket.open({ url, headers }, signal);
     const refusal = await socket.fence(signal);
-    if (refusal === null) return socket;
+    const error = refusal === null ? null : (readReply(refusal) as WireError);
+    // A server that words its refusal of the fence otherwise has answered, too.
+    if (error === null || !endsSession(error)) return socket;
     socket.drop('it refused the session');
-    const error = readReply(refusal) as WireError;
     if (upstreamId === null) throw refusalOf(error);
     if (/already has|still initializing/.test(error.message)) throw new Occupied(error.message);
     if (/unknown session/i.test(error.message)) throw new UnknownSession(error.message);

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { WebSocketServer } from 'ws';
+import { KeepAlive } from './keep-alive.ts';
+import { OpenEnvConnection } from './connection.ts';
+import { UpstreamSocket } from './socket.ts';
+
+let stop: (() => void)[] = [];
+afterEach(() => {
+  for (const end of stop) end();
+  stop = [];
+});
+
+async function serve(options: { autoPong: boolean }) {
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0, ...options });
+  await once(server, 'listening');
+  stop.push(() => {
+    for (const client of server.clients) client.terminate();
+    server.close();
+  });
+  return { server, url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+test.each([true, false])('a server is pinged, and given up when it says nothing for long (it answers pings: %s)', async (autoPong) => {
+  const { server, url } = await serve({ autoPong });
+  let pings = 0;
+  server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
+  const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(5_000));
+  const keepAlive = new KeepAlive({ pingMs: 20, silenceMs: 150 });
+  stop.push(() => keepAlive.stop());
+  keepAlive.add(socket);
+  await pause(500);
+  expect(pings).toBeGreaterThan(3);
+  expect(socket.isOpen).toBe(autoPong);
+});
+
+test('a key in the URL goes into a header, and nowhere else', async () => {
+  const { server } = await serve({ autoPong: true });
+  const { port } = server.address() as AddressInfo;
+  const connection = new OpenEnvConnection(`http://key:s%40cret@127.0.0.1:${port}/openenv/acme/echo/?api_key=x`);
+  expect(connection.socketUrl).toBe(`ws://127.0.0.1:${port}/openenv/acme/echo/ws`);
+  const connected = once(server, 'connection');
+  await UpstreamSocket.open({ url: connection.socketUrl, headers: connection.headers }, AbortSignal.timeout(5_000));
+  const [, request] = (await connected) as [unknown, { url: string; headers: Record<string, string> }];
+  expect(request.url).toBe('/openenv/acme/echo/ws');
+  expect(request.headers['authorization']).toBe(`Basic ${Buffer.from('key:s@cret').toString('base64')}`);
+  await connection.close();
+});
