@@ -29,10 +29,10 @@ test.each([true, false])('a server is pinged, and given up when it says nothing 
   let pings = 0;
   server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
   const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(5_000));
-  const keepAlive = new KeepAlive({ pingMs: 20, silenceMs: 150 });
+  const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 1_500 });
   stop.push(() => keepAlive.stop());
   keepAlive.add(socket);
-  await pause(500);
+  await pause(2_500);
   expect(pings).toBeGreaterThan(3);
   expect(socket.isOpen).toBe(autoPong);
 });
