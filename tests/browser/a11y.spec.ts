@@ -245,7 +245,7 @@ test('every chart says what it shows, and shows its numbers as a table', async (
   for (const title of titles) {
     await page.getByRole('button', { name: `table of ${title}`, exact: true }).click();
     const shown = page.getByRole('region', { name: `${title} as a table`, exact: true });
-    expect(await shown.getByRole('row').count(), title).toBeGreaterThan(1);
+    await expect.poll(() => shown.getByRole('row').count(), { message: title }).toBeGreaterThan(1);
     expect(await shown.getByRole('columnheader').count(), title).toBeGreaterThan(1);
   }
   await close();

@@ -167,12 +167,12 @@ describe('the query bar', () => {
     await page.keyboard.type('too');
     await page.getByRole('option').first().waitFor();
     await page.keyboard.press('Tab');
-    expect(await bar(page).inputValue()).toBe('tool:');
+    await expect.poll(() => bar(page).inputValue()).toBe('tool:');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     const second = await page.locator('[role=option][aria-selected=true] .mono').innerText();
     await page.keyboard.press('Enter');
-    expect(await bar(page).inputValue()).toBe(`tool:${second} `);
+    await expect.poll(() => bar(page).inputValue()).toBe(`tool:${second} `);
     await page.keyboard.type('env:count');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
@@ -192,7 +192,7 @@ describe('the query bar', () => {
     expect(await alert.innerText()).toContain('There is no key stpe:. Did you mean step:?');
     expect(await page.locator('.decoration-wavy').allInnerTexts()).toEqual(['stpe']);
     await page.getByRole('button', { name: 'Write step' }).click();
-    expect(await bar(page).inputValue()).toBe('reward:1 step:3');
+    await expect.poll(() => bar(page).inputValue()).toBe('reward:1 step:3');
     await page.keyboard.press('Enter');
     await page.waitForURL((url) => url.searchParams.get('q') === 'reward:1 step:3');
     // From a link with a wrong query nothing is asked of the server.

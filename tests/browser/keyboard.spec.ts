@@ -217,7 +217,7 @@ describe('everywhere', () => {
     await visit(page, palestra.url, SMALL_RUN);
     await page.keyboard.press('/');
     await page.keyboard.type('jkGxz?');
-    expect(await page.getByRole('searchbox').inputValue()).toBe('jkGxz?');
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('jkGxz?');
     expect(await page.locator('dialog[open]').count()).toBe(0);
     await visit(page, runPath(SMALL_RUN, '/rollouts'), 'of 160 rollouts');
     await page.keyboard.press('/');
@@ -253,7 +253,7 @@ describe('everywhere', () => {
     expect(await focused(page)).toBe('Skip to the content');
     await expectFocusVisible(page);
     await page.keyboard.press('Enter');
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
   });
 });
 
@@ -282,7 +282,7 @@ describe('lists', () => {
     await page.keyboard.press('x');
     await page.keyboard.press('j');
     await page.keyboard.press('x');
-    expect(await page.getByRole('checkbox', { checked: true }).count()).toBe(2);
+    await expect.poll(() => page.getByRole('checkbox', { checked: true }).count()).toBe(2);
   });
 });
 
