@@ -15,7 +15,13 @@ describe('the environment of an image', () => {
   });
   test('is of that name, as it is written or with the other sign', () => {
     expect(environmentsOf('echo_env:latest', {})).toEqual(['palestra/echo_env', 'palestra/echo-env']);
-    expect(environmentsOf('sumo-rl-env', { PALESTRA_OPENENV_OWNER: 'acme' })).toEqual(['acme/sumo-rl-env', 'acme/sumo_rl_env']);
+    expect(environmentsOf('sumo-rl-env', { PALESTRA_OPENENV_OWNER: 'acme' })).toEqual([
+      'acme/sumo-rl-env',
+      'acme/sumo_rl_env',
+      'acme/sumo-rl_env',
+      'acme/sumo_rl-env',
+    ]);
+    expect(environmentsOf('a-b-c-d-e', {})).toEqual(['palestra/a-b-c-d-e', 'palestra/a_b_c_d_e']);
     expect(environmentsOf('localhost:5000/bench', {})).toEqual(['palestra/bench']);
   });
 });

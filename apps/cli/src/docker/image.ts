@@ -2,6 +2,8 @@ import { UsageError } from '../server-settings.ts';
 
 /** Where the environments of images are, unless a mapping says otherwise. */
 const DEFAULT_OWNER = 'palestra';
+/** Of names that are tried with the signs mixed. */
+const MOST_WORDS = 4;
 
 /** `ghcr.io/acme/echo-env:sha-1` -> `echo-env` */
 function nameOf(image: string): string {
@@ -32,5 +34,13 @@ export function environmentsOf(image: string, env: NodeJS.ProcessEnv): string[] 
   const owner = env['PALESTRA_OPENENV_OWNER'] || DEFAULT_OWNER;
   const mapped = readMapping(env['PALESTRA_DOCKER_IMAGES']).get(sameFor(name));
   if (mapped !== undefined) return [mapped.includes('/') ? mapped : `${owner}/${mapped}`];
-  return [...new Set([name, name.replaceAll('-', '_'), name.replaceAll('_', '-')])].map((spelled) => `${owner}/${spelled}`);
+  const likely = [name, name.replaceAll('-', '_'), name.replaceAll('_', '-')];
+  return [...new Set([...likely, ...spellings(name)])].map((spelled) => `${owner}/${spelled}`);
+}
+
+/** Every way to write a name, unless there are very many. */
+function spellings(name: string): string[] {
+  const words = name.split(/[-_]/);
+  if (words.length > MOST_WORDS) return [];
+  return words.slice(1).reduce((starts, word) => starts.flatMap((start) => [`${start}-${word}`, `${start}_${word}`]), [words[0]!]);
 }

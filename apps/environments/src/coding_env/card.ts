@@ -16,7 +16,7 @@ neither Node's nor a browser's interfaces. Standard library only; no network, no
 
 | limit | what happens |
 |---|---|
-| 5 s a program | exit code 124, a new interpreter |
+| 5 s of the processor a program, 12 s by the clock | exit code 124, a new interpreter |
 | 256 MiB of memory | MemoryError; beyond what Python can notice: exit code 137, a new interpreter |
 | 64 MiB written to files in an episode | OSError |
 | 50,000 characters of each stream | the rest is cut |

@@ -90,6 +90,8 @@ describe('out of reach', () => {
     ['the web', 'import urllib.request; urllib.request.urlopen("http://127.0.0.1/")', 'URLError'],
     ['JavaScript', 'import js', 'ModuleNotFoundError'],
     ['JavaScript by another name', 'import importlib; importlib.import_module("pyodide_js")', 'ModuleNotFoundError'],
+    ['ctypes', 'import ctypes', 'ModuleNotFoundError'],
+    // From here on, what Python's side hides is in sight again.
     ['JavaScript, unlocked', `${UNLOCK}import js`, 'ModuleNotFoundError'],
     ['Pyodide’s interface, unlocked', `${UNLOCK}import pyodide_js`, 'ModuleNotFoundError'],
     ['run_js, unlocked', `${UNLOCK}from pyodide.code import run_js; run_js("1")`, 'Error'],
@@ -97,7 +99,6 @@ describe('out of reach', () => {
     ['pyodide.http, unlocked', `${UNLOCK}from pyodide.http import open_url; open_url("http://127.0.0.1/")`, 'Error'],
     ['the finder of JavaScript modules', `${UNLOCK}from _pyodide._importhook import jsfinder\nprint(jsfinder.jsproxies["js"])`, 'KeyError'],
     ['what the collector knows', 'import gc\n[o for o in gc.get_objects() if type(o).__name__ == "JsProxy"][0]', 'IndexError'],
-    ['ctypes', 'import ctypes', 'ModuleNotFoundError'],
   ])('%s', { timeout: PATIENCE_MS }, async (_, code, error) => {
     shared ??= open(true);
     const run = await shared;

@@ -16,7 +16,10 @@ export const codingEnv = defineActionEnvironment({
   observation: z.object({ stdout: z.string(), stderr: z.string(), exit_code: z.int() }),
   instructions: 'Runs a Python program with the standard library; there is no network. Only what it prints is shown.',
   create: ({ signal }) => new PythonConsole(signal),
-  reset: () => ({ observation: { stdout: '', stderr: '', exit_code: 0 } }),
+  async reset({ state }) {
+    await state.warmUp();
+    return { observation: { stdout: '', stderr: '', exit_code: 0 } };
+  },
   async step({ code }, { state }) {
     const { stdout, stderr, exitCode, parses } = await state.run(code);
     const { reward, violation } = rewardProgram(code, parses);

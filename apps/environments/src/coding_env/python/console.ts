@@ -1,32 +1,35 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { InterpreterEnded, type ProgramResult } from './interpreter.ts';
 import { Interpreters, type Lease } from './interpreters.ts';
-import { MemoryGuard } from './memory-guard.ts';
+import { CPU_LIMIT_MS, type Excess, ProgramGuard } from './program-guard.ts';
 import { Slots } from './slots.ts';
 
-/** Of one program, from its first instruction. */
-export const TIME_LIMIT_MS = 5_000;
 /** For a place among the interpreters, and among the programs that run. */
 const PATIENCE_MS = 60_000;
+/** Less than the 15 s after which clients of OpenEnv's first generation give up. */
+const WARM_UP_MS = 10_000;
 /** What an interpreter takes that does nothing special; half of the machine is for them. */
 const FOOTPRINT_BYTES = 96 * (1 << 20);
 const MOST_INTERPRETERS = Math.max(8, Math.floor(totalmem() / 2 / FOOTPRINT_BYTES));
 
-const interpreters = new Interpreters(MOST_INTERPRETERS);
+const PARALLELISM = Math.max(2, availableParallelism());
+
+const interpreters = new Interpreters(MOST_INTERPRETERS, PARALLELISM);
 /** More programs than cores would only run into their time limits. */
-const cores = new Slots(Math.max(2, availableParallelism()));
-const guard = new MemoryGuard();
+const cores = new Slots(PARALLELISM);
+const guard = new ProgramGuard();
 
 /** As `timeout` and a kernel out of memory end programs. */
 const KILLED = {
-  time: { exitCode: 124, why: `was stopped after ${TIME_LIMIT_MS / 1000} s` },
+  time: { exitCode: 124, why: `was stopped, because it took more than ${CPU_LIMIT_MS / 1000} s` },
   memory: { exitCode: 137, why: 'was stopped, because it took too much memory' },
   crash: { exitCode: 134, why: 'ended together with the interpreter' },
 };
 
-/** The Python of one episode: what a program defines is there for the next one. It starts with the first program. */
+/** The Python of one episode: what a program defines is there for the next one. Nobody waits for its start before the first program. */
 export class PythonConsole {
   #lease: Lease | null = null;
+  readonly #unexpect = interpreters.expect();
   readonly #signal: AbortSignal;
 
   /** Ends with the signal. */
@@ -35,10 +38,15 @@ export class PythonConsole {
     signal.addEventListener('abort', () => void this.close(), { once: true });
   }
 
+  /** The first episode of all waits a little, so that its first program does not have to wait for long. */
+  warmUp(): Promise<void> {
+    return interpreters.warmUp(WARM_UP_MS);
+  }
+
   /** Every end of a program is a result; an error means that no interpreter could be had. One program at a time. */
   async run(code: string): Promise<ProgramResult> {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
-    this.#lease ??= await interpreters.lease(patience);
+    this.#lease ??= await interpreters.lease(patience).finally(this.#unexpect);
     const leave = await cores.take(patience);
     try {
       return await this.#runNow(this.#lease, code);
@@ -49,25 +57,23 @@ export class PythonConsole {
 
   async #runNow(lease: Lease, code: string): Promise<ProgramResult> {
     const { interpreter } = lease;
-    let end: keyof typeof KILLED = 'crash';
-    const timer = setTimeout(() => {
-      end = 'time';
-      void interpreter.close();
-    }, TIME_LIMIT_MS);
+    let end: Excess | 'crash' = 'crash';
     try {
-      const isOver = () => (end = 'memory');
-      return await guard.watch(interpreter, () => interpreter.run(code), isOver);
+      return await guard.watch(
+        interpreter,
+        () => interpreter.run(code),
+        (excess) => (end = excess),
+      );
     } catch (error) {
       await this.close();
       this.#signal.throwIfAborted();
       if (!(error instanceof InterpreterEnded)) throw error;
       return killed(error.isOutOfMemory ? 'memory' : end);
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   async close(): Promise<void> {
+    this.#unexpect();
     const lease = this.#lease;
     this.#lease = null;
     await lease?.release();

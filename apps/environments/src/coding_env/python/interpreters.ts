@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Image, Interpreter } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
 /** An unused spare costs some 30 MB. */
 const SPARE_LIFE_MS = 300_000;
+const SPARE_AFTER_MS = 1_000;
 
 /** An interpreter, and its place among those that there may be. */
 export interface Lease {
@@ -11,28 +13,50 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/** Hands out interpreters that nobody has used before, one of which is kept ready once somebody asked. */
+/** Hands out interpreters that nobody has used before. Some are started before they are asked for. */
 export class Interpreters {
   readonly #places: Slots;
+  readonly #mostSpares: number;
+  readonly #spares: Promise<Interpreter>[] = [];
+  #expected = 0;
   #first: Promise<Image> | null = null;
-  #spare: Promise<Interpreter> | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
 
-  /** `most`: alive at the same time, without the spare. */
-  constructor(most: number) {
+  /** `most`: alive at the same time, without the spares. */
+  constructor(most: number, mostSpares: number) {
     this.#places = new Slots(most);
+    this.#mostSpares = mostSpares;
+  }
+
+  /** Somebody is going to want one. Answers how to take that back, or to say that it was leased. */
+  expect(): () => void {
+    this.#expected += 1;
+    this.#prepare(this.#expected);
+    let isExpected = true;
+    return () => {
+      if (isExpected) this.#expected -= 1;
+      isExpected = false;
+    };
+  }
+
+  /** Until the first one has started, from which on the others start at once; at most so long. */
+  async warmUp(atMostMs: number): Promise<void> {
+    const patience = new AbortController();
+    const first = Promise.resolve(this.#first).catch(() => null);
+    await Promise.race([first, sleep(atMostMs, null, { signal: patience.signal }).catch(() => null)]);
+    patience.abort();
   }
 
   /** Waits for a place. Rejects with the signal's reason, or when none can be started. */
   async lease(signal: AbortSignal): Promise<Lease> {
     const leave = await this.#places.take(signal);
     try {
-      const interpreter = await this.#takeSpare();
+      const interpreter = await (this.#spares.shift() ?? this.#start());
       interpreter.onEnd(leave);
       // Started for whoever needs it; the one who waited may have given up.
       if (signal.aborted) await interpreter.close();
       signal.throwIfAborted();
-      this.#prepareSpare();
+      this.#prepareLater();
       return { interpreter, release: () => interpreter.close() };
     } catch (error) {
       leave();
@@ -40,33 +64,31 @@ export class Interpreters {
     }
   }
 
-  /** Ends the spare. */
+  /** Ends the spares. */
   async close(): Promise<void> {
     if (this.#spareTimer) clearTimeout(this.#spareTimer);
-    const spare = this.#spare;
-    this.#spare = null;
-    await spare?.then(
-      (interpreter) => interpreter.close(),
-      () => {},
-    );
+    const ended = this.#spares.splice(0).map(async (spare) => (await spare).close());
+    await Promise.allSettled(ended);
   }
 
-  async #takeSpare(): Promise<Interpreter> {
-    const spare = this.#spare;
-    this.#spare = null;
-    return spare ?? this.#start();
+  /** One for whoever comes, when the one that was just leased has had its first moments. */
+  #prepareLater(): void {
+    if (this.#spareTimer) clearTimeout(this.#spareTimer);
+    this.#spareTimer = setTimeout(() => this.#prepare(this.#expected + 1), SPARE_AFTER_MS).unref();
   }
 
-  #prepareSpare(): void {
+  #prepare(count: number): void {
     if (this.#spareTimer) clearTimeout(this.#spareTimer);
     this.#spareTimer = setTimeout(() => void this.close(), SPARE_LIFE_MS).unref();
-    if (this.#spare !== null) return;
-    const spare = this.#start();
-    this.#spare = spare;
-    const forget = () => {
-      if (this.#spare === spare) this.#spare = null;
-    };
-    spare.then((interpreter) => interpreter.onEnd(forget), forget);
+    while (this.#spares.length < Math.min(count, this.#mostSpares)) {
+      const spare = this.#start();
+      this.#spares.push(spare);
+      const forget = () => {
+        const at = this.#spares.indexOf(spare);
+        if (at >= 0) void this.#spares.splice(at, 1);
+      };
+      spare.then((interpreter) => interpreter.onEnd(forget), forget);
+    }
   }
 
   /** The first one starts from nothing, the others from its memory. */

@@ -1,0 +1,67 @@
+import { totalmem } from 'node:os';
+import type { Interpreter } from './interpreter.ts';
+
+/** Of the processor. Only the whole process can be measured, so programs that run side by side share what it used. */
+export const CPU_LIMIT_MS = 5_000;
+/** By the clock: for one that sleeps, and for a machine that has no time. Clients of OpenEnv's first generation give up after 15 s. */
+export const WALL_LIMIT_MS = 12_000;
+/** By so much one running program may make the process grow: all that an interpreter may have, twice. */
+const GROWTH_BYTES = 640 * (1 << 20);
+/** For this process as a whole: many that each stay within their limits may be too much, too. */
+const CEILING_BYTES = totalmem() * 0.7;
+const LOOK_EVERY_MS = 50;
+
+export type Excess = 'time' | 'memory';
+interface Watched {
+  startedAt: number;
+  cpuMs: number;
+  rssBefore: number;
+  excess: Excess | null;
+}
+
+/** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. */
+export class ProgramGuard {
+  readonly #watched = new Map<Interpreter, Watched>();
+  #timer: NodeJS.Timeout | null = null;
+  #lastCpuMs = 0;
+
+  /** Runs the program; `onExcess` hears why it was ended, before the rejection that comes of it. */
+  async watch<T>(interpreter: Interpreter, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
+    const watched: Watched = { startedAt: performance.now(), cpuMs: 0, rssBefore: process.memoryUsage.rss(), excess: null };
+    this.#share();
+    this.#watched.set(interpreter, watched);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    try {
+      return await run();
+    } finally {
+      if (watched.excess !== null) onExcess(watched.excess);
+      this.#share();
+      this.#watched.delete(interpreter);
+      if (this.#watched.size === 0) {
+        clearInterval(this.#timer);
+        this.#timer = null;
+      }
+    }
+  }
+
+  /** What the processor did since the last time goes to those that have been running. */
+  #share(): void {
+    const { user, system } = process.cpuUsage();
+    const cpuMs = (user + system) / 1000;
+    for (const watched of this.#watched.values()) watched.cpuMs += (cpuMs - this.#lastCpuMs) / this.#watched.size;
+    this.#lastCpuMs = cpuMs;
+  }
+
+  #look(): void {
+    this.#share();
+    const rss = process.memoryUsage.rss();
+    const allowed = GROWTH_BYTES * this.#watched.size;
+    for (const [interpreter, watched] of this.#watched) {
+      const isLarge = rss - watched.rssBefore > allowed || rss > CEILING_BYTES;
+      const isLong = watched.cpuMs > CPU_LIMIT_MS || performance.now() - watched.startedAt > WALL_LIMIT_MS;
+      if (watched.excess !== null || !(isLarge || isLong)) continue;
+      watched.excess = isLarge ? 'memory' : 'time';
+      void interpreter.close();
+    }
+  }
+}
