@@ -92,15 +92,21 @@ export class TextDialect {
 
   async metrics(caller: Caller, sid: string): Promise<TextMetrics> {
     await this.#config(caller, sid);
-    const { turns, rewards } = await this.#inOrder(sid, () => this.store.totals(sid));
+    const { turns, rewards } = await this.store.totals(sid);
     return { turns, total_reward: pythonSum(rewards), num_rewards: rewards.length };
   }
 
-  /** Keeps the session alive. */
+  /** Keeps the session alive, as a ping does: within its idle timeout. */
   async view(caller: Caller, sid: string): Promise<{ config: TextConfig; totals: TextTotals }> {
-    const config = await this.#config(caller, sid);
+    await this.ping(caller, sid);
+    const known = await this.store.read(sid, null);
+    if (known === null) throw unknownSession();
+    return { config: known.config, totals: await this.store.totals(sid) };
+  }
+
+  async ping(caller: Caller, sid: string): Promise<void> {
+    if (sid.includes('\0')) throw unknownSession();
     await this.engine.ping(caller, sid);
-    return { config, totals: await this.store.totals(sid) };
   }
 
   /** Idempotent. */
@@ -118,7 +124,7 @@ export class TextDialect {
     // Another organisation's session does not exist.
     const hosted = sid.includes('\0') ? null : await this.engine.environmentOf(caller, sid);
     const known = hosted === null ? null : await this.store.read(sid, turn);
-    if (known === null) throw new PalestraError('session_not_found', { detail: 'No such text session.' });
+    if (known === null) throw unknownSession();
     return known;
   }
 
@@ -180,6 +186,7 @@ export class TextDialect {
 
 const outcomeOf = ({ step, counted }: PlayedTurn): TextOutcome => ({ reward: stringifyJson(step.reward), done: step.done, counted });
 
+const unknownSession = () => new PalestraError('session_not_found', { detail: 'No such text session.' });
 const conflict = (detail: string) => new PalestraError('turn_conflict', { detail });
 const stillRunning = () => new PalestraError('turn_running', { retryAfterSeconds: 1 });
 

@@ -117,8 +117,10 @@ export class TextConnection {
     switch (op) {
       case 'step': {
         const step = new SchemaPipe().transform(body, { type: 'body', schema: textStepSchema } as never) as TextStepBody;
+        const there = await this.#elsewhere(sid, { method: 'POST', path: `${path}/step`, body });
+        const played = there?.body ?? (await texts.step(caller, sid, step));
         this.#sessions.add(sid);
-        return (await this.#elsewhere(sid, { method: 'POST', path: `${path}/step`, body }))?.body ?? texts.step(caller, sid, step);
+        return played;
       }
       case 'metrics':
         return (await this.#elsewhere(sid, { method: 'GET', path: `${path}/metrics`, body: null }))?.body ?? texts.metrics(caller, sid);
@@ -152,7 +154,7 @@ export class TextConnection {
     for (const sid of this.#sessions) {
       const request: PeerRequest = { method: 'GET', path: `/v1/text-sessions/${encodeURIComponent(sid)}`, body: null };
       this.#elsewhere(sid, request)
-        .then(async (there) => there ?? texts.get(caller, sid))
+        .then(async (there) => there ?? texts.ping(caller, sid))
         // It has ended, or will say itself what is wrong when it is asked for.
         .catch(() => this.#sessions.delete(sid));
     }

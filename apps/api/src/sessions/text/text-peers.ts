@@ -7,7 +7,7 @@ import type { SessionPlane } from '../session-plane.ts';
 
 const ATTEMPTS = 5;
 /** What tells who asks. */
-const CREDENTIALS = ['x-api-key', 'authorization', 'cookie', 'origin', 'host'];
+const CREDENTIALS = ['x-api-key', 'authorization', 'cookie', 'origin', 'sec-fetch-site', 'host'];
 
 export interface PeerRequest {
   method: 'GET' | 'POST' | 'DELETE';

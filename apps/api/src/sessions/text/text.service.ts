@@ -62,6 +62,10 @@ export class TextService {
     return { id: sid, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
   }
 
+  async ping(caller: Caller, sid: string): Promise<void> {
+    await this.#dialect.ping(caller, sid);
+  }
+
   async metrics(caller: Caller, sid: string): Promise<JsonObject> {
     return { ...(await this.#dialect.metrics(caller, sid)) };
   }
