@@ -78,7 +78,11 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const even = interval?.startsWith('±');
   const note = kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
   return (
-    <div className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]" title={hint(kpi, summary.lens)} data-kpi={kpi.key}>
+    <div
+      className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]"
+      title={hint(kpi, summary.lens)}
+      data-kpi={kpi.key}
+    >
       <dt className="label truncate">{nameOf(kpi, summary.lens === 'canonical')}</dt>
       <dd>
         <span className="block h-[26px] truncate text-[22px] font-[550] leading-[26px] tracking-[-0.02em] tabular-nums">
