@@ -84,7 +84,8 @@ describe('an MCP server as an environment', () => {
     expect((await server.request('GET', '/mcp/prompt', inSession)).body).toEqual([{ text: 'Count to three.', detail: null, type: 'text' }]);
     const call = await server.request('POST', '/mcp/call', { body: { name: 'add', input: { by: 3 } }, ...inSession });
     expect(call.body).toContain('"reward":1,"finished":true');
-    expect(await callsOf(sid)).toMatchObject([{ tool: 'add', reward: 1, finished: true }]);
+    // A result is stored a moment after it was told.
+    await expect.poll(() => callsOf(sid)).toMatchObject([{ tool: 'add', reward: 1, finished: true }]);
     expect((await server.request('POST', '/delete', inSession)).status).toBe(200);
   });
 

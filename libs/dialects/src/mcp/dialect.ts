@@ -11,6 +11,7 @@ import {
   type ServerCapabilities,
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/sdk/types.js';
+import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { type JsonObject, PalestraError } from '@palestra/protocol';
 import {
   type Caller,
@@ -61,6 +62,12 @@ export interface McpCall {
   result(): Promise<CallToolResult>;
 }
 
+/** For what clients fill in, which we never ask for. The SDK's own costs 2 ms a server, and a server serves one request here. */
+const unused: jsonSchemaValidator = {
+  getValidator: () => () => {
+    throw new PalestraError('not_available');
+  },
+};
 const DISCOVERY_DEADLINE_MS = 120_000;
 const PROMPT = { name: 'task', title: 'Task', description: 'The task of this episode, as its environment words it.' };
 
@@ -154,7 +161,7 @@ export class McpDialect {
 
   /** Answers one `initialize` with what `open` gave. */
   greeting(opened: McpGreeting): Server {
-    const server = new Server(opened.serverInfo, { capabilities: opened.capabilities });
+    const server = new Server(opened.serverInfo, { capabilities: opened.capabilities, jsonSchemaValidator: unused });
     server.setRequestHandler(InitializeRequestSchema, ({ params: { protocolVersion: asked } }) => ({
       protocolVersion: SUPPORTED_PROTOCOL_VERSIONS.includes(asked) ? asked : LATEST_PROTOCOL_VERSION,
       ...opened,
@@ -165,7 +172,8 @@ export class McpDialect {
   /** Answers requests of a session. `begun`: the calls of this exchange that run already, by their JSON-RPC ids. */
   server(caller: Caller, sid: string, begun: ReadonlyMap<string | number, Promise<McpCall>> = new Map()): Server {
     const { engine } = this;
-    const server = new Server({ name: 'palestra', version: this.version }, { capabilities: { tools: {}, prompts: {} } });
+    const about = { name: 'palestra', version: this.version };
+    const server = new Server(about, { capabilities: { tools: {}, prompts: {} }, jsonSchemaValidator: unused });
     server.setRequestHandler(ListToolsRequestSchema, () =>
       told(async () => ({ tools: (await engine.taskTools(caller, sid)).tools.map(toolOf) })),
     );
