@@ -14,7 +14,7 @@ beforeAll(async () => {
   palestra = await startPalestra();
   servers = await Promise.all([
     startOpenEnv({ python, app: 'guess_app', env: { MAX_CONCURRENT_ENVS: '1' } }),
-    startOpenEnv({ python, app: 'broken_app' }),
+    startOpenEnv({ python, app: 'tools_app' }),
     startOpenEnv({ python, app: 'tools_app', env: { OPENENV_MODE: 'production' } }),
   ]);
   for (const [index, name] of ['single', 'broken', 'production'].entries()) {
@@ -46,7 +46,10 @@ test('where a full server refuses, the second client waits', async () => {
   await second.close();
 });
 
-test('an environment that cannot be made is a FACTORY_ERROR, and nothing else', async () => {
+test('an environment that cannot be made any more is a FACTORY_ERROR, and nothing else', async () => {
+  // A server that is broken from the beginning is not registered.
+  await servers[1]!.stop();
+  servers[1] = await startOpenEnv({ python, app: 'broken_app', port: servers[1]!.port });
   const client = await connect('broken');
   const reply = await client.ask({ type: 'reset' });
   expect(reply).toMatchObject({ type: 'error', data: { code: 'FACTORY_ERROR', factory_name: expect.any(String) as string } });
