@@ -1,18 +1,21 @@
 import { PalestraError } from '@palestra/protocol';
 import type { BackendSession } from '@palestra/session';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { OpenEnvBackend } from './openenv-backend.ts';
 import { type Script, type ScriptedServer, startScripted } from './scripted-server.fixture.ts';
 
 /** Answers that a well-behaved server never gives, over real sockets. The well-behaved ones are in tests/conformance. */
+// Hundreds of sockets, on machines that do other things too.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
 let stop: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const end of stop) await end();
   stop = [];
 });
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(30_000);
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 async function start(script: Script): Promise<{ server: ScriptedServer; backend: OpenEnvBackend }> {
@@ -248,6 +251,18 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     await pause(100);
     expect([server.sockets(), server.sessions()]).toEqual([0, 0]);
   });
+});
+
+test('a relayed request that may have run is not said to have been lost, and is sent once', async () => {
+  let posts = 0;
+  const { server, backend } = await start({ generation: 'E', onPost: (socket) => (socket.destroy(), (posts += 1), true) });
+  const relay = (to: OpenEnvBackend) =>
+    to.openenv.relay({ method: 'POST', path: '/step', body: Buffer.from('{}'), contentType: null }, soon());
+  expect(await failure(relay(backend))).toMatchObject({ code: 'backend_invalid', detail: expect.stringContaining('broke the connection') });
+  expect(posts).toBe(1);
+  await server.stop();
+  expect(await failure(relay(backend))).toMatchObject({ code: 'backend_unreachable' });
+  stop = [() => backend.close()];
 });
 
 describe('a full server', () => {

@@ -2,7 +2,7 @@ import { newUuid } from '@palestra/kit';
 import { type JsonObject, type MessageBlock, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
 import { HttpCarrier, SocketCarrier } from './carriers.ts';
-import { ConnectionFailed, OpenEnvConnection, unreachable, within } from './connection.ts';
+import { ConnectionFailed, OpenEnvConnection, within } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { LostEpisode } from './lost-episode.ts';
 import { serverText } from './message.ts';
@@ -12,7 +12,7 @@ import { type ServerFacts, ShapeReader } from './shape.ts';
 import { closeUpstream, createUpstream, openSocket, UnknownSession } from './socket-link.ts';
 import { TaskApi } from './task-api.ts';
 import { sessionTools, stepTool, toolsOfRpc } from './tools.ts';
-import { isObject } from './wire.ts';
+import { isObject, notOpenEnv } from './wire.ts';
 
 export interface OpenEnvBackendOptions {
   /** Base URL of the server; a path is kept as prefix, a key may stand in it as userinfo. */
@@ -60,7 +60,8 @@ export class OpenEnvBackend implements Backend {
       shape: (signal) => this.#shape.read(signal),
       relay: (request, signal) =>
         this.#connection.request(request, request.method === 'GET' ? 'idempotent' : 'never', signal).catch((error: unknown) => {
-          throw error instanceof ConnectionFailed ? unreachable(error) : error;
+          // Of what may have run nobody is to be told that it did not.
+          throw error instanceof ConnectionFailed ? notOpenEnv(`broke the connection before its answer (${error.message})`, error) : error;
         }),
     };
   }

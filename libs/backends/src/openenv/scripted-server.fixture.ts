@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
 /**
@@ -14,6 +14,8 @@ export interface Script {
   onSocket?: (socket: WebSocket, count: number) => boolean | void;
   /** Instead of sending the reply to a message; the next message is taken when it has returned. `n`: the action's number. */
   onMessage?: (socket: WebSocket, reply: string, message: { type: string; n: number | null }) => boolean | void | Promise<boolean | void>;
+  /** In place of an answer to a POST. */
+  onPost?: (socket: Socket) => boolean;
   /** An HTTP status in place of the upgrade. */
   refuseUpgrade?: (count: number) => number | null;
 }
@@ -47,6 +49,7 @@ export async function startScripted(script: Script): Promise<ScriptedServer> {
     const answer = (body: unknown, status = 200) =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     if (request.method === 'POST') {
+      if (script.onPost?.(request.socket)) return;
       let body = '';
       request.on('data', (piece: Buffer) => (body += piece.toString()));
       request.on('end', () => answer(rpc(JSON.parse(body))));
