@@ -36,9 +36,9 @@ const fact = (page: Page, name: string) => page.getByRole('region', { name: 'Obs
 const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
 const playOf = (name: string, search = '') => `${palestra.url}/environments/${name}/play${search}`;
 
-/** The same environment seen through an OpenEnv server: this one's own. */
-async function addOpenEnv(name: string, of: string): Promise<void> {
-  const source = { kind: 'openenv', url: `${palestra.url}/k/${palestra.apiKey}/openenv/${of}` };
+/** The same environment seen through an OpenEnv or an MCP server: this one's own. */
+async function addSeen(name: string, kind: 'openenv' | 'mcp', of: string): Promise<void> {
+  const source = { kind, url: `${palestra.url}/k/${palestra.apiKey}/${kind}/${of}` };
   await api('POST', '/v1/environments', { name, namespace: palestra.namespace, description: '', isPrivate: false, source });
 }
 
@@ -47,7 +47,9 @@ beforeAll(async () => {
   [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
   await addRemote(palestra, 'columns', running[0]!.url);
   await addRemote(palestra, 'forms', running[1]!.url);
-  await addOpenEnv('oe-columns', `${palestra.namespace}/columns`);
+  await addSeen('oe-columns', 'openenv', `${palestra.namespace}/columns`);
+  await addSeen('oe-whodunit', 'openenv', 'palestra/whodunit');
+  await addSeen('mcp-whodunit', 'mcp', 'palestra/whodunit?split=train&index=0');
 });
 afterAll(async () => {
   await browser?.close();
@@ -172,6 +174,46 @@ describe('a session of an OpenEnv server', () => {
       source: 'ledger',
       state: { episode_id: sid, step_count: 1, split: 'train', index: 0, total_reward: null, state: 'ready' },
     });
+    await close();
+  });
+});
+
+describe('an environment of tools, whatever its backend', () => {
+  test.each(['palestra/whodunit', 'oe-whodunit', 'mcp-whodunit'])('%s', async (name) => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, name.includes('/') ? name : own(name));
+    await page.getByRole('region', { name: 'Prompt' }).getByText('Suspects:').waitFor();
+    const prompt = await page.getByRole('region', { name: 'Prompt' }).innerText();
+    const [, suspect] = /Suspects: (\w+)/.exec(prompt)!;
+    await page.getByRole('radio', { name: /^interview/ }).check();
+    await page.getByRole('textbox', { name: 'suspect' }).fill(suspect!);
+    await page.keyboard.press('Control+Enter');
+    await card(page, 1, 'interview').getByRole('button', { name: 'Copy call 1 as JSON' }).waitFor();
+    const [call] = await ledger(sid);
+    expect(call).toMatchObject({ tool: 'interview', input: JSON.stringify({ suspect }), ok: true, reward: 0 });
+    // The same three statements, whichever way they came.
+    expect(await card(page, 1, 'interview').innerText()).toContain(call!.text!.split('\n', 1)[0]!);
+    expect(await fact(page, 'tools').innerText()).toBe('accuse, check_alibi, interview, search');
+    await expectSound(page);
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  });
+
+  test('palestra/ctf', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await start(page, 'palestra/ctf');
+    await page.getByRole('radio', { name: /^ls/ }).check();
+    await page.getByRole('button', { name: 'Call ls' }).click();
+    await card(page, 1, 'ls').getByRole('button', { name: 'Copy call 1 as JSON' }).waitFor();
+    const [call] = await ledger(sid);
+    expect(call).toMatchObject({ tool: 'ls', input: '{}', ok: true });
+    await page.getByRole('radio', { name: /^submit/ }).check();
+    await page.getByRole('textbox', { name: 'flag' }).fill('not the flag');
+    await page.keyboard.press('Control+Enter');
+    await card(page, 2, 'submit').getByRole('button', { name: 'Copy call 2 as JSON' }).waitFor();
+    const [, submitted] = await ledger(sid);
+    expect(await fact(page, 'finished').innerText()).toBe(submitted!.finished ? 'yes' : 'no');
+    expect(foreign(complaints)).toEqual([]);
     await close();
   });
 });
