@@ -72,8 +72,8 @@ const MAX_DOUBTS = 5;
 /** A session that is restored again and again during one call has a call that kills its process. */
 const MAX_RESTORES = 2;
 const UPSTREAM_ID_DELAY_MS = 5;
-/** So long after the ledger said that a session is ours it is taken to be: another process may end it or take it over meanwhile. */
-const TRUST_MS = 1_000;
+/** So long after the ledger said that a session is ours it is taken to be, unless its heartbeat says otherwise: another process may end it meanwhile. */
+const TRUST_MS = 5_000;
 /** Before an idempotent tool whose outcome is unknown runs again. */
 const REPEAT_PAUSE_MS = 500;
 

@@ -60,12 +60,14 @@ describe('a call that nobody can come back for', () => {
     expect(here.intent).toHaveBeenCalledTimes(2);
   });
 
-  test('is refused soon after another process took the session', async () => {
+  test('is refused soon after another process took the session', { timeout: 30_000 }, async () => {
     const here = await opened();
     await here.call(false);
     const record = here.store.records.get(here.sid)!;
     here.store.records.set(here.sid, { ...record, ownerReplicaId: 'second', version: record.version + 1 });
-    await expect.poll(() => here.call(false).catch((error: { code: string }) => error.code), { timeout: 5_000 }).toBe('session_moved');
+    await expect
+      .poll(() => here.call(false).catch((error: { code: string }) => error.code), { timeout: 20_000, interval: 250 })
+      .toBe('session_moved');
   });
 
   test('is written before it runs where a replay may need it', async () => {
