@@ -80,7 +80,11 @@ export class EnvironmentsController {
 
   @RequireScope('environments')
   @HttpCode(200)
-  @Api({ summary: 'Add an immutable version on another server', body: createVersionSchema, errors: ['environment_not_found'] })
+  @Api({
+    summary: 'Add an immutable version on another server',
+    body: createVersionSchema,
+    errors: ['environment_not_found', 'task_set_not_found'],
+  })
   @Post(':owner/:name/versions')
   addVersion(
     @CurrentCaller() caller: Caller,

@@ -14,6 +14,8 @@ interface Asked {
   status: number;
   type: string;
   text: string;
+  /** Of an MCP session that the question began. */
+  mcpSession: string | null;
 }
 
 /**
@@ -26,7 +28,10 @@ export async function detectServer(base: string): Promise<ServerKind | null> {
   const environments = jsonOf(list);
   if (Array.isArray(environments) && environments.length > 0 && environments.every((name) => typeof name === 'string')) return 'remote';
   const mcp = await ask(base, { method: 'POST', body: JSON.stringify(INITIALIZE) });
-  if (mcp.status < 300 && mcp.text.includes('"jsonrpc"')) return 'mcp';
+  if (mcp.status < 300 && mcp.text.includes('"jsonrpc"')) {
+    if (mcp.mcpSession !== null) await ask(base, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
+    return 'mcp';
+  }
   // The older transport: a stream that is opened by GET.
   const stream = await ask(base, {});
   return stream.status < 300 && stream.type.includes('text/event-stream') ? 'mcp' : null;
@@ -40,12 +45,13 @@ function isOpenEnv(schema: unknown, openapi: unknown): boolean {
   return has((openapi as { paths?: unknown } | null)?.paths, ['/reset', '/step', '/state']);
 }
 
-async function ask(url: string, init: RequestInit = {}): Promise<Asked> {
+async function ask(url: string, init: RequestInit = {}, more: Record<string, string> = {}): Promise<Asked> {
   const { url: bare, headers } = splitCredentials(url);
   const accept = { accept: 'application/json, text/event-stream', ...(init.body ? { 'content-type': 'application/json' } : {}) };
-  const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept }, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept, ...more }, signal: AbortSignal.timeout(TIMEOUT_MS) });
   const type = answer.headers.get('content-type') ?? '';
-  return { status: answer.status, type, text: type.includes('event-stream') ? await firstPiece(answer) : await answer.text() };
+  const mcpSession = answer.headers.get('mcp-session-id');
+  return { status: answer.status, type, mcpSession, text: type.includes('event-stream') ? await firstPiece(answer) : await answer.text() };
 }
 
 /** An event stream does not end by itself. */

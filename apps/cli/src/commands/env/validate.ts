@@ -1,9 +1,8 @@
 import { Command } from 'commander';
 import { printable } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
-import { reportLines } from './criteria.ts';
+import { type Report, reportLines } from './criteria.ts';
 import { secondsOf } from './options.ts';
-import { validatePath } from './validate-path.ts';
 import { validateUrl } from './validate-url.ts';
 
 interface ValidateOptions {
@@ -29,8 +28,14 @@ async function validate(given: string | undefined, { url, json, timeout }: Valid
   if (server !== undefined && !URL.canParse(/^https?:\/\//i.test(server) ? server : `http://${server}`))
     throw new UsageError(`not a URL: ${server}`);
   const report =
-    server === undefined ? await withInterrupt((signal) => validatePath(given ?? '.', signal)) : await validateUrl(server, timeout * 1_000);
+    server === undefined ? await withInterrupt((signal) => folderReport(given ?? '.', signal)) : await validateUrl(server, timeout * 1_000);
   if (json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else for (const line of reportLines(report)) process.stdout.write(`${printable(line)}\n`);
   if (!report.passed) process.exitCode = 1;
+}
+
+/** What it takes to play an environment is loaded only for it. */
+async function folderReport(given: string, signal: AbortSignal): Promise<Report> {
+  const { validatePath } = await import('./validate-path.ts');
+  return validatePath(given, signal);
 }
