@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { InterpreterEnded, type ProgramResult } from './interpreter.ts';
 import { Interpreters, type Lease } from './interpreters.ts';
-import { CPU_LIMIT_MS, type Excess, ProgramGuard } from './program-guard.ts';
+import { type Excess, PROGRAM_LIMITS, ProgramGuard } from './program-guard.ts';
 import { Slots } from './slots.ts';
 
 /** For a place among the interpreters, and among the programs that run. */
@@ -21,7 +21,7 @@ const guard = new ProgramGuard();
 
 /** As `timeout` and a kernel out of memory end programs. */
 const KILLED = {
-  time: { exitCode: 124, why: `was stopped, because it took more than ${CPU_LIMIT_MS / 1000} s` },
+  time: { exitCode: 124, why: `was stopped, because it took more than ${PROGRAM_LIMITS.cpuMs / 1000} s` },
   memory: { exitCode: 137, why: 'was stopped, because it took too much memory' },
   crash: { exitCode: 134, why: 'ended together with the interpreter' },
 };

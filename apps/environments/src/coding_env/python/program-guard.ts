@@ -1,16 +1,22 @@
 import { totalmem } from 'node:os';
-import type { Interpreter } from './interpreter.ts';
 
-/** Of the processor. Only the whole process can be measured, so programs that run side by side share what it used. */
-export const CPU_LIMIT_MS = 5_000;
-/** By the clock: for one that sleeps, and for a machine that has no time. Clients of OpenEnv's first generation give up after 15 s. */
-export const WALL_LIMIT_MS = 12_000;
-/** By so much one running program may make the process grow: all that an interpreter may have, twice. */
-const GROWTH_BYTES = 640 * (1 << 20);
+/** Of one program, unless told otherwise. */
+export const PROGRAM_LIMITS = {
+  /** Of the processor. Only the whole process can be measured, so programs that run side by side share what it used. */
+  cpuMs: 5_000,
+  /** By the clock: for one that sleeps, and for a machine that has no time. Clients of OpenEnv's first generation give up after 15 s. */
+  wallMs: 12_000,
+  /** By so much each running program may make the process grow: all that an interpreter may have, twice. */
+  growthBytes: 640 * (1 << 20),
+};
 /** For this process as a whole: many that each stay within their limits may be too much, too. */
 const CEILING_BYTES = totalmem() * 0.7;
 const LOOK_EVERY_MS = 50;
 
+/** What is ended: an interpreter. */
+export interface Endable {
+  close(): Promise<void>;
+}
 export type Excess = 'time' | 'memory';
 interface Watched {
   startedAt: number;
@@ -21,12 +27,17 @@ interface Watched {
 
 /** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. */
 export class ProgramGuard {
-  readonly #watched = new Map<Interpreter, Watched>();
+  readonly #watched = new Map<Endable, Watched>();
   #timer: NodeJS.Timeout | null = null;
   #lastCpuMs = 0;
+  readonly #limits: typeof PROGRAM_LIMITS;
+
+  constructor(limits: typeof PROGRAM_LIMITS = PROGRAM_LIMITS) {
+    this.#limits = limits;
+  }
 
   /** Runs the program; `onExcess` hears why it was ended, before the rejection that comes of it. */
-  async watch<T>(interpreter: Interpreter, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
+  async watch<T>(interpreter: Endable, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
     const watched: Watched = { startedAt: performance.now(), cpuMs: 0, rssBefore: process.memoryUsage.rss(), excess: null };
     this.#share();
     this.#watched.set(interpreter, watched);
@@ -55,10 +66,11 @@ export class ProgramGuard {
   #look(): void {
     this.#share();
     const rss = process.memoryUsage.rss();
-    const allowed = GROWTH_BYTES * this.#watched.size;
+    const { cpuMs, wallMs, growthBytes } = this.#limits;
+    const allowed = growthBytes * this.#watched.size;
     for (const [interpreter, watched] of this.#watched) {
       const isLarge = rss - watched.rssBefore > allowed || rss > CEILING_BYTES;
-      const isLong = watched.cpuMs > CPU_LIMIT_MS || performance.now() - watched.startedAt > WALL_LIMIT_MS;
+      const isLong = watched.cpuMs > cpuMs || performance.now() - watched.startedAt > wallMs;
       if (watched.excess !== null || !(isLarge || isLong)) continue;
       watched.excess = isLarge ? 'memory' : 'time';
       void interpreter.close();
