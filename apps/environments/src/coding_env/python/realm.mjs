@@ -11,6 +11,10 @@
  */
 export function realm(host, limits) {
   'use strict';
+  // Kept from the beginning: a name that Python could change would be given what the host returns.
+  const { Uint8Array: Bytes, String: Text } = globalThis;
+  // Node calls it with objects of its own.
+  Object.defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false, configurable: false });
   const quietly =
     (ask) =>
     (...values) => {
@@ -29,26 +33,26 @@ export function realm(host, limits) {
   const shell = {
     console: { log() {}, warn() {}, error() {} },
     performance: { now: () => now() },
-    crypto: { getRandomValues: (view) => (view.set(random(view.byteLength)), view) },
+    crypto: { getRandomValues: (view) => (view.set(new Bytes(random(view.byteLength))), view) },
     os: { system: (_, [, command]) => base64(random(Number(/^head -c(\d+) /.exec(command)[1]))) },
     read: refuse,
     load: refuse,
     noImport: refuse,
-    readbuffer: (name) => new Uint8Array(file(String(name))).buffer,
+    readbuffer: (name) => new Bytes(file(Text(name))).buffer,
     setTimeout: (run) => (void Promise.resolve().then(run), 0),
     clearTimeout() {},
     TextDecoder: class {
       #label;
       constructor(label = 'utf-8') {
-        this.#label = String(label);
+        this.#label = Text(label);
       }
-      decode(bytes = new Uint8Array()) {
+      decode(bytes = new Bytes()) {
         return decode(bytes, this.#label);
       }
     },
     TextEncoder: class {
       encode(text) {
-        return new Uint8Array(encode(String(text)));
+        return new Bytes(encode(Text(text)));
       }
       encodeInto(text, view) {
         const bytes = this.encode(text).subarray(0, view.length);
@@ -120,7 +124,8 @@ export function realm(host, limits) {
   return {
     /** `image` is the memory of an interpreter that started before, so that this one starts at once; null to start from nothing. */
     async start(prelude, lockFile, image) {
-      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Uint8Array(image) };
+      // A copy: what Pyodide keeps must not lead to the host's buffer.
+      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(new Bytes(image)) };
       python = await globalThis.loadPyodide({
         ...start,
         createPyodideModule: globalThis.createPyodideModule,

@@ -41,9 +41,7 @@ vm.runInContext(withoutImports(String(loader)), context, { filename: 'pyodide' }
 // There are no packages but the standard library.
 const made = await inside.start(prelude, JSON.stringify({ ...JSON.parse(String(lock)), packages: {} }), image);
 files.clear();
-// Should anything of this realm be reached after all, there is little to find.
-for (const name of ['process', 'fetch', 'WebSocket', 'EventSource', 'BroadcastChannel', 'MessageChannel', 'Buffer', 'navigator'])
-  Reflect.deleteProperty(globalThis, name);
+disarm();
 
 port.on('message', ({ code }) => {
   let result = null;
@@ -55,6 +53,25 @@ port.on('message', ({ code }) => {
   port.postMessage({ result: typeof result === 'string' ? result : null });
 });
 port.postMessage({ image: made === null ? null : shared(made) });
+
+/** Should anything of this realm be reached after all, there is little to find, and no way to make code from strings. */
+function disarm() {
+  const names = [
+    'process',
+    'fetch',
+    'WebSocket',
+    'EventSource',
+    'BroadcastChannel',
+    'MessageChannel',
+    'Buffer',
+    'navigator',
+    'eval',
+    'Function',
+  ];
+  for (const name of names) Reflect.deleteProperty(globalThis, name);
+  for (const made of [() => {}, async () => {}, function* () {}, async function* () {}])
+    Reflect.deleteProperty(Object.getPrototypeOf(made), 'constructor');
+}
 
 /** The module as a script: what it exports becomes a global. */
 function asScript(source) {
