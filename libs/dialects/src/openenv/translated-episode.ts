@@ -164,7 +164,7 @@ export class TranslatedEpisode implements Episode {
   async #call(tool: string, input: JsonObject): Promise<Exclude<CallOutcome, { type: 'refused' }>> {
     if (!this.isOpen) throw new OpenEnvError('EXECUTION_ERROR', RESET_FIRST);
     const { engine, caller } = this.scene;
-    const call = await engine.call(caller, this.sid!, { tool, input, taskId: null });
+    const call = await engine.call(caller, this.sid!, { tool, input, taskId: null, resumable: false });
     const outcome = await call.outcome();
     if (outcome.type === 'refused') throw errorOfOutcome(outcome);
     return outcome;
