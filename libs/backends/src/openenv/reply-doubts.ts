@@ -1,11 +1,6 @@
 /** Exchanges that are remembered: a copy that comes later than so many is not looked for. */
-const REMEMBERED = 8;
+const REMEMBERED = 64;
 const SAMPLED = 1_024;
-
-interface Exchange {
-  message: number;
-  reply: number;
-}
 
 /**
  * Which replies could be a second copy of an earlier one, and so are not to be believed before a fence has shown that none is missing. Such a one equals
@@ -13,18 +8,21 @@ interface Exchange {
  * nothing else, until something changes; then one fence clears the whole series.
  */
 export class ReplyDoubts {
-  readonly #last: Exchange[] = [];
+  /** Prints of the last replies, in a ring. */
+  readonly #replies = new Int32Array(REMEMBERED);
+  #count = 0;
+  #lastMessage = 0;
   #unverified = false;
 
   /** Whether `reply` is to be verified before it is taken for the one to `message`. */
   raisedBy(message: string, reply: string): boolean {
-    const now = { message: print(message), reply: print(reply) };
-    const before = this.#last.at(-1);
-    const seen = this.#last.some((exchange) => exchange.reply === now.reply);
-    this.#last.push(now);
-    if (this.#last.length > REMEMBERED) this.#last.shift();
+    const [asked, answered] = [print(message), print(reply)];
+    const seen = this.#replies.subarray(0, Math.min(this.#count, REMEMBERED)).includes(answered);
+    const again = seen && this.#lastMessage === asked && this.#replies[(this.#count - 1) % REMEMBERED] === answered;
+    this.#replies[this.#count % REMEMBERED] = answered;
+    this.#count += 1;
+    this.#lastMessage = asked;
     if (!seen) return this.#unverified;
-    const again = before?.message === now.message && before.reply === now.reply;
     this.#unverified ||= again;
     return !again;
   }
