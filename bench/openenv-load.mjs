@@ -44,7 +44,7 @@ const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(so
 /** A reply that is none fails the whole round: what is counted are steps that were made. */
 async function steps() {
   const open = await Promise.all(Array.from({ length: sockets }, connect));
-  await Promise.all(open.map(({ ask }) => (answer === 'observation' ? ask(RESET) : null)));
+  if (answer === 'observation') await Promise.all(open.map(({ ask }) => ask(RESET)));
   const latenciesMs = [];
   const started = performance.now();
   const deadline = started + seconds * 1000;

@@ -307,7 +307,7 @@ export class SqlCallLedger implements CallLedger {
     if (this.#notedTimer !== null) clearTimeout(this.#notedTimer);
     this.#notedTimer = null;
     this.#writeNoted([...this.#noted.values()].filter(({ written }) => written === null));
-    await Promise.all([...this.#noted.values()].map(({ written }) => written));
+    await Promise.all([...this.#noted.values()].flatMap(({ written }) => written ?? []));
     await Promise.all([this.#intents, this.#results, this.#wholes, this.#upstreams, this.#broken].map((queue) => queue.drain()));
   }
 

@@ -68,7 +68,7 @@ export function resultOf(result: JsonObject): ToolCallResult {
 
 const textIn = (block: OutputBlock): string => (block.type === 'text' ? block.text : '');
 
-function metadataOf(given: JsonValue | undefined, structured: JsonValue | undefined): JsonObject | null {
+function metadataOf(given: JsonValue, structured: JsonValue): JsonObject | null {
   if (isObject(given)) return given;
   return isObject(structured) ? { structured_content: structured } : null;
 }

@@ -342,7 +342,7 @@ test.each(['C', 'E'] as const)(
     });
     let [right, lost] = [0, 0];
     const play = async () => {
-      const session = await backend.session(
+      const session = backend.session(
         await backend.create(
           { sid: `${Math.random()}`, env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} },
           soon(),

@@ -20,7 +20,7 @@ export function judge(field: Field, text: string): { same: boolean; problems: Pr
 }
 
 /** The object that a text is, numbers as they are spelled; null for anything else. */
-export function objectIn(text: string): JsonValue | null {
+export function objectIn(text: string): JsonValue {
   try {
     const value = parseJson(text);
     return isObject(value) && toPlainNumber(value) === null ? value : null;
