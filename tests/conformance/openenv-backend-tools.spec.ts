@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { OpenEnvBackend } from '@palestra/backends';
 import type { JsonObject } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { call, open, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
 import { type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 
@@ -128,13 +128,13 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
 
 test('an environment whose constructor fails', async () => {
   const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'broken_app' });
+  onTestFinished(() => server.stop());
   const backend = new OpenEnvBackend({ url: server.url });
   expect(await backend.openenv.shape(soon())).toMatchObject({ generation: 'E', metadata: { name: 'broken' } });
   const detail = "Environment factory 'BrokenEnvironment' failed to create instance.";
   expect(await rejection(open(backend))).toMatchObject({ code: 'environment_failed', detail });
   expect(await rejection(open(backend, { kind: 'none' }))).toMatchObject({ code: 'environment_failed', detail });
   await backend.close();
-  await server.stop();
 });
 
 test('a server that dies under its sessions, one that was never there, and one that is none', async () => {
@@ -160,6 +160,7 @@ test('a server that dies under its sessions, one that was never there, and one t
 test('a server of several processes, which do not know one another’s sessions', async () => {
   const env = { MAX_CONCURRENT_ENVS: '40' };
   const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app', workers: 3, env });
+  onTestFinished(() => server.stop());
   const backend = new OpenEnvBackend({ url: server.url });
   // More than one process has slots for, all told: none may be kept by a session that ended.
   const processes = new Set<string>();
@@ -173,5 +174,4 @@ test('a server of several processes, which do not know one another’s sessions'
   }
   expect(processes.size).toBeGreaterThan(1);
   await backend.close();
-  await server.stop();
 });

@@ -71,13 +71,7 @@ export async function startOpenEnv(options: OpenEnvOptions): Promise<OpenEnvServ
   let output = '';
   child.stdout.on('data', (data: Buffer) => (output += data.toString()));
   child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-  // A spec that failed before its end leaves nothing behind.
-  const onExit = () => kill(child, workers > 1);
-  process.once('exit', onExit);
-  const stop = async () => {
-    process.off('exit', onExit);
-    await end(child, workers > 1);
-  };
+  const stop = () => end(child, workers > 1);
   const url = `http://127.0.0.1:${port}`;
   try {
     await waitUntilHealthy(url, child, () => output);
@@ -118,15 +112,10 @@ async function waitUntilHealthy(url: string, child: ChildProcess, output: () => 
   throw new Error(`the OpenEnv server did not start:\n${output()}`);
 }
 
-function kill(child: ChildProcess, group: boolean): void {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  if (group) process.kill(-child.pid!, 'SIGKILL');
-  else child.kill('SIGKILL');
-}
-
 async function end(child: ChildProcess, group: boolean): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
-  kill(child, group);
+  if (group) process.kill(-child.pid!, 'SIGKILL');
+  else child.kill('SIGKILL');
   await ended;
 }
