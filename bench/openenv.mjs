@@ -1,5 +1,5 @@
 // OpenEnv's dialect: steps per second over 64 sockets beside OpenEnv's own server and a bare echo, its scaling test, and what an
-// idle socket costs. PALESTRA_BENCH_OPENENV_SESSIONS (counts, by commas), PALESTRA_BENCH_OPENENV_IDLE (sockets): how much of it.
+// idle socket costs. PALESTRA_BENCH_OPENENV_SECONDS (a round), PALESTRA_BENCH_OPENENV_SESSIONS (counts, by commas), PALESTRA_BENCH_OPENENV_IDLE (sockets): how much of it.
 import path from 'node:path';
 import { apiKey, freePort, root, startPalestra, startServer } from './support/processes.mjs';
 import { fileLimit, findOpenEnv, headers, keepOpen, load, socketUrl, startOpenEnv } from './support/openenv.mjs';
@@ -7,7 +7,7 @@ import { median } from './support/rounds.mjs';
 import { usageOf } from './support/usage.mjs';
 
 const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
-const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 5);
+const seconds = Number(process.env.PALESTRA_BENCH_OPENENV_SECONDS ?? process.env.PALESTRA_BENCH_SECONDS ?? 5);
 const sessionCounts = (process.env.PALESTRA_BENCH_OPENENV_SESSIONS ?? '1000,4096,10000').split(',').map(Number);
 const idleSockets = Number(process.env.PALESTRA_BENCH_OPENENV_IDLE ?? 2_000);
 const SOCKETS = 64;
