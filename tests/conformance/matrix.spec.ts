@@ -72,7 +72,12 @@ async function register(name: string, source: object): Promise<void> {
 }
 
 beforeAll(async () => {
-  const openEnv = (app: FixtureApp) => startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app });
+  // Each is to be stopped also when another one does not start.
+  const openEnv = async (app: FixtureApp) => {
+    const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app });
+    running.push(server);
+    return server;
+  };
   const [service, tools, guess, kit, mcp] = await Promise.all([
     startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }),
     openEnv('tools_app'),
@@ -81,7 +86,7 @@ beforeAll(async () => {
     startMcp(),
   ]);
   palestra = service;
-  running.push(tools, guess, { stop: () => kit.close() }, { stop: () => mcp.closeAllConnections() ?? mcp.close() });
+  running.push({ stop: () => kit.close() }, { stop: () => mcp.closeAllConnections() ?? mcp.close() });
   await register('on-ors', { kind: 'remote', url: kit.url });
   await register('on-openenv', { kind: 'openenv', url: tools.url });
   await register('on-openenv-actions', { kind: 'openenv', url: guess.url });

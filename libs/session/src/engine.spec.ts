@@ -189,6 +189,24 @@ describe('calls', () => {
     expect(await lost.outcome()).toMatchObject({ type: 'refused', code: 'session_lost' });
     expect(here.store.records.get(sid)).toMatchObject({ state: 'lost', failureClass: 'infrastructure' });
     expect(await codeOf(here.first.ping(alice, sid))).toBe('session_lost');
+    // What it held on its server is given back.
+    expect(here.backend.deleted).toEqual([sid]);
+  });
+
+  test('a session whose process died gives back what it held', async () => {
+    const here = world({ owned: true });
+    const sid = await opened(here);
+    here.dead.add('first');
+    expect(await here.engine('second').place(alice, sid)).toEqual({ here: true });
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'lost' });
+    await expect.poll(() => here.backend.deleted).toEqual([sid]);
+  });
+
+  test('a constructor that takes too long is told to give up', async () => {
+    const here = world({ policy: { setupTimeoutMs: 50 } });
+    const sid = await reserve(here);
+    expect(await codeOf(create(here.first, here, sid, null, { construct_ms: 60_000 }))).toBe('setup_timeout');
+    await expect.poll(() => here.backend.givenUp).toEqual([sid]);
   });
 
   test('an unknown task id, and that of another session, is an error and runs nothing', async () => {

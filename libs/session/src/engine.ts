@@ -67,9 +67,9 @@ export class SessionEngine {
     const { store, directory, clock, replicaId, box, observer } = options;
     this.#registry = new SessionRegistry(store, directory, clock, replicaId, box, observer);
     this.#restorer = new Restorer(this.#registry, options);
-    this.#setup = new SetupGate(this.#registry, this.#restorer, options);
+    this.#reaper = new SessionReaper(this.#registry, options, (live, quietly) => this.#teardown(live, quietly));
+    this.#setup = new SetupGate(this.#registry, this.#restorer, options, (live) => this.#reaper.forsake(live));
     this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
-    this.#reaper = new SessionReaper(this.#registry, options, (live) => this.#teardown(live));
     this.#admission = new Admission(this.#registry, options);
     this.#opener = new SessionOpener(this.#registry, this.#setup, this.#restorer, this.#admission, options);
     this.#placement = new Placement(this.#registry, this.#reaper, options);
@@ -293,12 +293,13 @@ export class SessionEngine {
     if (hadBackend) await this.#teardown(live);
   }
 
-  async #teardown(live: LiveSession): Promise<void> {
+  /** `quietly`: what is lost most often cannot be reached. */
+  async #teardown(live: LiveSession, quietly = false): Promise<void> {
     try {
       const backend = await this.#registry.backend(live);
       await backend.delete(AbortSignal.timeout(TEARDOWN_DEADLINE_MS));
     } catch (error) {
-      this.#options.onBackgroundError(error, live.record.sid);
+      if (!quietly) this.#options.onBackgroundError(error, live.record.sid);
     }
   }
 }

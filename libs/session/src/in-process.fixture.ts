@@ -31,6 +31,8 @@ export class InProcessBackend implements Backend {
   /** Executions of tools, by session. */
   readonly executions = new Map<string, number>();
   readonly deleted: string[] = [];
+  /** Constructors that were told to stop. */
+  readonly givenUp: string[] = [];
   readonly secrets = new Map<string, BackendCreate['secrets']>();
   readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; count: number }>();
 
@@ -64,7 +66,10 @@ export class InProcessBackend implements Backend {
     if (create.env === 'ctorenv') throw new PalestraError('environment_failed', { detail: 'ValueError: ctor exploded' });
     const asked = taskOf(create);
     const task = asked.kind === 'spec' ? (asked.spec as JsonObject) : await this.task(null, asked.split, asked.index);
-    await systemClock.sleep(Number((task as JsonObject)['construct_ms'] ?? 5), signal);
+    await systemClock.sleep(Number((task as JsonObject)['construct_ms'] ?? 5), signal).catch((error: unknown) => {
+      this.givenUp.push(create.sid);
+      throw error;
+    });
     this.secrets.set(create.sid, create.secrets);
     const setup = systemClock.sleep(create.env === 'slowenv' ? 400 : 0).then(() => {
       if (create.env === 'brokenenv') throw new PalestraError('setup_failed', { detail: 'ValueError: setup exploded' });

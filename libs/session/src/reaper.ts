@@ -27,7 +27,7 @@ export class SessionReaper {
   constructor(
     readonly registry: SessionRegistry,
     readonly options: ReaperOptions,
-    readonly teardown: (live: LiveSession) => Promise<void>,
+    readonly teardown: (live: LiveSession, quietly?: boolean) => Promise<void>,
   ) {}
 
   start(): void {
@@ -65,7 +65,15 @@ export class SessionReaper {
     if (state === 'starting' && live.record.ref === null)
       return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }));
     if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null });
-    else await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' });
+    else if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' }))
+      this.forsake(live);
+  }
+
+  /** What a lost session holds on its environment's server is given back, where that can still be reached. */
+  forsake(live: LiveSession): void {
+    if (live.record.ref === null) return;
+    const work = this.teardown(live, true).finally(() => this.#running.delete(work));
+    this.#running.add(work);
   }
 
   pingUpstream(live: LiveSession): void {

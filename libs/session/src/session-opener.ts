@@ -206,8 +206,11 @@ export class SessionOpener {
     const { setupTimeoutMs } = hosted.policy;
     const tooLong = () =>
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
+    // Past the deadline nobody waits for the episode, and whoever is opening it must not go on.
+    const givenUp = new AbortController();
     try {
-      const ref = await withDeadline(this.#options.clock, this.#createPatiently(live, hosted, create), setupTimeoutMs, tooLong);
+      const signal = AbortSignal.any([live.signal, givenUp.signal]);
+      const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create), setupTimeoutMs, tooLong);
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
         await hosted.backend
           .session(ref)
@@ -219,6 +222,7 @@ export class SessionOpener {
       live.upstreamSeenAt = this.#options.clock.now();
       this.#setup.follow(live);
     } catch (error) {
+      givenUp.abort(error);
       // Its slot stays its own for a moment: clients try again with other arguments.
       const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
       const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
@@ -228,20 +232,20 @@ export class SessionOpener {
   }
 
   /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
-  async #createPatiently(live: LiveSession, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
+  async #createPatiently(signal: AbortSignal, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
     const { clock, queue } = this.#options;
     const deadline = clock.now() + queue.patienceMs;
     let deaths = 0;
     for (;;) {
       try {
-        return await backend.create(deaths === 0 ? create : { ...create, again: true }, live.signal);
+        return await backend.create(deaths === 0 ? create : { ...create, again: true }, signal);
       } catch (error) {
         if (!(error instanceof PalestraError) || clock.now() >= deadline) throw error;
         // Its process died under the constructor: nothing is bound yet, a fresh one may try.
-        const died = error.code === 'session_lost' && (deaths += 1) < MAX_DEATHS && !live.signal.aborted;
+        const died = error.code === 'session_lost' && (deaths += 1) < MAX_DEATHS && !signal.aborted;
         if (error.code !== 'capacity_exhausted' && !died) throw error;
         // Jitter, so that all who wait do not come back at the same moment.
-        await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), live.signal);
+        await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), signal);
       }
     }
   }

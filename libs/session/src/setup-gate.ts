@@ -20,6 +20,8 @@ export class SetupGate {
     readonly registry: SessionRegistry,
     readonly restorer: Restorer,
     readonly options: SetupGateOptions,
+    /** To give back what a session that is lost holds on its environment's server. */
+    readonly forsake: (live: LiveSession) => void,
   ) {}
 
   throwIfFailed(live: LiveSession): void {
@@ -116,7 +118,7 @@ export class SetupGate {
     if (error.code === 'setup_failed' || error.code === 'setup_timeout') {
       await this.registry.advance(live, 'failed', { failure, failureClass });
     } else if (error.code === 'session_lost' || error.code === 'call_timeout') {
-      await this.registry.advance(live, 'lost', { failure, failureClass });
+      if (await this.registry.advance(live, 'lost', { failure, failureClass })) this.forsake(live);
     }
   }
 }
