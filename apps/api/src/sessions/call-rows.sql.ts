@@ -1,0 +1,214 @@
+import type { CallIntent, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
+import { withoutNul } from './postgres-text.ts';
+
+/**
+ * The statements of the call ledger, and its rows. All intents of a moment go in one statement, so do all results. They commit asynchronously:
+ * they must survive a crash of the API, not of PostgreSQL (design.md section 3), and waiting for the disk would cost each call
+ * more than everything else together. Plans: `Insert on session_calls <- Function Scan on unnest`; for results a nested loop of
+ * `Function Scan on unnest -> Index Scan using session_calls_pkey`.
+ */
+const ASYNCHRONOUS = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
+
+/** How long a client may take to come back for a call whose stream broke. The official one gives up after six attempts, half a minute each. */
+const JOIN_WINDOW = `interval '120 s'`;
+/** An equal call that another process began, or ended, longer ago than this is not the one that a client asks for again. */
+const DOUBT_WINDOW = `interval '10 s'`;
+
+/**
+ * Decides and stores (docs/adr/0007): a call of a session that has ended, or that another process owns, is `moved`; one that equals a
+ * broken call is that call's client, which uses the mark up; one that equals the session's last call, on another process, just now,
+ * is in `doubt`; every other one begins. Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
+ * session_calls_broken_idx, and with one row of session_calls_sid_seq_idx.
+ */
+export const INTENT = `
+  ${ASYNCHRONOUS},
+  asked AS MATERIALIZED (
+    SELECT n.*, s.sid IS NULL OR s.ended_at IS NOT NULL
+      OR (s.owner_replica_id IS NOT NULL AND s.owner_replica_id <> n.replica_id) AS moved
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[])
+      AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure)
+    LEFT JOIN sessions AS s ON s.sid = n.sid),
+  again AS (
+    UPDATE session_calls AS c SET broken_at = NULL, joined_by = m.asked
+    FROM (SELECT DISTINCT ON (a.task_id) a.task_id AS asked, b.task_id
+          FROM asked AS a JOIN session_calls AS b
+            ON b.sid = a.sid AND b.broken_at > now() - ${JOIN_WINDOW} AND b.kind = a.kind AND b.tool = a.tool AND b.input = a.input
+          WHERE NOT a.moved ORDER BY a.task_id, b.seq) AS m
+    WHERE c.task_id = m.task_id AND c.broken_at IS NOT NULL
+    RETURNING m.asked, c.task_id),
+  verdicts AS MATERIALIZED (
+    SELECT a.*, again.task_id AS joined, l.task_id AS doubted, l.replica_id AS doubted_replica_id
+    FROM asked AS a
+    LEFT JOIN again ON again.asked = a.task_id
+    LEFT JOIN LATERAL (
+      SELECT c.* FROM session_calls AS c WHERE c.sid = a.sid ORDER BY c.seq DESC LIMIT 1
+    ) AS l ON NOT a.sure AND l.replica_id <> a.replica_id AND l.kind = a.kind AND l.tool = a.tool AND l.input = a.input
+      AND (l.ended_at IS NULL OR l.ended_at > now() - ${DOUBT_WINDOW})),
+  begun AS (
+    INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
+    SELECT task_id, sid, kind, tool, input, replica_id, to_timestamp(started_at / 1000), 'running'
+    FROM verdicts, commit WHERE NOT moved AND joined IS NULL AND doubted IS NULL
+    ON CONFLICT (task_id) DO NOTHING)
+  SELECT task_id, moved, joined, doubted, doubted_replica_id FROM verdicts
+  WHERE moved OR joined IS NOT NULL OR doubted IS NOT NULL`;
+
+/**
+ * Of posts whose intent may have been decided though its answer was lost, those that had become the client of a broken call: asking again
+ * would find its mark used up and begin another call. Plan: nested loop of unnest with session_calls_sid_seq_idx.
+ */
+export const JOINED = `
+  SELECT c.joined_by AS task_id, false AS moved, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
+  FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
+
+/** Writes again what a crash of PostgreSQL may have swallowed, and for the first time what was noted and takes long. */
+export const REWRITE = `
+  ${ASYNCHRONOUS}
+  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), 'running'
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at)
+  ON CONFLICT (task_id) DO NOTHING`;
+
+export const RESULT = `
+  ${ASYNCHRONOUS}
+  UPDATE session_calls AS c SET
+    state = n.state, result = n.result, ok = n.ok, reason = n.reason, reward = n.reward, finished = n.finished,
+    failure_class = n.failure_class, ended_at = to_timestamp(n.ended_at / 1000)
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::float8[], $7::bool[], $8::text[], $9::float8[])
+    AS n(task_id, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  WHERE c.task_id = n.task_id AND c.ended_at IS NULL`;
+
+/**
+ * Calls that were noted, with their outcomes: one row each, in the order in which they ended, which is that of their sessions. Some took so
+ * long that they are there already. Plan: Insert on session_calls <- Function Scan on unnest.
+ */
+export const WHOLE = `
+  ${ASYNCHRONOUS}
+  INSERT INTO session_calls AS c (task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), n.state, n.result, n.ok, n.reason, n.reward,
+    n.finished, n.failure_class, to_timestamp(n.ended_at / 1000)
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
+      $8::text[], $9::text[], $10::bool[], $11::text[], $12::float8[], $13::bool[], $14::text[], $15::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  ON CONFLICT (task_id) DO UPDATE SET state = excluded.state, result = excluded.result, ok = excluded.ok, reason = excluded.reason,
+    reward = excluded.reward, finished = excluded.finished, failure_class = excluded.failure_class, ended_at = excluded.ended_at
+  WHERE c.ended_at IS NULL`;
+
+export const UPSTREAM = `
+  ${ASYNCHRONOUS}
+  UPDATE session_calls AS c SET upstream_task_id = n.upstream_task_id
+  FROM commit, unnest($1::text[], $2::text[]) AS n(task_id, upstream_task_id)
+  WHERE c.task_id = n.task_id`;
+
+const COLUMNS = `task_id, seq, sid, kind, tool, input, replica_id, upstream_task_id, state, result, ok, reason, reward, finished, failure_class,
+  extract(epoch from started_at) * 1000 AS started_at, extract(epoch from ended_at) * 1000 AS ended_at`;
+
+export const FIND = `SELECT ${COLUMNS} FROM session_calls WHERE task_id = $1`;
+/** Index Scan using session_calls_sid_seq_idx. */
+export const JOURNAL = `SELECT ${COLUMNS} FROM session_calls
+  WHERE sid = $1 AND kind = 'call' AND state IN ('result', 'tool_failed') ORDER BY seq LIMIT $2`;
+export const COPY = `
+  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, state, result, ok, reason, reward, finished, failure_class, started_at, ended_at)
+  SELECT n.task_id, $1, c.kind, c.tool, c.input, c.replica_id, c.state, c.result, c.ok, c.reason, c.reward, c.finished, c.failure_class, c.started_at, c.ended_at
+  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS n(task_id, original, ord)
+  JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
+export const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
+
+/** A mark that was used up before the crash is not set again. */
+export const BROKEN_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
+/** Index Scan using session_calls_pkey. */
+export const RESUMED = `UPDATE session_calls SET broken_at = NULL WHERE task_id = $1 AND broken_at IS NOT NULL`;
+
+export const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2`;
+
+export interface CallRow {
+  task_id: string;
+  seq: string;
+  sid: string;
+  kind: CallIntent['kind'];
+  tool: string;
+  input: string;
+  replica_id: string;
+  upstream_task_id: string | null;
+  state: 'running' | CallOutcome['type'];
+  result: string | null;
+  ok: boolean | null;
+  reason: string | null;
+  reward: number | null;
+  finished: boolean | null;
+  failure_class: CallRecord['failureClass'];
+  started_at: string;
+  ended_at: string | null;
+}
+
+function toOutcome(row: CallRow): CallOutcome | null {
+  if (row.state === 'running' || row.result === null) return null;
+  if (row.state !== 'result') return JSON.parse(row.result) as CallOutcome;
+  const { ok, reason, reward, finished } = row;
+  return { type: 'result', text: row.result, ok: ok === true, reason, reward, finished: finished === true };
+}
+
+/** The columns of an outcome; results keep their JSON text as it is, failures become one. */
+function outcomeColumns(outcome: CallOutcome) {
+  if (outcome.type !== 'result') return { result: JSON.stringify(outcome), ok: null, reason: null, reward: null, finished: null };
+  const { text, ok, reason, reward, finished } = outcome;
+  return { result: withoutNul(text), ok, reason: reason === null ? null : withoutNul(reason), reward, finished };
+}
+
+export function toRecord(row: CallRow): CallRecord {
+  return {
+    taskId: row.task_id,
+    seq: Number(row.seq),
+    sid: row.sid,
+    kind: row.kind,
+    tool: row.tool,
+    input: row.input,
+    replicaId: row.replica_id,
+    upstreamTaskId: row.upstream_task_id,
+    outcome: toOutcome(row),
+    failureClass: row.failure_class,
+    startedAt: Number(row.started_at),
+    endedAt: row.ended_at === null ? null : Number(row.ended_at),
+  };
+}
+
+export interface Verdict {
+  task_id: string;
+  moved: boolean;
+  joined: string | null;
+  doubted: string | null;
+  doubted_replica_id: string | null;
+}
+
+export const intentColumns = (calls: CallIntent[]): unknown[] => [
+  calls.map((call) => call.taskId),
+  calls.map((call) => call.sid),
+  calls.map((call) => call.kind),
+  calls.map((call) => withoutNul(call.tool)),
+  calls.map((call) => call.input),
+  calls.map((call) => call.replicaId),
+  calls.map((call) => call.startedAt),
+];
+
+export const upstreamColumns = (ids: [string, string][]): unknown[] => [ids.map(([taskId]) => taskId), ids.map(([, upstream]) => upstream)];
+
+export function resultColumns(results: CallResult[]): unknown[] {
+  const columns = results.map(({ outcome }) => outcomeColumns(outcome));
+  return [
+    results.map((result) => result.taskId),
+    results.map((result) => result.outcome.type),
+    columns.map((column) => column.result),
+    columns.map((column) => column.ok),
+    columns.map((column) => column.reason),
+    columns.map((column) => column.reward),
+    columns.map((column) => column.finished),
+    results.map((result) => result.failureClass),
+    results.map((result) => result.endedAt),
+  ];
+}
+
+export function toAnswer({ moved, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {
+  if (moved) return { verdict: 'moved' };
+  if (joined !== null) return { verdict: 'join', taskId: joined };
+  return { verdict: 'doubt', taskId: doubted!, replicaId: replicaId! };
+}
