@@ -13,6 +13,7 @@ export const called = ({ method, path }: Route): string => `${method} ${path}`;
 export const PUBLIC: Record<string, number> = {
   'GET /health': 200,
   'GET /version': 200,
+  'GET /openenv/{owner}/{name}/health': 200,
   'GET /v1/environments': 200,
   // There is no such environment for whoever may not see it.
   'GET /v1/environments/{owner}/{name}': 404,

@@ -60,6 +60,7 @@ async function ask(route: Route, headers: Record<string, string>, url = urlOf(ro
     method: route.method,
     headers: {
       ...(isOfSessionPlane(route) ? { 'x-session-id': first.sid, 'x-deployment': `${first.owner}/${first.name}` } : {}),
+      ...(route.path.startsWith('/mcp/') ? { 'mcp-session-id': first.sid, accept: 'application/json, text/event-stream' } : {}),
       ...(body === null ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },

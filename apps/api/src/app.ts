@@ -10,6 +10,7 @@ import { measureRequests } from './platform/metrics.hooks.ts';
 import { Metrics } from './platform/metrics.ts';
 import { OpenApiDocument } from './platform/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
+import { dialectDocumentation } from './sessions/dialects.openapi.ts';
 import { orsDocumentation } from './sessions/ors.openapi.ts';
 import { SessionTraces } from './sessions/traces.ts';
 import { RouteTable } from './platform/route-table.ts';
@@ -34,6 +35,6 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   sockets.listen(fastify.server);
   fastify.addHook('preClose', async () => sockets.close());
   await app.init();
-  app.get(OpenApiDocument).json = buildOpenApi(app, orsDocumentation);
+  app.get(OpenApiDocument).json = buildOpenApi(app, [...orsDocumentation, ...dialectDocumentation]);
   return app;
 }

@@ -1,0 +1,81 @@
+import type { ErrorCode } from '@palestra/protocol';
+import { z } from 'zod';
+import type { DocumentedRoute } from '../platform/openapi.ts';
+
+/**
+ * What the OpenAPI document says of environments as OpenEnv and MCP servers; bodies are checked by libs/dialects, in the words of those protocols. Their
+ * sockets are in docs/openenv.md. Each environment has a document of its own, too: `/openenv/{owner}/{name}/openapi.json`.
+ */
+const anyObject = z.record(z.string(), z.unknown());
+const reply = z.object({
+  observation: anyObject,
+  reward: z.number().nullable(),
+  done: z.boolean(),
+  metadata: anyObject.nullable().optional(),
+});
+const resetBody = z.looseObject({ seed: z.int().min(0).nullish(), episode_id: z.string().max(255).nullish() });
+const stepBody = z.looseObject({ action: anyObject, timeout_s: z.number().nullish(), request_id: z.string().max(255).nullish() });
+const split = z.object({ split: z.string() });
+const rpc = z.object({ jsonrpc: z.literal('2.0'), method: z.string(), params: anyObject.optional(), id: z.unknown().optional() });
+
+const LOOKUP: ErrorCode[] = ['deployment_not_found', 'environment_starting', 'backend_unreachable', 'backend_timeout', 'backend_invalid'];
+const PLAY: ErrorCode[] = [...LOOKUP, 'invalid_split', 'invalid_index', 'capacity_exhausted', 'session_lost', 'environment_failed'];
+
+const OPENENV: [method: string, path: string, summary: string, description?: Partial<DocumentedRoute['description']>][] = [
+  ['GET', '/health', 'Liveness, also without a key', { response: z.object({ status: z.literal('healthy') }) }],
+  ['GET', '/metadata', 'Name, description and version of the environment', { response: anyObject }],
+  ['GET', '/schema', 'JSON Schemas of action, observation and state', { response: anyObject }],
+  ['GET', '/openapi.json', 'The OpenAPI document of this environment', { response: anyObject }],
+  ['POST', '/reset', 'Begin an episode of its own and show its first observation', { body: resetBody, response: reply, errors: PLAY }],
+  ['POST', '/step', 'One step in an episode of its own', { body: stepBody, response: reply, errors: PLAY }],
+  ['GET', '/state', 'The state of a fresh episode', { response: anyObject, errors: PLAY }],
+  [
+    'POST',
+    '/mcp',
+    "OpenEnv's JSON-RPC: tools, and sessions that sockets attach to; errors are JSON-RPC errors",
+    { body: rpc, response: anyObject },
+  ],
+  ['GET', '/list_environments', 'Its names', { response: z.array(z.string()) }],
+  ['GET', '/:variant/splits', 'Splits', { response: z.array(anyObject) }],
+  ['POST', '/:variant/tasks', 'Every task of a split', { body: split, response: anyObject }],
+  ['POST', '/:variant/num_tasks', 'Number of tasks of a split', { body: split, response: z.object({ num_tasks: z.number() }) }],
+  ['POST', '/:variant/task', 'One task by its index', { body: split.extend({ index: z.number() }), response: anyObject }],
+  [
+    'POST',
+    '/:variant/task_range',
+    'Tasks of a range of indexes',
+    { body: split.extend({ start: z.number().nullish(), stop: z.number().nullish() }), response: anyObject },
+  ],
+  ['GET', '/container/:id/health', 'A stateful episode over HTTP, as clients of OpenEnv 0.1 expect of a container of theirs'],
+  ['POST', '/container/:id/reset', 'Begin its episode', { body: resetBody, response: reply, errors: PLAY }],
+  ['POST', '/container/:id/step', 'One step of it', { body: stepBody, response: reply, errors: PLAY }],
+  ['GET', '/container/:id/state', 'Its state', { response: anyObject, errors: PLAY }],
+  ['DELETE', '/container/:id', 'End it; idempotent'],
+];
+
+const MCP: [method: string, summary: string, description?: Partial<DocumentedRoute['description']>][] = [
+  [
+    'POST',
+    'MCP over streamable HTTP: `initialize` opens a session whose id is `Mcp-Session-Id`; query: `split`, `index`',
+    { body: rpc, errors: PLAY },
+  ],
+  ['GET', 'Listen to an MCP session', { stream: 'JSON-RPC messages of the server', errors: ['session_not_found'] }],
+  ['DELETE', 'End an MCP session', { errors: ['session_not_found'] }],
+];
+
+export const dialectDocumentation: readonly DocumentedRoute[] = [
+  ...OPENENV.map(([method, path, summary, description]) => ({
+    method,
+    path: `/openenv/:owner/:name${path}`,
+    public: path === '/health',
+    tag: 'OpenEnv',
+    description: { summary, errors: LOOKUP, ...description },
+  })),
+  ...MCP.map(([method, summary, description]) => ({
+    method,
+    path: '/mcp/:owner/:name',
+    public: false,
+    tag: 'MCP',
+    description: { summary, ...description },
+  })),
+];
