@@ -52,7 +52,10 @@ test('an environment that cannot be made any more is a FACTORY_ERROR, and nothin
   servers[1] = await startOpenEnv({ python, app: 'broken_app', port: servers[1]!.port });
   const client = await connect('broken');
   const reply = await client.ask({ type: 'reset' });
-  expect(reply).toMatchObject({ type: 'error', data: { code: 'FACTORY_ERROR', factory_name: expect.any(String) as string } });
+  expect(reply, JSON.stringify(reply)).toMatchObject({
+    type: 'error',
+    data: { code: 'FACTORY_ERROR', factory_name: expect.any(String) as string },
+  });
   expect(await client.ended()).toEqual({ code: 1000, reason: '' });
 });
 
