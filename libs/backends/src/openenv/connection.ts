@@ -60,13 +60,28 @@ class TransientAnswer extends Error {
   }
 }
 
+/** The caller's signal is the deadline of a slow environment, not the agent. */
+const newAgent = () =>
+  new Agent({
+    connections: 256,
+    pipelining: 1,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: 5_000 },
+  });
+
 /** Where an OpenEnv server is, and plain requests to it. */
 export class OpenEnvConnection {
   /** Of the socket `/ws`. */
   readonly socketUrl: string;
   readonly headers: Record<string, string>;
   readonly #base: URL;
-  readonly #agent: Agent;
+  /** For what may be asked again. */
+  readonly #reads: Agent;
+  /** For what may not: uvicorn closes the connection after a failed request, so such a one never goes over a used connection. */
+  readonly #writes: Agent;
 
   /** `url`: its base; a path is kept as prefix, a key as userinfo is sent as `Authorization: Basic`. */
   constructor(url: string) {
@@ -82,16 +97,7 @@ export class OpenEnvConnection {
     const socket = new URL('ws', base);
     socket.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:';
     this.socketUrl = socket.href;
-    // The caller's signal is the deadline of a slow environment, not the agent.
-    this.#agent = new Agent({
-      connections: 256,
-      pipelining: 1,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: { timeout: 5_000 },
-    });
+    [this.#reads, this.#writes] = [newAgent(), newAgent()];
   }
 
   get(path: string, signal: AbortSignal): Promise<HttpAnswer> {
@@ -139,7 +145,7 @@ export class OpenEnvConnection {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
   }
 
   async #send(
@@ -148,14 +154,14 @@ export class OpenEnvConnection {
   ): Promise<HttpAnswer> {
     const url = new URL(path.replace(/^\/+/, ''), this.#base);
     try {
-      const response: Dispatcher.ResponseData = await this.#agent.request({
+      const response: Dispatcher.ResponseData = await (method === 'GET' ? this.#reads : this.#writes).request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
         headers: { ...this.headers, ...(contentType === null ? {} : { 'content-type': contentType }) },
         body,
         signal,
-        // uvicorn closes the connection after a failed request; what cannot be repeated never goes over a used one.
+        // Closed after the answer.
         reset: method === 'POST',
       });
       const type = response.headers['content-type'];
