@@ -12,7 +12,7 @@ import { EmptyRuns } from './EmptyRuns.tsx';
 
 /** Runs that one comparison takes. */
 const MAX_COMPARED = 4;
-const MIN_WIDTH = 1050;
+const MIN_WIDTH = 1030;
 
 /** A run as the comparison's address names it, and as people do. */
 interface Chosen {

@@ -54,7 +54,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'state',
       head: 'event',
       explain: 'Whether something came in the last seconds, and how long ago',
-      track: '98px',
+      track: '92px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
@@ -66,7 +66,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'run',
-      track: 'minmax(140px,2.2fr)',
+      track: 'minmax(118px,2.2fr)',
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
@@ -77,7 +77,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'environments',
       head: 'environments',
-      track: 'minmax(90px,1.5fr)',
+      track: 'minmax(80px,1.5fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
@@ -85,7 +85,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'model',
       head: 'model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(80px,1.2fr)',
+      track: 'minmax(60px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -107,7 +107,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'reward',
       head: 'mean reward',
       explain: `Mean reward over steps, and ${newest}`,
-      track: '160px',
+      track: '150px',
       title: (run) =>
         `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
       cell: (run) => (
