@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { requestText } from './support/text-requests.ts';
 import { executions, gates, textEnvironments } from '../support/text-environments.ts';
 
 /** `kill -9` of the API between a step and its answer: the same turn again has the one outcome, and the tool has run once. */
@@ -18,14 +19,7 @@ afterAll(async () => {
   await running?.close();
 });
 
-async function request(method: string, where: string, body?: object) {
-  const answer = await fetch(`${palestra.url}/v1/text-sessions${where}`, {
-    method,
-    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  return { status: answer.status, body: (await answer.json()) as any };
-}
+const request = (method: string, where: string, body?: object) => requestText(palestra, method, where, body);
 const open = async () =>
   (await request('POST', '', { environment, variant: 'abacus', split: 'train', index: 0, max_turns: 100 })).body.id as string;
 const call = (name: string) => `<tool_call>{"name": "${name}", "arguments": {}}</tool_call>`;

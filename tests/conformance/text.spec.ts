@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { requestText } from './support/text-requests.ts';
 import { textEnvironments } from '../support/text-environments.ts';
 import { clientEnv } from './support/client-env.ts';
 import { python, pythonFolder, run } from './support/python.ts';
@@ -52,13 +53,8 @@ afterAll(async () => {
 });
 
 async function request(method: string, where: string, body?: object) {
-  const answer = await fetch(`${palestra.url}/v1/text-sessions${where}`, {
-    method,
-    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const parsed = (await answer.json()) as any;
-  if (!answer.ok) throw new Error(`${method} ${where}: ${answer.status} ${JSON.stringify(parsed)}`);
+  const { status, body: parsed } = await requestText(palestra, method, where, body);
+  if (status >= 400) throw new Error(`${method} ${where}: ${status} ${JSON.stringify(parsed)}`);
   return parsed;
 }
 

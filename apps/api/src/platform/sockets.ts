@@ -36,6 +36,9 @@ export class Sockets {
   readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME, perMessageDeflate: false, clientTracking: true });
   #pinging: NodeJS.Timeout | null = null;
 
+  /** `pingMs`: how often every peer is asked whether it is there. */
+  constructor(readonly pingMs = PING_MS) {}
+
   add(route: SocketRoute): void {
     this.#routes.push(route);
   }
@@ -46,7 +49,7 @@ export class Sockets {
       socket.on('error', () => {});
       this.#upgrade(raw, socket, head).catch((error: unknown) => refuse(socket, error));
     });
-    this.#pinging = setInterval(() => this.#ping(), PING_MS);
+    this.#pinging = setInterval(() => this.#ping(), this.pingMs);
     this.#pinging.unref();
   }
 
