@@ -26,13 +26,13 @@ const PATIENCE_MS = 2_000;
 const BATCH = 20;
 /** Before an answer a read waits for so many batches at most. */
 const SETTLE_BATCHES = 10;
-/** Steps that are not known hold whole runs: making them again may take this share of the time at most. */
-const UNKNOWN_SHARE = 0.05;
+/** A step that is not known may hold a whole run: making such ones again may take this share of the time at most. */
+const VAST_SHARE = 0.05;
 
 /** Rollups and groups of steps whose rollouts changed; nothing else is ever read again. */
 @Injectable()
 export class RollupService {
-  #unknownAfter = 0;
+  #vastAfter = 0;
 
   constructor(
     private readonly database: Database,
@@ -41,28 +41,28 @@ export class RollupService {
 
   /** One batch; answers whether there may be more. */
   async round(): Promise<boolean> {
-    const known = await this.#batch({ unknown: false }, BATCH);
-    if (performance.now() < this.#unknownAfter) return known === BATCH;
+    const taken = await this.#batch({ vast: false }, BATCH);
+    if (performance.now() < this.#vastAfter) return taken === BATCH;
     const started = performance.now();
-    await this.#batch({ unknown: true }, 4);
+    await this.#batch({ vast: true }, 4);
     const now = performance.now();
-    this.#unknownAfter = now + (now - started) / UNKNOWN_SHARE;
-    return known === BATCH;
+    this.#vastAfter = now + (now - started) / VAST_SHARE;
+    return taken === BATCH;
   }
 
   async settle(runSeq: number): Promise<void> {
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
-      if ((await this.#batch({ runSeq, unknown: false }, BATCH)) < BATCH) break;
+      if ((await this.#batch({ runSeq, vast: false }, BATCH)) < BATCH) break;
     }
-    if (performance.now() >= this.#unknownAfter) await this.#batch({ runSeq, unknown: true }, 4);
+    if (performance.now() >= this.#vastAfter) await this.#batch({ runSeq, vast: true }, 4);
   }
 
   /** New thresholds mark steps that another batch may hold: PostgreSQL rolls one of the two back, marks and all. */
-  #batch(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+  #batch(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
     return patiently(() => this.#batchOnce(scope, limit), PATIENCE_MS);
   }
 
-  async #batchOnce(scope: { runSeq?: number; unknown: boolean }, limit: number): Promise<number> {
+  async #batchOnce(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
     const client = await this.database.pool.connect();
     try {
       await client.query('BEGIN');
