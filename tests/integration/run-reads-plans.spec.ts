@@ -11,6 +11,7 @@ const WATCHED = ['rollouts', 'rollout_messages', 'rollout_search', 'rollout_grou
 
 let server: TestServer;
 let group: { key: string; task: { id: string } };
+let rollout: string;
 const get = async (url: string) => {
   const answer = await server.request('GET', url);
   if (answer.status !== 200) throw new Error(`${url}: ${JSON.stringify(answer.body)}`);
@@ -53,6 +54,7 @@ beforeAll(async () => {
   // Also empties the lists of words that wait to be sorted into their index, as the autovacuum does.
   await pool.query('VACUUM ANALYZE');
   group = (await get('/v1/runs/run%203/groups?limit=1')).groups[0];
+  rollout = (await get('/v1/runs/run%203/rollouts?limit=1&offset=2500')).rollouts[0].id;
 }, 240_000);
 afterAll(() => server.close());
 
@@ -130,6 +132,15 @@ const routes = [
   `${RUN}/search?q=common`,
   `${RUN}/search?q=word12345&within=step%3A20`,
   `${RUN}/search?q=word1&mode=regex&limit=1`,
+  '/v1/rollouts/{rollout}/header',
+  '/v1/rollouts/{rollout}/beside?sort=created_at',
+  '/v1/rollouts/{rollout}/beside?sort=reward&order=desc',
+  '/v1/rollouts/{rollout}/beside?sort=reward&order=asc',
+  '/v1/rollouts/{rollout}/beside?sort=step',
+  '/v1/rollouts/{rollout}/beside?sort=task&order=asc',
+  '/v1/rollouts/{rollout}/beside?sort=turns',
+  '/v1/rollouts/{rollout}/beside?sort=messages',
+  `/v1/rollouts/{rollout}/beside?sort=reward&q=${encodeURIComponent('step:20..21 has:error')}`,
   '/v1/search?q=word77',
   '/v1/runs?limit=100',
   '/v1/annotations?run=run%203',
@@ -137,7 +148,7 @@ const routes = [
 
 describe('no table is read whole by', () => {
   it.each(routes)('%s', async (route) => {
-    const url = route.replace('{group}', group.key).replace('{task}', group.task.id);
+    const url = route.replace('{rollout}', rollout).replace('{group}', group.key).replace('{task}', group.task.id);
     const statements = await statementsOf(url);
     expect(statements.length).toBeGreaterThan(0);
     for (const statement of statements)

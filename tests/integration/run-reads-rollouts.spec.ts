@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe('reads of a rollout refuse', () => {
-  it.each(['header', 'outline', 'calls', 'messages', 'messages/0/body', `objects/${'0'.repeat(64)}.png`])(
+  it.each(['header', 'outline', 'calls', 'beside?sort=reward', 'messages', 'messages/0/body', `objects/${'0'.repeat(64)}.png`])(
     '%s without a key, and to others',
     async (route) => {
       expect(await get(`/v1/rollouts/${middle.id}/${route}`, { 'x-api-key': '' })).toMatchObject({ status: 401 });
@@ -72,6 +72,33 @@ describe('a rollout', () => {
       previous_sample: null,
       previous_step: null,
     });
+  });
+
+  it.each([
+    ['', ''],
+    ['', 'sort=created_at&order=asc'],
+    ['', 'sort=reward&order=desc'],
+    ['', 'sort=reward&order=asc'],
+    ['', 'sort=step&order=asc'],
+    ['', 'sort=task&order=desc'],
+    ['step:1..2 -reward:1', 'sort=reward&order=asc'],
+    ['/quick (brown|red)/ step:..1', 'sort=step&order=desc'],
+  ])('is walked to both sides in the order of the list: %s %s', async (q, sort) => {
+    const list = `q=${encodeURIComponent(q)}&${sort}`;
+    const { body } = await get(`/v1/runs/${RUN}/rollouts?limit=100&${list}`);
+    const ids: string[] = body.rollouts.map(({ id }: { id: string }) => id);
+    expect(ids.length).toBeGreaterThan(3);
+    const walked = await Promise.all(ids.map(async (id) => (await get(`/v1/rollouts/${id}/beside?${list}`)).body));
+    expect(walked.map(({ previous }) => previous?.id ?? null)).toEqual([null, ...ids.slice(0, -1)]);
+    expect(walked.map(({ next }) => next?.id ?? null)).toEqual([...ids.slice(1), null]);
+    expect(walked.every(({ incomplete }) => incomplete === false)).toBe(true);
+  });
+
+  it('has those beside it in a list that it is not in itself', async () => {
+    const { body } = await get(`/v1/rollouts/${middle.id}/beside?q=${encodeURIComponent('-step:1')}&sort=step&order=asc`);
+    expect([body.previous.step, body.next.step]).toEqual([0, 2]);
+    const wrong = await get(`/v1/rollouts/${middle.id}/beside?q=${encodeURIComponent('stepp:1')}`);
+    expect(wrong).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
   });
 
   it('has an outline of columns', async () => {

@@ -6,7 +6,7 @@ import type { PostFilter, QueryRow } from '@palestra/query';
 import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/cursor.ts';
 import { Database } from '../platform/database.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
-import { rolloutQuery } from './rollout-query.ts';
+import { type RolloutQuery, rolloutQuery } from './rollout-query.ts';
 import {
   countRollouts,
   FIRST_PARAMETER,
@@ -14,6 +14,7 @@ import {
   type RolloutPage,
   type RolloutPageRow,
   type RolloutSort,
+  selectKeyset,
   selectRollouts,
 } from './rollout.sql.ts';
 import { selectPlaces } from './rollout-place.sql.ts';
@@ -35,6 +36,15 @@ export interface ListRequest {
   cursor?: string;
 }
 
+/** `more`: where the next page goes on; null at the end. */
+interface Rows {
+  rows: RolloutPageRow[];
+  more: Keyset | null;
+}
+
+/** A list as its reader saw it, and a rollout that was opened from it. */
+export type BesideRequest = Pick<ListRequest, 'runSeqs' | 'q' | 'sort' | 'order'> & { seq: string };
+
 /** Pages of rollouts in any order, filtered by the query language. */
 @Injectable()
 export class RolloutListService {
@@ -44,29 +54,47 @@ export class RolloutListService {
   ) {}
 
   async list(request: ListRequest): Promise<RolloutList> {
-    const query = request.q === undefined || request.q.trim() === '' ? null : rolloutQuery(request.q, request.runSeqs, FIRST_PARAMETER);
+    const query = queryOf(request);
     const page: RolloutPage = { ...request, where: query?.where, after: keysetOf(request), limit: request.limit + 1 };
-    const filter = query?.compiled.postFilter ?? null;
     const [{ rows, more }, total] = await Promise.all([
-      filter ? this.#filtered(page, filter, request.limit) : this.#page(page, request.limit),
+      this.#rows(page, query, request.limit),
       countRollouts(this.database.pool, request.runSeqs, query?.where, COUNTED + 1),
     ]);
     return {
       rollouts: rows.map(presentRolloutRow),
       total: Math.min(total, COUNTED),
-      total_is: total > COUNTED || filter ? 'at_least' : 'exact',
+      total_is: total > COUNTED || query?.compiled.postFilter ? 'at_least' : 'exact',
       next: more === null ? null : encodeCursor([request.sort, request.order, more.value, more.seq]),
       query: query?.text ?? null,
     };
   }
 
-  async #page(page: RolloutPage, limit: number): Promise<{ rows: RolloutPageRow[]; more: Keyset | null }> {
+  /** The rows before and after a rollout, which need not be in the list itself; `incomplete` when a regex had too little time to find them. */
+  async beside({ seq, ...list }: BesideRequest): Promise<{ previous?: RolloutPageRow; next?: RolloutPageRow; incomplete: boolean }> {
+    const query = queryOf(list);
+    const after = await selectKeyset(this.database.pool, seq, list);
+    const one = (backwards: boolean) => this.#rows({ ...list, where: query?.where, after, limit: 2, backwards }, query, 1);
+    const [previous, next] = await Promise.all([one(true), one(false)]);
+    const given = (side: typeof next) => side.rows.length === 0 && side.more !== null;
+    return {
+      ...(previous.rows[0] && { previous: previous.rows[0] }),
+      ...(next.rows[0] && { next: next.rows[0] }),
+      incomplete: given(previous) || given(next),
+    };
+  }
+
+  #rows(page: RolloutPage, query: RolloutQuery | null, limit: number): Promise<Rows> {
+    const filter = query?.compiled.postFilter ?? null;
+    return filter ? this.#filtered(page, filter, limit) : this.#page(page, limit);
+  }
+
+  async #page(page: RolloutPage, limit: number): Promise<Rows> {
     const rows = await selectRollouts(this.database.pool, page);
     return { rows: rows.slice(0, limit), more: rows.length > limit ? keysetAt(rows[limit - 1]!) : null };
   }
 
   /** Rows that a regex accepts. A page may hold fewer than asked, or none, when its time is over: `next` goes on from there. */
-  async #filtered(page: RolloutPage, filter: PostFilter, limit: number): Promise<{ rows: RolloutPageRow[]; more: Keyset | null }> {
+  async #filtered(page: RolloutPage, filter: PostFilter, limit: number): Promise<Rows> {
     const deadline = performance.now() + REGEX_MS;
     const accepted: RolloutPageRow[] = [];
     let { after } = page;
@@ -106,6 +134,9 @@ export class RolloutListService {
     return found;
   }
 }
+
+const queryOf = ({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): RolloutQuery | null =>
+  q === undefined || q.trim() === '' ? null : rolloutQuery(q, runSeqs, FIRST_PARAMETER);
 
 function keysetOf({ cursor, sort, order }: ListRequest): Keyset | undefined {
   if (cursor === undefined) return undefined;

@@ -7,7 +7,16 @@ import { Api } from '../platform/api.decorator.ts';
 import { ReadsAnswer, ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { sendRaw } from './raw-body.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
-import { bodyQuerySchema, callsSchema, diffQuerySchema, diffSchema, headerSchema, outlineSchema } from './rollout-reads.schema.ts';
+import {
+  besideQuerySchema,
+  besideSchema,
+  bodyQuerySchema,
+  callsSchema,
+  diffQuerySchema,
+  diffSchema,
+  headerSchema,
+  outlineSchema,
+} from './rollout-reads.schema.ts';
 import { RolloutReadsService } from './rollout-reads.service.ts';
 import { OfRollout, type RolloutScope } from './rollout-scope.ts';
 
@@ -25,6 +34,18 @@ export class RolloutReadsController {
   @Api({ summary: 'A rollout without its messages, and its neighbours', response: headerSchema, errors: ['rollout_not_found'] })
   header(@OfRollout() rollout: RolloutScope) {
     return this.reads.header(rollout);
+  }
+
+  @Get('rollouts/:id/beside')
+  @ReadsRollout()
+  @Api({
+    summary: 'The rollouts before and after this one in a list of its run',
+    query: besideQuerySchema,
+    response: besideSchema,
+    errors: ['rollout_not_found', 'invalid_query'],
+  })
+  beside(@OfRollout() rollout: RolloutScope, @Query({ schema: besideQuerySchema }) query: z.infer<typeof besideQuerySchema>) {
+    return this.reads.beside(rollout, query);
   }
 
   @Get('rollouts/:id/outline')

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { rolloutListQuerySchema } from '../runs/run.schema.ts';
 import { rolloutRowSchema, rolloutViewSchema } from './rollout.schema.ts';
 
 const neighbour = z
@@ -13,6 +14,13 @@ export const headerSchema = rolloutViewSchema.omit({ messages: true }).extend({
     next_step: neighbour,
   }),
   time_kind: z.enum(['live', 'upload']).describe('upload: message times are those of the upload, gaps between them mean nothing.'),
+});
+
+export const besideQuerySchema = rolloutListQuerySchema.pick({ q: true, sort: true, order: true });
+export const besideSchema = z.object({
+  previous: neighbour.describe('Before it in the list; null at its beginning.'),
+  next: neighbour.describe('After it; null at the end.'),
+  incomplete: z.boolean().describe('A regex had too little time to find one of them.'),
 });
 
 export const outlineSchema = z.object({

@@ -6,9 +6,11 @@ import { Database } from '../platform/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { VERDICTS, wordOf } from './codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
-import { type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
+import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';
+import { type ListRequest, RolloutListService } from './rollout-list.service.ts';
 import type { RolloutScope } from './rollout-scope.ts';
+import type { RolloutRecord } from './rollout.sql.ts';
 import { presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
 import { TranscriptReader } from './storage/transcript-reader.service.ts';
@@ -25,6 +27,7 @@ export class RolloutReadsService {
     private readonly rollouts: RolloutService,
     private readonly transcripts: TranscriptReader,
     private readonly derive: DeriveService,
+    private readonly lists: RolloutListService,
   ) {}
 
   async header({ head, record, orgName }: RolloutScope) {
@@ -37,6 +40,14 @@ export class RolloutReadsService {
     const messages = skeletons.get(head.seq) ?? [];
     const missing = missingIndexes(messages.map(({ index }) => index));
     return { ...presentHeader(head, record, orgName, missing), neighbours, time_kind: timeKind(messages) };
+  }
+
+  /** Those beside it in a list of its run, in the order that the list's reader saw. */
+  async beside({ record }: RolloutScope, list: Pick<ListRequest, 'q' | 'sort' | 'order'>) {
+    if (record === null) return { previous: null, next: null, incomplete: false };
+    await this.derive.settle([record.run_seq]);
+    const { previous, next, incomplete } = await this.lists.beside({ ...list, runSeqs: [record.run_seq], seq: record.seq });
+    return { previous: neighbourOf(previous), next: neighbourOf(next), incomplete };
   }
 
   async outline({ head }: RolloutScope) {
@@ -76,4 +87,6 @@ export class RolloutReadsService {
   }
 }
 
+const neighbourOf = (row: RolloutRecord | undefined): Neighbour | null =>
+  row === undefined ? null : { id: row.id, step: row.step, sample: row.sample_idx, reward: row.reward };
 const shown = ({ index, kind, tool, error, reward }: Action) => ({ index, kind, tool, error, reward });

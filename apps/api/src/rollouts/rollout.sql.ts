@@ -80,6 +80,8 @@ export interface RolloutPage {
   limit: number;
   offset?: number;
   after?: Keyset;
+  /** From the keyset's place towards the beginning, nearest first. */
+  backwards?: boolean;
   /** A condition on `r` whose parameters are `values`, numbered from `firstParameter`. */
   where?: { sql: string; values: readonly unknown[] };
 }
@@ -88,14 +90,25 @@ export const FIRST_PARAMETER = 6;
 
 export type RolloutPageRow = RolloutRecord & { sort_value: string };
 
+function sortColumn({ sort, order }: Pick<RolloutPage, 'sort' | 'order'>): string {
+  const columns = rolloutSorts[sort];
+  return order === 'asc' && 'ascending' in columns ? columns.ascending : columns.column;
+}
+
+/** Where a rollout stands in lists of that order. Plan: rollouts_pkey. */
+export async function selectKeyset(pool: pg.Pool, seq: string, order: Pick<RolloutPage, 'sort' | 'order'>): Promise<Keyset | undefined> {
+  const { rows } = await pool.query<Keyset>(`SELECT (${sortColumn(order)})::text AS value, r.seq FROM rollouts r WHERE r.seq = $1`, [seq]);
+  return rows[0];
+}
+
 /**
  * A page of rollouts. Plan, without a condition and in one run: Index Scan (backwards) of the sort's index from the keyset's place, then for
  * the page's rows one probe each of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
  */
 export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutPageRow[]> {
-  const { type, ...sort } = rolloutSorts[page.sort];
-  const column = page.order === 'asc' && 'ascending' in sort ? sort.ascending : sort.column;
-  const [direction, beyond] = page.order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
+  const { type } = rolloutSorts[page.sort];
+  const column = sortColumn(page);
+  const [direction, beyond] = (page.order === 'asc') === (page.backwards !== true) ? ['ASC', '>'] : ['DESC', '<'];
   const run = page.runSeqs.length === 1 ? 'r.run_seq = ($1::int[])[1]' : 'r.run_seq = ANY($1::int[])';
   const after = page.after ? `AND (${column}, r.seq) ${beyond} ($2::${type}, $3::bigint)` : 'AND $2::text IS NULL AND $3::bigint IS NULL';
   const { rows } = await pool.query<RolloutPageRow>(

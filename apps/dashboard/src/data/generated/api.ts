@@ -960,6 +960,30 @@ created_at: string
  */
 sign_in_url: string
 }
+"GET /v1/rollouts/{id}/beside": {
+/**
+ * Before it in the list; null at its beginning.
+ */
+previous: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+/**
+ * After it; null at the end.
+ */
+next: ({
+id: string
+step: (number | null)
+sample: (number | null)
+reward: (number | null)
+} | null)
+/**
+ * A regex had too little time to find one of them.
+ */
+incomplete: boolean
+}
 "GET /v1/rollouts/{id}/calls": {
 session: (string | null)
 verified: (("unverified" | "partial" | "verified") | null)
