@@ -18,17 +18,20 @@ export interface CallIntent {
   /** The API process that runs it. */
   replicaId: string;
   startedAt: number;
+  /** Its client made up the id: it is a call of its own, whatever equals it. */
+  named?: boolean;
 }
 
 /**
  * What became of an intent. `begun`: it is stored, run it. `join`: an equal call of this session broke before its end was delivered, and
  * this is its client again: that call's outcome is wanted. `doubt`: an equal call began on another process a moment ago; whether
- * its stream broke depends on whether that process lives. `moved`: the session has ended or belongs to another process.
+ * its stream broke depends on whether that process lives. `known`: this named call began before. `moved`: the session has ended or belongs to another process.
  */
 export type IntentAnswer =
   | { verdict: 'begun' }
   | { verdict: 'join'; taskId: string }
   | { verdict: 'doubt'; taskId: string; replicaId: string }
+  | { verdict: 'known' }
   | { verdict: 'moved' };
 
 /** How a call ended, as every reader of its stream gets it. */

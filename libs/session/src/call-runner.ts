@@ -1,4 +1,4 @@
-import { type Clock, newTaskId } from '@palestra/kit';
+import { type Clock, newTaskId, SingleFlight } from '@palestra/kit';
 import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
 import { abortable } from './abortable.ts';
 import type { BackendCall, BackendSession } from './backend.port.ts';
@@ -28,6 +28,8 @@ export interface CallRequest {
   input: string;
   /** Set by a client that resumes an earlier call; null = a new one. */
   taskId: string | null;
+  /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
+  named?: string | null;
   /** False: its client is never told the task id, and cannot come back for the outcome. */
   resumable: boolean;
   run: (backend: BackendSession, work: Work) => Promise<Result>;
@@ -82,8 +84,10 @@ const REPEAT_PAUSE_MS = 500;
  * process, now or after a restart, joins the running call or gets the stored outcome.
  */
 export class CallRunner {
-  readonly #running = new Map<string, { sid: string; call: OpenCall }>();
+  readonly #running = new Map<string, { sid: string; request: CallRequest; call: OpenCall }>();
   readonly #streams = new Map<string, { open: number; delivered: boolean }>();
+  /** Named calls whose intent is on its way. */
+  readonly #opening = new SingleFlight<OpenCall>();
 
   constructor(
     readonly registry: SessionRegistry,
@@ -94,22 +98,33 @@ export class CallRunner {
 
   /**
    * Answers once the intent is stored (and setup is done, or has taken long); the tool runs when `outcome` is asked. A request
-   * without a task id that equals a call whose stream broke is that call (docs/adr/0007).
+   * without a task id that equals a call whose stream broke is that call (docs/adr/0007), unless its client has named it.
    */
   async open(live: LiveSession, request: CallRequest): Promise<OpenCall> {
     if (request.taskId !== null) return this.#resumeById(live, request, request.taskId);
+    const { named = null } = request;
+    if (named === null) return this.#open(live, request, newTaskId());
+    const running = this.#running.get(named);
+    if (running === undefined) return this.#opening.do(named, () => this.#open(live, request, named));
+    if (running.request.tool !== request.tool || running.request.input !== request.input) throw nameTaken();
+    return running.call;
+  }
+
+  async #open(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
     if (!this.setup.isOpen(live)) await this.#holdForSetup(live);
+    const named = taskId === request.named;
     const intent: CallIntent = {
-      taskId: newTaskId(),
+      taskId,
       sid: live.record.sid,
       kind: request.kind,
       tool: request.tool,
       input: this.registry.mask(live).hide(request.input),
       replicaId: this.options.replicaId,
       startedAt: this.options.clock.now(),
+      ...(named && { named }),
     };
     const begin = () =>
-      this.#track(live, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
+      this.#track(live, request, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
     if (!request.resumable && this.#mayNote(live) && this.options.ledger.note(intent)) return begin();
     let sure = false;
     for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
@@ -120,6 +135,8 @@ export class CallRunner {
           return begin();
         case 'join':
           return this.#resume(live, request, answer.taskId);
+        case 'known':
+          return this.#resumeNamed(live, request, intent);
         case 'moved':
           throw await this.#moved(live);
         case 'doubt':
@@ -173,7 +190,7 @@ export class CallRunner {
     patience.abort();
   }
 
-  #track(live: LiveSession, taskId: string, run: () => Promise<CallOutcome>): OpenCall {
+  #track(live: LiveSession, request: CallRequest, taskId: string, run: () => Promise<CallOutcome>): OpenCall {
     const { sid } = live.record;
     let running: Promise<CallOutcome> | null = null;
     const call: OpenCall = {
@@ -183,14 +200,16 @@ export class CallRunner {
         if (running !== null) return;
         running = this.#finish(live, taskId, outcomeOfError(new PalestraError('call_abandoned')));
       },
-      stream: () => this.#stream(live, taskId),
+      stream: () => this.#stream(live, request, taskId),
     };
-    this.#running.set(taskId, { sid, call });
+    this.#running.set(taskId, { sid, request, call });
     return call;
   }
 
   /** One call has as many streams as clients that came for it; when the last one broke and none was read to its end, it is broken. */
-  #stream(live: LiveSession, taskId: string): CallStream {
+  #stream(live: LiveSession, { named }: CallRequest, taskId: string): CallStream {
+    // Its client comes back by the name: nothing that equals it is a repeat of it.
+    if (named === taskId) return { delivered: () => {}, broke: () => {} };
     const streams = this.#streams.get(taskId) ?? { open: 0, delivered: false };
     this.#streams.set(taskId, streams);
     streams.open += 1;
@@ -314,14 +333,21 @@ export class CallRunner {
     return call;
   }
 
+  /** An id stands for one call: with another tool or input it is the client's mistake, not a repeat. */
+  async #resumeNamed(live: LiveSession, request: CallRequest, { taskId, tool, input }: CallIntent): Promise<OpenCall> {
+    const record = await this.options.ledger.find(taskId);
+    if (record !== null && (record.tool !== tool || record.input !== input)) throw nameTaken();
+    return this.#resume(live, request, taskId);
+  }
+
   async #resume(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
     const here = this.#running.get(taskId);
     if (here !== undefined) return here.sid === live.record.sid ? here.call : unknownCall();
     const record = await this.options.ledger.find(taskId);
     if (record === null || record.sid !== live.record.sid || record.kind !== request.kind) return unknownCall();
-    if (record.outcome !== null) return { ...settledCall(taskId, record.outcome), stream: () => this.#stream(live, taskId) };
+    if (record.outcome !== null) return { ...settledCall(taskId, record.outcome), stream: () => this.#stream(live, request, taskId) };
     const follow = () => this.#follow(live, request, record).finally(() => this.#running.delete(taskId));
-    return this.#running.get(taskId)?.call ?? this.#track(live, taskId, follow);
+    return this.#running.get(taskId)?.call ?? this.#track(live, request, taskId, follow);
   }
 
   /** The outcome of a call that another process began: waits for it, or goes on with it when that process is dead. */
@@ -367,6 +393,9 @@ const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
   idempotent && error instanceof PalestraError && error.code === 'session_lost';
 
 const pick = ({ text, ok, reason, reward, finished }: Result): Result => ({ text, ok, reason, reward, finished });
+
+const nameTaken = (): PalestraError =>
+  new PalestraError('invalid_request', { detail: 'The id of this call was given to another call of the session before.' });
 
 /** What the official client and its sandbox sibling match on. */
 const unknownOutcome: CallOutcome = { type: 'tool_failed', message: 'unknown task_id' };

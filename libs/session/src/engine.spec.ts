@@ -165,6 +165,34 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(2);
   });
 
+  test('a named call runs once, however often and wherever it is posted, and is no repeat of an equal one', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const name = 'c5e6e3a2-one-of-its-own';
+    const named = (n: number, id = name) => ({ ...callOf('slow', { n }), name: id });
+    const broken = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
+    await broken.outcome();
+    broken.stream().broke();
+    const calls = await Promise.all([1, 2, 3].map(() => here.first.call(alice, sid, named(5))));
+    const outcomes = await Promise.all(calls.map((call) => call.outcome()));
+    expect(new Set(calls.map(({ taskId }) => taskId)).size).toBe(1);
+    expect(calls[0]!.taskId).not.toBe(broken.taskId);
+    expect(here.backend.executions.get(sid)).toBe(2);
+    const elsewhere = await here.engine('second').call(alice, sid, named(5));
+    expect([elsewhere.taskId, await elsewhere.outcome()]).toEqual([calls[0]!.taskId, outcomes[0]]);
+    // Its broken stream is no mark for others.
+    calls[0]!.stream().broke();
+    const other = await here.first.call(alice, sid, named(5, 'c5e6e3a2-another-one'));
+    expect(other.taskId).not.toBe(calls[0]!.taskId);
+    await other.outcome();
+    expect(here.backend.executions.get(sid)).toBe(3);
+    expect(await codeOf(here.first.call(alice, sid, named(6)))).toBe('invalid_request');
+    expect(await codeOf(here.first.call(alice, sid, named(6, '1')))).toBe('invalid_request');
+    const running = here.first.call(alice, sid, named(50, 'c5e6e3a2-while-it-runs'));
+    void (await running).outcome();
+    expect(await codeOf(here.first.call(alice, sid, named(51, 'c5e6e3a2-while-it-runs')))).toBe('invalid_request');
+  });
+
   test('a re-post on another process waits for the one that runs it', async () => {
     const here = world();
     const sid = await opened(here);

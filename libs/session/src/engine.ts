@@ -15,6 +15,7 @@ import { CallRunner, type OpenCall } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import type { LiveSession } from './live-session.ts';
 import { ToolFailedError } from './backend.port.ts';
+import { namedTaskId } from './named-call.ts';
 import type { SessionObserver } from './observer.port.ts';
 import type { OpenEnvExchange, OpenEnvMessage } from './openenv.port.ts';
 import { type Place, Placement } from './placement.ts';
@@ -193,18 +194,23 @@ export class SessionEngine {
     }
   }
 
-  /** See {@link CallRunner.open}. `taskId` is set by a client that resumes; `resumable` is false for one that never hears of it. */
+  /**
+   * See {@link CallRunner.open}. `taskId` is set by a client that resumes; `resumable` is false for one that never hears of it. `name`: what a
+   * client that will repeat itself calls the call; the same name in the session, the same call.
+   */
   async call(
     caller: Caller,
     sid: string,
-    request: { tool: string; input: JsonObject; taskId: string | null; resumable?: boolean },
+    request: { tool: string; input: JsonObject; taskId: string | null; resumable?: boolean; name?: string | null },
   ): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller);
+    const { name = null } = request;
     const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
       input: stringifyJson(request.input),
       taskId: request.taskId,
+      named: name === null ? null : namedTaskId(sid, name),
       resumable: request.resumable ?? true,
       run: (backend, call) => backend.call({ ...call, tool: request.tool, input: request.input }, live.signal),
     });

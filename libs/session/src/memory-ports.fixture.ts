@@ -75,7 +75,8 @@ export class MemoryCallLedger implements CallLedger {
     const ours = session?.ownerReplicaId === null || session?.ownerReplicaId === call.replicaId;
     if (session === undefined || session.endedAt !== null || !ours) return { verdict: 'moved' };
     const equal = (other: CallRecord) => other.kind === call.kind && other.tool === call.tool && other.input === call.input;
-    const calls = [...this.records.values()].filter(({ sid }) => sid === call.sid);
+    if (call.named && this.records.has(call.taskId)) return { verdict: 'known' };
+    const calls = [...this.records.values()].filter(({ sid }) => !call.named && sid === call.sid);
     const broken = calls.find((other) => this.#broken.has(other.taskId) && equal(other));
     if (broken !== undefined) {
       this.#broken.delete(broken.taskId);

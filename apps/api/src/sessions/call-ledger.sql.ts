@@ -198,7 +198,11 @@ export class SqlCallLedger implements CallLedger {
         const joined = attempts === 1 ? [] : await this.#ask('call_joined', JOINED, [calls.map((c) => c.taskId), calls.map((c) => c.sid)]);
         const done = new Set(joined.map((row) => row.task_id));
         const open = asked.filter(({ call }) => !done.has(call.taskId));
-        const columns = [...intentColumns(open.map(({ call }) => call)), open.map(({ sure }) => sure)];
+        const columns = [
+          ...intentColumns(open.map(({ call }) => call)),
+          open.map(({ sure }) => sure),
+          open.map(({ call }) => call.named === true),
+        ];
         return [...joined, ...(await this.#ask('call_intent', INTENT, columns))];
       } catch (error) {
         if (isDatabaseAway(error)) this.#suspectCrash();

@@ -17,7 +17,8 @@ const DOUBT_WINDOW = `interval '10 s'`;
 /**
  * Decides and stores (docs/adr/0007): a call of a session that has ended, or that another process owns, is `moved`; one that equals a
  * broken call is that call's client, which uses the mark up; one that equals the session's last call, on another process, just now,
- * is in `doubt`; every other one begins. Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
+ * is in `doubt`; every other one begins. A named call equals none, and is `known` when its row is there before, unless this very intent put
+ * it there (its answer was lost). Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
  * session_calls_broken_idx, and with one row of session_calls_sid_seq_idx.
  */
 export const INTENT = `
@@ -25,15 +26,15 @@ export const INTENT = `
   asked AS MATERIALIZED (
     SELECT n.*, s.sid IS NULL OR s.ended_at IS NOT NULL
       OR (s.owner_replica_id IS NOT NULL AND s.owner_replica_id <> n.replica_id) AS moved
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[])
-      AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure)
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[], $9::bool[])
+      AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure, named)
     LEFT JOIN sessions AS s ON s.sid = n.sid),
   again AS (
     UPDATE session_calls AS c SET broken_at = NULL, joined_by = m.asked
     FROM (SELECT DISTINCT ON (a.task_id) a.task_id AS asked, b.task_id
           FROM asked AS a JOIN session_calls AS b
             ON b.sid = a.sid AND b.broken_at > now() - ${JOIN_WINDOW} AND b.kind = a.kind AND b.tool = a.tool AND b.input = a.input
-          WHERE NOT a.moved ORDER BY a.task_id, b.seq) AS m
+          WHERE NOT a.moved AND NOT a.named ORDER BY a.task_id, b.seq) AS m
     WHERE c.task_id = m.task_id AND c.broken_at IS NOT NULL
     RETURNING m.asked, c.task_id),
   verdicts AS MATERIALIZED (
@@ -42,22 +43,27 @@ export const INTENT = `
     LEFT JOIN again ON again.asked = a.task_id
     LEFT JOIN LATERAL (
       SELECT c.* FROM session_calls AS c WHERE c.sid = a.sid ORDER BY c.seq DESC LIMIT 1
-    ) AS l ON NOT a.sure AND l.replica_id <> a.replica_id AND l.kind = a.kind AND l.tool = a.tool AND l.input = a.input
+    ) AS l ON NOT a.sure AND NOT a.named AND l.replica_id <> a.replica_id AND l.kind = a.kind AND l.tool = a.tool AND l.input = a.input
       AND (l.ended_at IS NULL OR l.ended_at > now() - ${DOUBT_WINDOW})),
   begun AS (
     INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
     SELECT task_id, sid, kind, tool, input, replica_id, to_timestamp(started_at / 1000), 'running'
     FROM verdicts, commit WHERE NOT moved AND joined IS NULL AND doubted IS NULL
-    ON CONFLICT (task_id) DO NOTHING)
-  SELECT task_id, moved, joined, doubted, doubted_replica_id FROM verdicts
-  WHERE moved OR joined IS NOT NULL OR doubted IS NOT NULL`;
+    ON CONFLICT (task_id) DO NOTHING RETURNING task_id),
+  answers AS (
+    SELECT v.*, v.named AND NOT v.moved AND b.task_id IS NULL AND NOT EXISTS (
+      SELECT FROM session_calls AS k
+      WHERE k.task_id = v.task_id AND k.replica_id = v.replica_id AND k.started_at = to_timestamp(v.started_at / 1000)) AS known
+    FROM verdicts AS v LEFT JOIN begun AS b ON b.task_id = v.task_id)
+  SELECT task_id, moved, known, joined, doubted, doubted_replica_id FROM answers
+  WHERE moved OR known OR joined IS NOT NULL OR doubted IS NOT NULL`;
 
 /**
  * Of posts whose intent may have been decided though its answer was lost, those that had become the client of a broken call: asking again
  * would find its mark used up and begin another call. Plan: nested loop of unnest with session_calls_sid_seq_idx.
  */
 export const JOINED = `
-  SELECT c.joined_by AS task_id, false AS moved, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
+  SELECT c.joined_by AS task_id, false AS moved, false AS known, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
   FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
 
 /** Writes again what a crash of PostgreSQL may have swallowed, and for the first time what was noted and takes long. */
@@ -175,6 +181,7 @@ export function toRecord(row: CallRow): CallRecord {
 export interface Verdict {
   task_id: string;
   moved: boolean;
+  known: boolean;
   joined: string | null;
   doubted: string | null;
   doubted_replica_id: string | null;
@@ -207,8 +214,9 @@ export function resultColumns(results: CallResult[]): unknown[] {
   ];
 }
 
-export function toAnswer({ moved, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {
+export function toAnswer({ moved, known, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {
   if (moved) return { verdict: 'moved' };
+  if (known) return { verdict: 'known' };
   if (joined !== null) return { verdict: 'join', taskId: joined };
   return { verdict: 'doubt', taskId: doubted!, replicaId: replicaId! };
 }

@@ -129,5 +129,6 @@ function readRequest(request: FastifyRequest, caller: Caller): OrsRequest {
     owner: params.owner ?? null,
     segment: params.env ?? null,
     body: Buffer.isBuffer(request.body) ? request.body : null,
+    callName: header(request, 'idempotency-key'),
   };
 }

@@ -26,6 +26,8 @@ export interface OrsRequest extends OrsAddress {
   /** Set when the session is to be written as a rollout. */
   recording: Recording | null;
   body: Buffer | null;
+  /** `Idempotency-Key` of a call: its client's name for it (libs/session/src/named-call.ts). */
+  callName: string | null;
 }
 
 /** Discovery answers within this, or the request ends with `backend_timeout`. */
@@ -165,7 +167,8 @@ export class OrsDialect {
 
   async call(request: OrsRequest): Promise<OpenCall> {
     const body = readCallBody(parseBody(request.body));
-    return this.engine.call(request.caller, requireSid(request), { tool: body.name, input: body.input, taskId: body.task_id ?? null });
+    const call = { tool: body.name, input: body.input, taskId: body.task_id ?? null, name: request.callName };
+    return this.engine.call(request.caller, requireSid(request), call);
   }
 
   async scoreGroup(request: OrsRequest): Promise<OpenCall> {
