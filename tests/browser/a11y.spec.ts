@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit, type Watched } from './browser.ts';
+import { atRest, launch, openPage, pressShortcut, type View, visit, type Watched } from './browser.ts';
 
 /** WCAG 2.2 AA as far as a machine sees it: every page and dialog in both themes, zoom, reduced motion, tables for charts. */
 let palestra: Palestra;
@@ -62,8 +62,14 @@ const ofRollout =
     `/rollout/${small.at(-1)!.id}${rest}`;
 const dialog = (page: Page) => page.locator('dialog[open], [role=dialog], [role=menu]').first().waitFor();
 const press = (key: string) => async (page: Page) => {
-  await page.keyboard.press(key);
+  await pressShortcut(page, key);
   await dialog(page);
+};
+const find = async (page: Page) => {
+  // The reader, which hears the key, holds what announces this one.
+  await page.locator('[aria-keyshortcuts=d]').waitFor();
+  await page.keyboard.press('Control+f');
+  await page.getByRole('textbox', { name: 'Find in this rollout' }).waitFor();
 };
 const click = (name: string | RegExp) => async (page: Page) => {
   await page.getByRole('button', { name }).first().click();
@@ -105,7 +111,7 @@ const places: Place[] = [
   { name: 'rollout, notes', path: ofRollout('?tab=notes'), text: 'score' },
   { name: 'rollout, raw', path: ofRollout('?tab=raw#m-3'), text: 'Message 3' },
   { name: 'rollout, difference', path: () => `/rollout/${small.at(-1)!.id}?diff=${small.at(-2)!.id}`, text: 'same first' },
-  { name: 'rollout, find', path: ofRollout(), text: 'find who', open: (page) => page.keyboard.press('Control+f') },
+  { name: 'rollout, find', path: ofRollout(), text: 'find who', open: find },
   { name: 'rollout, more', path: ofRollout(), text: 'find who', open: click('More of this rollout') },
   { name: 'rollout, live', path: () => `/rollout/${alive.id}`, text: 'Not over yet.' },
   { name: 'rollout, for paper', path: ofRollout('?print'), text: 'find who' },
@@ -141,10 +147,10 @@ async function faultsOf(page: Page, rules?: string[]): Promise<string[]> {
 }
 
 async function enter(page: Page, { path, text, open }: Place): Promise<void> {
-  page.setDefaultTimeout(12_000);
   await visit(page, palestra.url + path(), text);
   await open?.(page);
   await page.waitForTimeout(250);
+  await atRest(page);
 }
 
 describe('no serious or critical fault of axe, light and dark', () => {
@@ -164,7 +170,7 @@ describe('no serious or critical fault of axe, light and dark', () => {
     // The structure is the same in both themes; colours are not. The page follows the system until the reader chooses.
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.locator('html[data-theme=dark]').waitFor();
-    await page.waitForTimeout(150);
+    await atRest(page);
     expect(await faultsOf(page, ['color-contrast', 'link-in-text-block'])).toEqual([]);
   });
 });
@@ -176,7 +182,7 @@ test('at 200 % zoom of 1280 px no page is wider than the window, and its navigat
   for (const place of places.filter(({ open }) => open === undefined)) {
     await page.goto(palestra.url + place.path(), { waitUntil: 'domcontentloaded' });
     await page.getByRole('heading').first().waitFor();
-    await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: 12_000 }).toBe(0);
+    await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
     await page.waitForTimeout(300);
     const { over, main } = await page.evaluate(() => {
       const content = document.querySelector('main')!;
@@ -188,7 +194,7 @@ test('at 200 % zoom of 1280 px no page is wider than the window, and its navigat
   }
   expect(wide).toEqual([]);
   await close();
-}, 120_000);
+}, 180_000);
 
 test('nothing moves by itself for readers who asked for that', async () => {
   const { page, close } = await openPage(browser, palestra, light);
@@ -239,9 +245,11 @@ test('every chart says what it shows, and shows its numbers as a table', async (
   }
   await page.goto(palestra.url + ofRun()());
   await page.locator('section canvas').first().waitFor();
+  // Panels come one after the other.
+  await expect.poll(() => page.locator('main [aria-busy=true]').count()).toBe(0);
   const buttons = page.getByRole('button', { name: /^table of / });
+  await expect.poll(() => buttons.count()).toBeGreaterThan(5);
   const titles = (await buttons.allTextContents()).map((text) => text.replace(/^table of /, ''));
-  expect(titles.length).toBeGreaterThan(5);
   for (const title of titles) {
     await page.getByRole('button', { name: `table of ${title}`, exact: true }).click();
     const shown = page.getByRole('region', { name: `${title} as a table`, exact: true });

@@ -50,6 +50,33 @@ export async function visit(page: Page, url: string, text: string): Promise<void
   await page.getByText(text).first().waitFor();
 }
 
+/** Presses a key that a control of the page announces, once that control is there: the text of a page may stand before what hears its keys. */
+export async function pressShortcut(page: Page, key: string): Promise<void> {
+  // `Control+k` is written `Control+K`; of single letters the large ones are other keys.
+  await page
+    .locator(`[aria-keyshortcuts~="${key}"${key.length > 1 ? ' i' : ''}]`)
+    .first()
+    .waitFor();
+  await page.keyboard.press(key);
+}
+
+/** Presses a key twice without waiting in between: what must come within some milliseconds does so on a busy machine, too. */
+export async function pressTwice(page: Page, key: string): Promise<void> {
+  await Promise.all([page.keyboard.press(key), page.keyboard.press(key)]);
+}
+
+/** Waits until nothing moves but what never ends, and two frames have been drawn since. */
+export async function atRest(page: Page): Promise<void> {
+  const moving = () =>
+    page.evaluate(async () => {
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+      return document
+        .getAnimations()
+        .filter(({ effect, playState }) => playState === 'running' && effect?.getComputedTiming().endTime !== Infinity).length;
+    });
+  await expect.poll(moving, { message: 'running animations' }).toBe(0);
+}
+
 export async function expectSound(page: Page): Promise<void> {
   const overflow = await page.evaluate(() => {
     const main = document.querySelector('main')!;

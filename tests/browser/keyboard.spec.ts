@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit, type Watched } from './browser.ts';
+import { launch, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
 
 /** The keyboard map of frame/keymap.ts, command by command, and the way from the runs to a verdict without a pointer. */
 let palestra: Palestra;
@@ -34,6 +34,12 @@ const sample = (step: number, index: number, reward: number) =>
   });
 const [worst, best, middle] = [sample(1, 0, 0), sample(1, 1, 1), sample(1, 2, 0.5)];
 const later = sample(2, 0, 0);
+const words = new Map([
+  [worst.id, 'Find who did it, 1-0.'],
+  [best.id, 'Find who did it, 1-1.'],
+  [middle.id, 'Find who did it, 1-2.'],
+  [later.id, 'Find who did it, 2-0.'],
+]);
 
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([startPalestra(), launch()]);
@@ -57,9 +63,9 @@ afterAll(async () => {
 const runPath = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}${rest}`;
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
 /** The element with the focus is seen, and is seen to have it. */
-const expectFocusVisible = async (page: Page) =>
-  expect(
-    await page.evaluate(() => {
+const expectFocusVisible = async (page: Page) => {
+  const seen = () =>
+    page.evaluate(() => {
       const element = document.activeElement!;
       const { top, bottom } = element.getBoundingClientRect();
       const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
@@ -68,8 +74,9 @@ const expectFocusVisible = async (page: Page) =>
         inView: bottom > 0 && top < innerHeight,
         marked: (outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0) || boxShadow !== 'none',
       };
-    }),
-  ).toEqual({ hasFocus: true, inView: true, marked: true });
+    });
+  await expect.poll(seen).toEqual({ hasFocus: true, inView: true, marked: true });
+};
 /** Tab until the focus is on it; the page must let a reader get there. */
 async function tabTo(page: Page, name: string | RegExp, role: 'link' | 'button' = 'link'): Promise<void> {
   const target = page.getByRole(role, { name, exact: true }).first();
@@ -141,16 +148,16 @@ test('Back brings the Explorer to the row and the scroll position that were left
     }));
   await expect.poll(async () => (await place()).focus).toBe('44');
   await expectFocusVisible(page);
-  const left = await place();
-  expect(left.top).toBeGreaterThan(100);
   // The address follows when the selection rests.
   await page.waitForURL(/sel=/);
+  const left = await place();
+  expect(left.top).toBeGreaterThan(100);
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/rollout\//);
   await page.getByRole('feed').waitFor();
   await page.keyboard.press('Escape');
   await page.waitForURL(/sort=reward/);
-  await expect.poll(place, { timeout: 5_000 }).toEqual(left);
+  await expect.poll(place).toEqual(left);
 });
 
 describe('everywhere', () => {
@@ -165,7 +172,7 @@ describe('everywhere', () => {
     await dialog.getByRole('combobox').waitFor();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
-    expect(await focused(page)).toBe(before);
+    await expect.poll(() => focused(page)).toBe(before);
     await page.keyboard.press('Control+k');
     await dialog.getByRole('combobox').waitFor();
     await page.keyboard.type('of the keys');
@@ -179,7 +186,7 @@ describe('everywhere', () => {
     await dialog.getByRole('option', { name: 'Failures', selected: true }).waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL(runPath(KEY_RUN, '/failures'));
-    expect(await dialog.isVisible()).toBe(false);
+    await dialog.waitFor({ state: 'hidden' });
   });
 
   test('? lists the keys; a key can be given another, which then works alone, also after a reload, and be taken back', async () => {
@@ -208,6 +215,7 @@ describe('everywhere', () => {
     await page.keyboard.press('Backspace');
     await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).waitFor();
     await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
     await page.keyboard.press('j');
     await expect.poll(() => rows.nth(1).evaluate((row) => row === document.activeElement)).toBe(true);
   });
@@ -226,7 +234,7 @@ describe('everywhere', () => {
     await page.waitForURL(/find=lamp/);
     await page.goto(runPath(SMALL_RUN));
     await page.getByText('160 rollouts').first().waitFor();
-    await page.keyboard.press('L');
+    await pressShortcut(page, 'L');
     const menu = page.getByRole('menu', { name: 'Definitions of the metrics' });
     await menu.getByRole('menuitemradio', { name: /SkyRL/ }).waitFor();
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '');
@@ -238,6 +246,7 @@ describe('everywhere', () => {
       .toContain('SkyRL');
     await page.keyboard.press('Enter');
     await page.waitForURL(/lens=/);
+    await menu.waitFor({ state: 'detached' });
     await page.keyboard.press('z');
     const freeze = page.getByRole('button', { name: /^Frozen at \d\d:\d\d:\d\d$/ });
     await freeze.waitFor();
@@ -250,7 +259,7 @@ describe('everywhere', () => {
     const { page } = watched;
     await visit(page, palestra.url, SMALL_RUN);
     await page.keyboard.press('Tab');
-    expect(await focused(page)).toBe('Skip to the content');
+    await expect.poll(() => focused(page)).toBe('Skip to the content');
     await expectFocusVisible(page);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
@@ -270,10 +279,10 @@ describe('lists', () => {
       [['k'], 2],
       [['G'], 159],
       [['k'], 158],
-      [['g', 'g'], 0],
+      [['gg'], 0],
       [['ArrowDown'], 1],
     ] as const) {
-      for (const key of keys) await page.keyboard.press(key);
+      for (const key of keys) await (key === 'gg' ? pressTwice(page, 'g') : page.keyboard.press(key));
       await expect.poll(index, { message: keys.join(' ') }).toBe(expected);
     }
     await visit(page, palestra.url, SMALL_RUN);
@@ -302,7 +311,7 @@ describe('rollout', () => {
       ['G', '#m-9'],
       ['gg', '#m-0'],
     ] as const) {
-      for (const key of keys) await page.keyboard.press(key);
+      await (keys === 'gg' ? pressTwice(page, 'g') : page.keyboard.press(keys));
       await expect.poll(() => hash(page), { message: keys }).toBe(expected);
     }
   });
@@ -310,6 +319,11 @@ describe('rollout', () => {
   test('h l [ ] { } n p lead to siblings, other steps and the query’s neighbours', async () => {
     const { page } = watched;
     await openRollout(page, worst.id, '?q=step:1');
+    /** The address comes before the page: each rollout is known by what only it says. */
+    const shown = async () => {
+      const id = new URL(page.url()).pathname.split('/').at(-1);
+      await page.getByText(words.get(id!)!, { exact: true }).first().waitFor();
+    };
     for (const [key, id] of [
       ['l', best.id],
       [']', middle.id],
@@ -320,35 +334,59 @@ describe('rollout', () => {
     ] as const) {
       await page.keyboard.press(key);
       await page.waitForURL((url) => url.pathname === `/rollout/${id}`);
-      await page
-        .getByText(/^Find who did it/)
-        .first()
-        .waitFor();
-      await page.waitForTimeout(100);
+      await shown();
     }
     // Newest first: whatever they are, n and p are each other’s inverse within the query.
     const here = page.url();
+    const end = page.getByText('no more in the query');
     for (const pair of [
       ['n', 'p'],
       ['p', 'n'],
     ] as const) {
+      await end.waitFor({ state: 'hidden' });
       await page.keyboard.press(pair[0]);
-      const moved = await page
-        .waitForURL((url) => url.href !== here, { timeout: 2_000 })
-        .then(() => true)
-        .catch(() => false);
-      if (!moved) {
-        await page.getByText('no more in the query').waitFor();
-        continue;
-      }
-      await page
-        .getByText(/^Find who did it/)
-        .first()
-        .waitFor();
+      await expect.poll(async () => page.url() !== here || (await end.isVisible())).toBe(true);
+      if (page.url() === here) continue;
+      await shown();
       expect(new URL(page.url()).searchParams.get('q')).toBe('step:1');
       await page.keyboard.press(pair[1]);
       await page.waitForURL(here);
+      await shown();
     }
+  });
+
+  test('n and p walk a rollout’s list in its query, scope and order, and so do their buttons', async () => {
+    const { page } = watched;
+    await visit(page, runPath(KEY_RUN, '/rollouts?steps=1&q=calls:3&sort=-reward'), 'of 4 rollouts');
+    const table = page.getByRole('table', { name: 'Rollouts of the query' });
+    await table.locator('[data-row]').first().waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    const at = (id: string) => page.waitForURL((url) => url.pathname === `/rollout/${id}`);
+    await at(best.id);
+    const address = new URL(page.url()).searchParams;
+    expect([address.get('q'), address.get('sort')]).toEqual(['step:1 calls:3', '-reward']);
+    const list = page.getByRole('group', { name: 'The list that it was opened from' });
+    await expect.poll(() => list.getByRole('button', { name: 'Previous of the list' }).isDisabled()).toBe(true);
+    for (const [key, id] of [
+      ['n', middle.id],
+      ['n', worst.id],
+      ['p', middle.id],
+      ['p', best.id],
+    ] as const) {
+      await list.waitFor();
+      await page.keyboard.press(key);
+      await at(id);
+    }
+    await list.getByRole('button', { name: 'Next of the list' }).click();
+    await at(middle.id);
+    await page.keyboard.press('n');
+    await at(worst.id);
+    await list.waitFor();
+    await page.keyboard.press('n');
+    await page.getByText('no more in the query').waitFor();
+    await page.keyboard.press('Escape');
+    await page.waitForURL(/\/rollouts\?/);
   });
 
   test('d e E r t f mod+f y do what they say', async () => {
@@ -360,8 +398,7 @@ describe('rollout', () => {
     await page.getByRole('complementary', { name: 'Difference' }).waitFor();
     await page.keyboard.press('d');
     await page.getByRole('complementary', { name: 'Difference' }).waitFor({ state: 'detached' });
-    await page.keyboard.press('g');
-    await page.keyboard.press('g');
+    await pressTwice(page, 'g');
     await expect.poll(() => hash(page)).toBe('#m-0');
     await page.keyboard.press('e');
     await page.getByRole('button', { name: 'fold the system message' }).waitFor();
@@ -417,7 +454,7 @@ describe('rollout', () => {
 test('no key does anything while a dialog is open', async () => {
   const { page } = watched;
   await openRollout(page, best.id, '#m-3');
-  await page.keyboard.press('?');
+  await pressShortcut(page, '?');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   for (const key of ['j', 'G', 'x', 'd', ']']) await page.keyboard.press(key);
   await page.waitForTimeout(500);

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useLayoutEffect, useRef } from 'react';
 import { commandOf } from './keymap.ts';
 
 const SECOND_KEY_MS = 300;
@@ -21,10 +21,11 @@ function nameOf(event: KeyboardEvent): string | null {
  */
 export function useKeys(commands: Record<string, () => void>): void {
   const latest = useRef(commands);
-  useEffect(() => {
+  // Before anything is painted: a key is heard as soon as a reader sees what it is for.
+  useLayoutEffect(() => {
     latest.current = commands;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     let firstG = -SECOND_KEY_MS;
     let single: ReturnType<typeof setTimeout> | undefined;
     const onKey = (event: KeyboardEvent) => {
