@@ -3,6 +3,7 @@ import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
 import { meQuery } from './data/queries.ts';
+import type { FromList } from './data/list-order.ts';
 import { prefetchRollout } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
@@ -117,9 +118,10 @@ const config = createRoute({
 const rollout = createRoute({
   ...root,
   path: '/rollout/$id',
-  /** `q`: the query that it was opened from, for `n` and `p`; `diff`: the rollout beside it. */
-  validateSearch: (search): { q?: string; tab?: string; diff?: string; print?: true } => ({
+  /** `q`, `sort`: the list that it was opened from, for `n` and `p`; `diff`: the rollout beside it. */
+  validateSearch: (search): FromList & { tab?: string; diff?: string; print?: true } => ({
     q: searchText(search['q']),
+    sort: searchText(search['sort']),
     tab: searchText(search['tab']),
     diff: searchText(search['diff']),
     // Every row at once, for paper.

@@ -2,15 +2,9 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/
 import type { RolloutList } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
 import { api, type Query } from './http.ts';
+import { type ListOrder, NEWEST_FIRST } from './list-order.ts';
 
 export const PAGE_ROWS = 200;
-export const SORTS = ['created_at', 'reward', 'step', 'task', 'turns', 'messages'] as const;
-export type SortKey = (typeof SORTS)[number];
-export interface ListOrder {
-  id: SortKey;
-  order: 'asc' | 'desc';
-}
-export const NEWEST_FIRST: ListOrder = { id: 'created_at', order: 'desc' };
 
 export type Facets = ApiAnswers['GET /v1/runs/{run}/facets'];
 export type Outline = ApiAnswers['GET /v1/rollouts/{id}/outline'];

@@ -3,6 +3,7 @@ import type { RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import type { ApiAnswers } from './generated/api.ts';
 import { api, ApiError, request } from './http.ts';
+import { type FromList, readOrder } from './list-order.ts';
 
 /** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
 
@@ -16,8 +17,6 @@ export type Outline = Omit<ApiAnswers['GET /v1/rollouts/{id}/outline'], 'missing
 const LIVE_MS = 1_500;
 /** Messages of one page of texts. */
 export const PAGE = 50;
-/** Rollouts of one page of the query that `n` and `p` walk. */
-const WALK_PAGE = 500;
 
 /** The first key is of its own: a finished rollout does not change, so the stream of the runs leaves its reader alone. */
 const key = (id: string, ...rest: readonly unknown[]) => ['transcript', id, ...rest] as const;
@@ -153,33 +152,17 @@ export const findQuery = (run: string, id: string, text: string) =>
     staleTime: 30_000,
   });
 
-const walkPage = (run: string, q: string, cursor: string | undefined) =>
+/** The rollouts before and after one in the list that its reader came from. */
+export const besideQuery = (id: string, { q, sort }: FromList) =>
   queryOptions({
-    queryKey: ['walk', run, q, cursor],
-    queryFn: ({ signal }) => api('GET /v1/runs/{id}/rollouts', { path: { id: run }, query: { q, limit: WALK_PAGE, cursor }, signal }),
+    queryKey: key(id, 'beside', q, sort),
+    queryFn: ({ signal }) => {
+      const { id: by, order } = readOrder(sort);
+      return api('GET /v1/rollouts/{id}/beside', { path: { id }, query: { q, sort: by, order }, signal });
+    },
     staleTime: 60_000,
   });
-
-/** The rollout beside this one in the query that the reader came from, newest first; null at its ends, or when it is not among 10 000. */
-export async function walk(run: string, q: string, id: string, step: 1 | -1): Promise<string | null> {
-  let before: string | null = null;
-  let found = false;
-  let cursor: string | undefined;
-  for (let page = 0; page < 20; page += 1) {
-    const { rollouts, next }: ApiAnswers['GET /v1/runs/{id}/rollouts'] = await queryClient.fetchQuery(walkPage(run, q, cursor));
-    for (const rollout of rollouts) {
-      if (found) return rollout.id;
-      if (rollout.id === id) {
-        if (step < 0) return before;
-        found = true;
-      }
-      before = rollout.id;
-    }
-    if (next === null) return null;
-    cursor = next;
-  }
-  return null;
-}
+export const beside = (id: string, from: FromList) => queryClient.fetchQuery(besideQuery(id, from));
 
 /** Every message with its whole text; only asked for when the reader copies a rollout of moderate size. */
 export const readWholeRollout = (id: string) => request<RolloutView>(rawUrl(id));

@@ -1,7 +1,7 @@
 import { type Query, QueryError } from '@palestra/query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { type ListOrder, NEWEST_FIRST, SORTS } from '../data/explorer.ts';
+import { printOrder, readOrder } from '../data/list-order.ts';
 import { ExportDialog } from '../exports/ExportDialog.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRun } from '../run/context.ts';
@@ -22,15 +22,6 @@ import { ViewsMenu } from './ViewsMenu.tsx';
 const route = '/$org/runs/$run/rollouts';
 const EVERYTHING: Query = { clauses: [], position: 0, length: 0 };
 const PROBLEM_AFTER_MS = 400;
-
-/** `-reward` is from high to low. */
-function readOrder(sort: string | undefined): ListOrder {
-  const id = SORTS.find((one) => one === sort?.replace(/^-/, ''));
-  return id === undefined ? NEWEST_FIRST : { id, order: sort!.startsWith('-') ? 'desc' : 'asc' };
-}
-function printOrder({ id, order }: { id: string; order: 'asc' | 'desc' }): string | undefined {
-  return id === NEWEST_FIRST.id && order === NEWEST_FIRST.order ? undefined : `${order === 'desc' ? '-' : ''}${id}`;
-}
 
 /** What is wrong with a text, told once the writer pauses. */
 function useProblem(draft: string): QueryError | null {

@@ -3,6 +3,7 @@ import type { Query } from '@palestra/query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import { ApiError } from '../data/http.ts';
+import { type FromList, type ListOrder, printOrder } from '../data/list-order.ts';
 import { type FindMode, type FindPage, findQuery, type Hit } from '../data/find.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { useKeys } from '../frame/keyboard.ts';
@@ -10,12 +11,14 @@ import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { HitCurve } from './HitCurve.tsx';
-import { setBounds } from './query-edit.ts';
+import { holding, setBounds } from './query-edit.ts';
 import type { Place } from './restore.ts';
 import { StatusRow } from './StatusRow.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
 const LIST = 'hits';
+/** Hits come as their rollouts were stored. */
+const STORED_FIRST: ListOrder = { id: 'created_at', order: 'asc' };
 
 interface Props {
   q: string;
@@ -41,6 +44,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
   const scroller = useRef<HTMLDivElement>(null);
   const move = useRowFocus(scroller);
   useKeys({ j: () => move(1), k: () => move(-1), Escape: onLeave });
+  const from = useMemo<FromList>(() => ({ q: holding(q, find, mode), sort: printOrder(STORED_FIRST) }), [q, find, mode]);
   const ready = data !== undefined;
   useEffect(() => {
     if (ready && scroller.current) scroller.current.scrollTop = left.get(LIST) ?? 0;
@@ -73,7 +77,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
           )}
           <ol aria-label="Hits">
             {hits.map((hit) => (
-              <HitCard key={`${hit.rollout} ${hit.index}`} hit={hit} q={q || undefined} />
+              <HitCard key={`${hit.rollout} ${hit.index}`} hit={hit} from={from} />
             ))}
           </ol>
           {hits.length === 0 && !hasNextPage && <p className="p-4 text-ink-3">No message of these rollouts holds that.</p>}
@@ -116,13 +120,13 @@ const kinds: Record<string, string> = {
 };
 
 /** One message: where it is, and what stands around the first match. */
-function HitCard({ hit, q }: { hit: Hit; q: string | undefined }) {
+function HitCard({ hit, from }: { hit: Hit; from: FromList }) {
   return (
     <li className="border-b border-line">
       <Link
         to="/rollout/$id"
         params={{ id: hit.rollout }}
-        search={{ q }}
+        search={from}
         hash={`m-${hit.index}`}
         data-row
         className="block px-4 py-2 hover:bg-paper-1"

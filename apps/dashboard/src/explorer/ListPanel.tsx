@@ -2,7 +2,7 @@ import { parseQuery, type Query } from '@palestra/query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
 import type { RolloutRow } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
-import type { ListOrder, SortKey } from '../data/explorer.ts';
+import { type FromList, type ListOrder, printOrder, type SortKey } from '../data/list-order.ts';
 import { ApiError } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
@@ -44,11 +44,11 @@ export function ListPanel(props: Props) {
   const [selected, setSelected] = useSelection(sel, onSel);
   const before = useBefore(place, run.num_rollouts);
   const [width, holder] = useWidth();
-  const link = q || undefined;
-  const columns = useMemo(() => rolloutColumns(columnIds(cols, width), solved, link), [cols, width, solved, link]);
+  const from = useMemo<FromList>(() => ({ q: q || undefined, sort: printOrder(order) ?? '-created_at' }), [q, order]);
+  const columns = useMemo(() => rolloutColumns(columnIds(cols, width), solved, from), [cols, width, solved, from]);
   const byRegex = useMemo(() => valid && hasRegex(parseQuery(q)), [q, valid]);
   const open = (row: RolloutRow, newTab: boolean) => {
-    const target = { to: '/rollout/$id', params: { id: row.id }, search: { q: link } } as const;
+    const target = { to: '/rollout/$id', params: { id: row.id }, search: from } as const;
     if (newTab) window.open(router.buildLocation(target).href, '_blank', 'noopener');
     // Back returns to the row: the address must say it before another page follows.
     else void onSel(row.id).then(() => navigate(target));
@@ -84,7 +84,7 @@ export function ListPanel(props: Props) {
           />
         )}
       </section>
-      {preview && <Peek id={selected} q={link} solved={solved} onClose={onHidePreview} />}
+      {preview && <Peek id={selected} from={from} solved={solved} onClose={onHidePreview} />}
     </>
   );
 }

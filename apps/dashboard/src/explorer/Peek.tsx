@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
+import type { FromList } from '../data/list-order.ts';
 import { type Outline, peekQuery, type Preview, type RolloutHeader } from '../data/explorer.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
@@ -26,7 +27,7 @@ function useSettled(id: string | null): string | null {
 }
 
 /** What the selected rollout did, beside the list: facts, tool calls in their order, first and last messages. */
-export function Peek({ id, q, solved, onClose }: { id: string | null; q: string | undefined; solved: Solved; onClose: () => void }) {
+export function Peek({ id, from, solved, onClose }: { id: string | null; from: FromList; solved: Solved; onClose: () => void }) {
   const settled = useSettled(id);
   const { data, error, isPlaceholderData } = useQuery({ ...peekQuery(settled ?? ''), enabled: settled !== null });
   return (
@@ -37,7 +38,7 @@ export function Peek({ id, q, solved, onClose }: { id: string | null; q: string 
       <div className="flex h-[34px] flex-none items-center gap-2 border-b border-line px-3">
         <h2 className="min-w-0 flex-1 truncate strong">{data && id ? title(data.header) : 'Preview'}</h2>
         {id && (
-          <Link to="/rollout/$id" params={{ id }} search={{ q }} className="label link flex-none" aria-keyshortcuts="Enter">
+          <Link to="/rollout/$id" params={{ id }} search={from} className="label link flex-none" aria-keyshortcuts="Enter">
             open <kbd>Enter</kbd>
           </Link>
         )}
@@ -63,7 +64,7 @@ export function Peek({ id, q, solved, onClose }: { id: string | null; q: string 
         >
           <Facts header={data.header} solved={solved} />
           <Calls outline={data.outline} />
-          <Messages head={data.head} tail={data.tail} total={data.outline.total} id={settled} q={q} />
+          <Messages head={data.head} tail={data.tail} total={data.outline.total} id={settled} from={from} />
         </div>
       ) : (
         <p className="p-3 text-ink-3">Reading …</p>
@@ -163,14 +164,14 @@ const roles: Record<string, readonly [name: string, rule: string]> = {
   tool_result: ['result', 'border-[var(--role-tool)]'],
 };
 
-function Message({ message, id, q }: { message: Preview; id: string; q: string | undefined }) {
+function Message({ message, id, from }: { message: Preview; id: string; from: FromList }) {
   const [name, rule] = roles[message.type] ?? [message.type, 'border-line'];
   const text = message.content ?? message.summary ?? '';
   return (
     <li className={`border-l-2 pl-2 ${rule}`}>
       <p className="label flex gap-2">
         <span>{message.name ? `${name} ${message.name}` : name}</span>
-        <Link to="/rollout/$id" params={{ id }} search={{ q }} hash={`m-${message.index}`} className="hover:text-accent">
+        <Link to="/rollout/$id" params={{ id }} search={from} hash={`m-${message.index}`} className="hover:text-accent">
           #{message.index}
         </Link>
         {message.reward !== null && (
@@ -186,16 +187,16 @@ function Message({ message, id, q }: { message: Preview; id: string; q: string |
   );
 }
 
-function Messages({ head, tail, total, id, q }: { head: Preview[]; tail: Preview[]; total: number; id: string; q: string | undefined }) {
+function Messages({ head, tail, total, id, from }: { head: Preview[]; tail: Preview[]; total: number; id: string; from: FromList }) {
   const between = total - head.length - tail.length;
   return (
     <ol className="mt-3 flex flex-col gap-3">
       {head.map((message) => (
-        <Message key={message.eventId} message={message} id={id} q={q} />
+        <Message key={message.eventId} message={message} id={id} from={from} />
       ))}
       {between > 0 && <li className="label">{plural(between, 'message')} between</li>}
       {tail.map((message) => (
-        <Message key={message.eventId} message={message} id={id} q={q} />
+        <Message key={message.eventId} message={message} id={id} from={from} />
       ))}
     </ol>
   );

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { RolloutRow } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import { SORTS } from '../data/explorer.ts';
+import { type FromList, SORTS } from '../data/list-order.ts';
 import { formatBytes, formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { formatAbsolute, formatDuration } from '../format/time.ts';
@@ -26,7 +26,7 @@ const known =
 const count = (value: number | null): ReactNode => (value === 0 ? <span className="text-ink-3">0</span> : formatCount(value));
 const right = { align: 'right' } as const;
 
-const entries = (solved: Solved, q: string | undefined) =>
+const entries = (solved: Solved, from: FromList) =>
   ({
     step: { name: 'Step', head: 'step', track: '52px', ...right, cell: known('step', (row) => row.step) },
     policy_step: { name: 'Policy step', head: 'policy', track: '58px', ...right, cell: (row) => row.policy_step ?? UNKNOWN },
@@ -43,7 +43,7 @@ const entries = (solved: Solved, q: string | undefined) =>
       track: 'minmax(76px,1fr)',
       title: (row) => row.rolloutName ?? undefined,
       cell: (row) => (
-        <Link to="/rollout/$id" params={{ id: row.id }} search={{ q }} tabIndex={-1} className="hover:text-accent hover:underline">
+        <Link to="/rollout/$id" params={{ id: row.id }} search={from} tabIndex={-1} className="hover:text-accent hover:underline">
           {taskLabel(row)}
         </Link>
       ),
@@ -154,7 +154,7 @@ const entries = (solved: Solved, q: string | undefined) =>
   }) satisfies Record<string, Entry>;
 
 export type ColumnId = keyof ReturnType<typeof entries>;
-const shape = entries(() => false, undefined);
+const shape = entries(() => false, {});
 export const COLUMN_NAMES = Object.fromEntries(Object.entries(shape).map(([id, { name }]) => [id, name])) as Record<ColumnId, string>;
 export const COLUMN_IDS = Object.keys(shape) as ColumnId[];
 const narrow: ColumnId[] = ['step', 'env', 'task', 'sample', 'reward', 'turns', 'errors', 'stop'];
@@ -183,9 +183,9 @@ export function columnIds(cols: string | undefined, width: number): ColumnId[] {
   return width >= WIDE_PX ? wide : narrow;
 }
 
-/** `q`: the query that links to a rollout carry. */
-export function rolloutColumns(ids: readonly ColumnId[], solved: Solved, q: string | undefined): Column<RolloutRow>[] {
-  const all: Record<ColumnId, Entry> = entries(solved, q);
+/** `from`: what links to a rollout carry. */
+export function rolloutColumns(ids: readonly ColumnId[], solved: Solved, from: FromList): Column<RolloutRow>[] {
+  const all: Record<ColumnId, Entry> = entries(solved, from);
   return ids.map((id) => ({ ...all[id], id, sortable: SORTS.some((sort) => sort === id) }));
 }
 

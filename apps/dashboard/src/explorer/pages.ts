@@ -1,7 +1,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { RolloutRow } from '@palestra/protocol';
 import { useMemo } from 'react';
-import { type ListOrder, rolloutPagesQuery } from '../data/explorer.ts';
+import { rolloutPagesQuery } from '../data/explorer.ts';
+import type { ListOrder } from '../data/list-order.ts';
 
 export interface RolloutPages {
   rows: readonly RolloutRow[];

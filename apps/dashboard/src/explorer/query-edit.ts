@@ -115,3 +115,11 @@ export function setBounds(query: Query, key: QueryKey, { from, to, below }: Boun
   const half = [from === undefined ? '' : `${key}:>=${from}`, `${key}:<${below}`];
   return [rest, ...(below === undefined ? range : half)].filter((part) => part !== '').join(' ');
 }
+
+/** The query, and one more clause: a message of the rollout holds the text that was searched for. */
+export function holding(q: string, find: string, mode: 'text' | 'regex'): string {
+  const pattern = find.replaceAll(/\\[^]|\//g, (part) => (part === '/' ? '\\/' : part));
+  const value = mode === 'regex' ? ({ kind: 'regex', pattern, ignoreCase: false } as const) : ({ kind: 'text', text: find } as const);
+  const clause = print([{ kind: 'text', negated: false, value: { ...value, ...nowhere }, ...nowhere }]);
+  return [q, clause].filter((part) => part !== '').join(' ');
+}

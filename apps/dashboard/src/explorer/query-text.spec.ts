@@ -2,9 +2,17 @@ import { parseQuery, type Query } from '@palestra/query';
 import { describe, expect, test } from 'vitest';
 import { accept, complete, spell } from './complete.ts';
 import { piecesOf } from './highlight.ts';
-import { boundsOf, choicesOf, choose, effectiveQuery, setBounds, withoutKey } from './query-edit.ts';
+import { boundsOf, choicesOf, choose, effectiveQuery, holding, setBounds, withoutKey } from './query-edit.ts';
 
 const of = (text: string): Query => parseQuery(text);
+
+test('what was searched for becomes a clause of the list that is walked', () => {
+  expect(holding('step:3', 'the lamp', 'text')).toBe('step:3 "the lamp"');
+  expect(holding('', 'lamp', 'text')).toBe('lamp');
+  const written = String.raw`a/b\/c\d`;
+  expect(holding('step:3', written, 'regex')).toBe(String.raw`step:3 /a\/b\/c\d/`);
+  expect(parseQuery(holding('', written, 'regex')).clauses).toMatchObject([{ kind: 'text', value: { kind: 'regex' } }]);
+});
 
 describe('facets write the text of a query', () => {
   test('a value is wanted beside others of its key, refused, and taken back', () => {

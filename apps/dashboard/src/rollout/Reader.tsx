@@ -2,10 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useCanGoBack, useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { addAnnotation, type Annotation, annotationsQuery } from '../data/annotations.ts';
+import type { FromList } from '../data/list-order.ts';
 import { groupQuery } from '../data/groups.ts';
 import { runQuery } from '../data/queries.ts';
-import { callsQuery, type Outline, type RolloutHeader, walk } from '../data/rollout.ts';
-import { formatCount } from '../format/number.ts';
+import { beside, callsQuery, type Outline, type RolloutHeader } from '../data/rollout.ts';
 import { taskLabel } from '../format/task.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useGuest } from '../frame/guest.ts';
@@ -18,6 +18,7 @@ import { OutlinePane } from './OutlinePane.tsx';
 import { Printed } from './Printed.tsx';
 import './rollout.css';
 import { SidePanel, tabOf } from './side/SidePanel.tsx';
+import { ListSteps, Stepper } from './Steppers.tsx';
 import { Transcript, type TranscriptHandle } from './Transcript.tsx';
 import { buildTranscript, decisiveRow, errorOf, rewardOf, rowOfMessage, turnStarts } from './transcript.ts';
 import { useFind } from './useFind.ts';
@@ -50,7 +51,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
   const navigate = useNavigate();
   const router = useRouter();
   const canGoBack = useCanGoBack();
-  const { q, tab, diff, print } = useSearch({ from: '/rollout/$id' });
+  const { q, sort, tab, diff, print } = useSearch({ from: '/rollout/$id' });
   const transcript = useRef<TranscriptHandle>(null);
   const items = useMemo(() => buildTranscript(outline), [outline]);
   const decisive = useMemo(() => decisiveRow(outline, items), [outline, items]);
@@ -126,11 +127,14 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
       (error: Error) => say(`Not saved: ${error.message}`),
     );
   };
+  const from: FromList = { q, sort };
   const { neighbours } = header;
   const best = neighbours.best_sample;
   const walkTo = async (step: 1 | -1) => {
-    const next = await walk(run.id, q ?? '', id, step).catch(() => null);
-    open(next === null ? null : { id: next }, q ? 'no more in the query' : 'no more in the run');
+    const sides = await beside(id, from).catch((error: Error) => say(error.message));
+    if (!sides) return;
+    const list = q ? 'query' : 'run';
+    open(step > 0 ? sides.next : sides.previous, sides.incomplete ? `none found yet: the ${list} is long` : `no more in the ${list}`);
   };
   const back = () => {
     if (band > 0) setBand(0);
@@ -188,6 +192,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
   return (
     <RolloutProvider value={context}>
       <TopBar title={title} crumbs={<Crumbs header={header} title={title} />}>
+        {(q !== undefined || sort !== undefined) && !guest && <ListSteps id={id} from={from} open={open} />}
         <Stepper header={header} received={group?.received} open={open} />
         <button
           type="button"
@@ -253,48 +258,5 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
         <img src={image ?? ''} alt="Of the message, as large as the window lets it be" className="mx-auto max-h-[76vh] max-w-full" />
       </Dialog>
     </RolloutProvider>
-  );
-}
-
-/** ‹ sample 3 of 4 › ‹ step 59 ›. */
-function Stepper({
-  header,
-  received,
-  open,
-}: {
-  header: RolloutHeader;
-  received: number | undefined;
-  open: (to: { id: string } | null, none: string) => void;
-}) {
-  const { previous_sample, next_sample, previous_step, next_step } = header.neighbours;
-  const step = (to: { id: string } | null, key: string, label: string) => (
-    <button
-      type="button"
-      className="button px-[6px]"
-      disabled={!to}
-      onClick={() => open(to, '')}
-      aria-keyshortcuts={key}
-      aria-label={label}
-      title={`${label} (${key})`}
-    >
-      <kbd>{key}</kbd>
-    </button>
-  );
-  return (
-    <>
-      <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
-        {step(previous_sample, '[', 'Previous sample')}
-        <span className="label whitespace-nowrap px-1">
-          sample {header.sample ?? '–'}
-          {received !== undefined && ` of ${formatCount(received)}`}
-        </span>
-        {step(next_sample, ']', 'Next sample')}
-      </span>
-      <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="The same task at other steps">
-        {step(previous_step, '{', 'The same task, step before')}
-        <span className="label whitespace-nowrap px-1">step {header.step ?? '–'}</span>
-        {step(next_step, '}', 'The same task, next step')}
-      </span>
-    </>
   );
 }

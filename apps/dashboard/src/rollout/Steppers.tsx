@@ -1,0 +1,66 @@
+import { useQuery } from '@tanstack/react-query';
+import type { FromList } from '../data/list-order.ts';
+import { besideQuery, type RolloutHeader } from '../data/rollout.ts';
+import { formatCount } from '../format/number.ts';
+
+type Open = (to: { id: string } | null, none: string) => void;
+
+interface StepProps {
+  to: { id: string } | null;
+  hotkey: string;
+  label: string;
+  open: Open;
+}
+function Step({ to, hotkey, label, open }: StepProps) {
+  return (
+    <button
+      type="button"
+      className="button px-[6px]"
+      disabled={!to}
+      onClick={() => open(to, '')}
+      aria-keyshortcuts={hotkey}
+      aria-label={label}
+      title={`${label} (${hotkey})`}
+    >
+      <kbd>{hotkey}</kbd>
+    </button>
+  );
+}
+
+/** ‹ list ›: the rollouts around this one in the list that it was opened from. */
+export function ListSteps({ id, from, open }: { id: string; from: FromList; open: Open }) {
+  const sides = useQuery(besideQuery(id, from)).data;
+  const order =
+    from.sort === undefined ? 'newest first' : `by ${from.sort.replace(/^-(.*)$/, '$1, from high to low').replace('created_at', 'time')}`;
+  return (
+    <span className="flex items-center gap-1 max-[760px]:hidden" role="group" aria-label="The list that it was opened from">
+      <Step to={sides?.previous ?? null} hotkey="p" label="Previous of the list" open={open} />
+      <span className="label whitespace-nowrap px-1" title={`${from.q ?? 'All rollouts of the run'}\n${order}`}>
+        list
+      </span>
+      <Step to={sides?.next ?? null} hotkey="n" label="Next of the list" open={open} />
+    </span>
+  );
+}
+
+/** ‹ sample 3 of 4 › ‹ step 59 ›. */
+export function Stepper({ header, received, open }: { header: RolloutHeader; received: number | undefined; open: Open }) {
+  const { previous_sample, next_sample, previous_step, next_step } = header.neighbours;
+  return (
+    <>
+      <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
+        <Step to={previous_sample} hotkey="[" label="Previous sample" open={open} />
+        <span className="label whitespace-nowrap px-1">
+          sample {header.sample ?? '–'}
+          {received !== undefined && ` of ${formatCount(received)}`}
+        </span>
+        <Step to={next_sample} hotkey="]" label="Next sample" open={open} />
+      </span>
+      <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="The same task at other steps">
+        <Step to={previous_step} hotkey="{" label="The same task, step before" open={open} />
+        <span className="label whitespace-nowrap px-1">step {header.step ?? '–'}</span>
+        <Step to={next_step} hotkey="}" label="The same task, next step" open={open} />
+      </span>
+    </>
+  );
+}
