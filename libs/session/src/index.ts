@@ -1,3 +1,4 @@
+export { abortable } from './abortable.ts';
 export type { AdmissionStore, QueuePlace } from './admission.ts';
 export * from './admission-order.ts';
 export * from './backend.port.ts';
