@@ -1,8 +1,10 @@
-import { systemClock, type Clock } from '@palestra/kit';
+import { type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
+import { abortable } from '@palestra/session';
 import pRetry from 'p-retry';
 import { Agent, type Dispatcher } from 'undici';
 import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
+import { Vigil } from './vigil.ts';
 
 export interface OrsConnectionOptions {
   /** Base URL of the server; a path is kept as prefix. */
@@ -13,6 +15,8 @@ export interface OrsConnectionOptions {
   apiKey?: string;
   /** How long "503 starting" is ridden out. */
   startingLimitMs?: number;
+  /** A server that shows no sign of life for so long is taken for dead; {@link SILENCE_MS} unless set. */
+  silenceMs?: number;
   clock?: Clock;
 }
 
@@ -26,6 +30,8 @@ export interface OrsRequest {
   headers?: Record<string, string>;
 }
 
+type Limits = Partial<Record<'headersTimeout' | 'bodyTimeout', number>>;
+
 /** How a request may be repeated after a failure that leaves open whether the server ran it. */
 export type RepeatPolicy = 'idempotent' | 'once';
 
@@ -33,8 +39,13 @@ const TRANSIENT = new Set([429, 502, 503, 504]);
 const STARTING_LIMIT_MS = 600_000;
 /** uvicorn closes idle sockets after 5 s by default; ours must go first, or a request dies on the race. */
 const KEEP_ALIVE_MS = 4_000;
-/** Servers send a heartbeat every 10 s to 15 s; a longer silence is a dead connection. */
-const STREAM_SILENCE_MS = 45_000;
+/** Clients are to be answered within a minute, also when the server is not there any more. */
+export const SILENCE_MS = 50_000;
+/** Of that, a stream may be silent before it is taken up anew: servers send a heartbeat every 10 s to 15 s. */
+const STREAM_SILENCE = 0.6;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Of that, what cannot be repeated waits for no sign of life: a server that was heard of so lately is taken to live. */
+const LATELY = 0.2;
 const MAX_REDIRECTS = 3;
 const FIRST_PAUSE_MS = 250;
 
@@ -57,6 +68,13 @@ export class OrsConnectionError extends Error {
   }
 }
 
+/** The server was sent a request and has been silent since, to this and to everything else. */
+class SilentServerError extends OrsConnectionError {
+  constructor(silenceMs: number) {
+    super(Object.assign(new Error(`no sign of life for ${silenceMs / 1_000} s`), { code: 'SILENT' }));
+  }
+}
+
 /** A server answered with a status that may pass by itself. Only ever seen inside the retry loops. */
 class TransientAnswer extends Error {
   constructor(readonly answer: UpstreamAnswer) {
@@ -69,18 +87,28 @@ export class OrsConnection {
   readonly #agent: Agent;
   readonly #base: URL;
   readonly #headers: Record<string, string>;
-  readonly #clock: Clock;
   readonly #startingLimitMs: number;
+  readonly #vigil: Vigil;
+  readonly #waking = new SingleFlight<UpstreamAnswer>();
+  readonly silenceMs: number;
+  readonly clock: Clock;
 
   constructor(options: OrsConnectionOptions) {
     this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
-    this.#clock = options.clock ?? systemClock;
+    this.clock = options.clock ?? systemClock;
     this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
+    this.silenceMs = options.silenceMs ?? SILENCE_MS;
+    this.#vigil = new Vigil({
+      clock: this.clock,
+      silenceMs: this.silenceMs,
+      probe: async (signal) => (await this.#send({ method: 'GET', path: '/health' }, signal, {})).body.dump(),
+      silent: () => new SilentServerError(this.silenceMs),
+    });
     this.#headers = {
       ...(options.deployment ? { 'x-deployment': options.deployment } : {}),
       ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
     };
-    // Prompts and calls wait for setup as long as it takes: the caller's signal is the deadline, not the agent.
+    // Prompts wait for setup as long as it takes: whether the server lives is the vigil's question, not the agent's.
     this.#agent = new Agent({
       connections: 4_096,
       pipelining: 1,
@@ -88,7 +116,7 @@ export class OrsConnection {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: 5_000 },
+      connect: { timeout: CONNECT_TIMEOUT_MS },
     });
   }
 
@@ -99,14 +127,19 @@ export class OrsConnection {
     return answer.text;
   }
 
-  /** The final answer whatever its status, "starting" waited out. Throws `backend_unreachable` when no answer came. */
+  /**
+   * The final answer whatever its status, "starting" waited out. Without one it throws `backend_unreachable`, and `backend_timeout` when
+   * the server has the request but shows no sign of life.
+   */
   async answer(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<UpstreamAnswer> {
     try {
       return await this.#retried(policy, signal, async () => {
-        const answer = await this.#ready(signal, async () => {
-          const response = await this.#send(request, signal, 0);
-          return { status: response.statusCode, headers: response.headers, text: await this.#read(response, signal) };
-        });
+        const answer = await this.#ready(signal, () =>
+          this.#vigil.watch(signal, async (watched) => {
+            const response = await this.#send(request, watched, {});
+            return { status: response.statusCode, headers: response.headers, text: await this.#read(response, watched) };
+          }),
+        );
         if (TRANSIENT.has(answer.status) && policy === 'idempotent') throw new TransientAnswer(answer);
         return answer;
       });
@@ -117,17 +150,41 @@ export class OrsConnection {
   }
 
   /**
-   * Opens an event stream. Resolves with the body of a 200; another status is thrown as the server's own refusal, which means
-   * that nothing ran. A cut connection is thrown as `OrsConnectionError`: the caller knows whether it can resume.
+   * Waits for a sign of life of a server that was not heard of lately, so that what cannot be repeated is not lost in its silence.
+   * Throws `backend_unreachable`: nothing ran.
    */
-  async stream(request: OrsRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | UpstreamAnswer> {
-    const deadline = this.#clock.now() + this.#startingLimitMs;
+  async awake(signal: AbortSignal): Promise<void> {
+    if (this.#vigil.quietForMs() < LATELY * this.silenceMs) return;
+    // Shared by all that wait, so none of them can abort it.
+    const never = new AbortController().signal;
+    try {
+      await abortable(
+        this.#waking.do('awake', () => this.answer({ method: 'GET', path: '/health' }, 'idempotent', never)),
+        signal,
+      );
+    } catch (error) {
+      if (!(error instanceof PalestraError) || error.code !== 'backend_timeout') throw error;
+      throw new PalestraError('backend_unreachable', {
+        detail: `The environment server has shown no sign of life for ${this.silenceMs / 1_000} s; nothing was run.`,
+        retryAfterSeconds: 2,
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * Opens an event stream, "starting" waited out. Resolves with the body of a 200, else with the server's own refusal, which means that
+   * nothing ran. Nothing is repeated: a connection that fails is thrown as `OrsConnectionError`, and so is a server that sends no head within
+   * `headMs`, or then nothing for longer than two of its heartbeats may be apart.
+   */
+  async stream(request: OrsRequest, headMs: number, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | UpstreamAnswer> {
+    const deadline = this.clock.now() + this.#startingLimitMs;
     for (;;) {
-      const response = await this.#retried('once', signal, () => this.#send(request, signal, STREAM_SILENCE_MS));
+      const response = await this.#send(request, signal, { headersTimeout: headMs, bodyTimeout: STREAM_SILENCE * this.silenceMs });
       if (response.statusCode === 200) return this.#pieces(response, signal);
       const answer = { status: response.statusCode, headers: response.headers, text: await this.#read(response, signal) };
-      if (!isStarting(answer) || this.#clock.now() >= deadline) return answer;
-      await this.#clock.sleep(pauseMs(answer), signal);
+      if (!isStarting(answer) || this.clock.now() >= deadline) return answer;
+      await this.clock.sleep(pauseMs(answer), signal);
     }
   }
 
@@ -137,24 +194,25 @@ export class OrsConnection {
 
   /** Repeats a request that the server declares not executed. */
   async #ready(signal: AbortSignal, send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
-    const deadline = this.#clock.now() + this.#startingLimitMs;
+    const deadline = this.clock.now() + this.#startingLimitMs;
     for (;;) {
       const answer = await send();
-      if (!isStarting(answer) || this.#clock.now() >= deadline) return answer;
-      await this.#clock.sleep(pauseMs(answer), signal);
+      if (!isStarting(answer) || this.clock.now() >= deadline) return answer;
+      await this.clock.sleep(pauseMs(answer), signal);
     }
   }
 
   async #retried<T>(policy: RepeatPolicy, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     const mayRepeat = (error: unknown) =>
-      error instanceof TransientAnswer || (error instanceof OrsConnectionError && (policy === 'idempotent' || !error.sent));
+      error instanceof TransientAnswer ||
+      (error instanceof OrsConnectionError && !(error instanceof SilentServerError) && (policy === 'idempotent' || !error.sent));
     try {
       // Most requests succeed at once, and the machinery of repeating them costs as much as sending them.
       return await run();
     } catch (error) {
       if (!mayRepeat(error)) throw error;
     }
-    await this.#clock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
+    await this.clock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
     return pRetry(run, {
       retries: 2,
       minTimeout: 2 * FIRST_PAUSE_MS,
@@ -166,10 +224,11 @@ export class OrsConnection {
     });
   }
 
-  async #send(request: OrsRequest, signal: AbortSignal, silenceMs: number): Promise<Dispatcher.ResponseData> {
+  async #send(request: OrsRequest, signal: AbortSignal, limits: Limits): Promise<Dispatcher.ResponseData> {
     let url = new URL(request.path.replace(/^\/+/, ''), this.#base);
     for (let redirects = 0; ; redirects += 1) {
-      const response = await this.#sendOnce(url, request, signal, silenceMs);
+      const response = await this.#sendOnce(url, request, signal, limits);
+      this.#vigil.heard();
       const location = response.headers['location'];
       if ((response.statusCode !== 307 && response.statusCode !== 308) || typeof location !== 'string' || redirects === MAX_REDIRECTS) {
         return response;
@@ -184,7 +243,7 @@ export class OrsConnection {
     }
   }
 
-  async #sendOnce(url: URL, request: OrsRequest, signal: AbortSignal, silenceMs: number): Promise<Dispatcher.ResponseData> {
+  async #sendOnce(url: URL, request: OrsRequest, signal: AbortSignal, limits: Limits): Promise<Dispatcher.ResponseData> {
     try {
       return await this.#agent.request({
         origin: url.origin,
@@ -198,7 +257,7 @@ export class OrsConnection {
         },
         body: request.body ?? null,
         signal,
-        bodyTimeout: silenceMs,
+        ...limits,
       });
     } catch (error) {
       signal.throwIfAborted();
@@ -217,7 +276,10 @@ export class OrsConnection {
 
   async *#pieces(response: Dispatcher.ResponseData, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     try {
-      yield* response.body as AsyncIterable<Uint8Array>;
+      for await (const piece of response.body as AsyncIterable<Uint8Array>) {
+        this.#vigil.heard();
+        yield piece;
+      }
     } catch (error) {
       signal.throwIfAborted();
       throw new OrsConnectionError(error);
@@ -225,6 +287,13 @@ export class OrsConnection {
   }
 
   #unreachable(error: unknown): unknown {
+    if (error instanceof SilentServerError) {
+      return new PalestraError('backend_timeout', {
+        detail: `The environment server has shown no sign of life for ${this.silenceMs / 1_000} s.`,
+        retryAfterSeconds: 2,
+        cause: error,
+      });
+    }
     if (!(error instanceof OrsConnectionError)) return error;
     return new PalestraError('backend_unreachable', {
       detail: `The environment server could not be reached (${error.message}).`,

@@ -1,7 +1,5 @@
-import { systemClock } from '@palestra/kit';
 import { CALL_ID_HEADER, PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
-import pRetry from 'p-retry';
 import { type OrsConnection, OrsConnectionError } from './connection.ts';
 import type { UpstreamAnswer } from './upstream-answer.ts';
 
@@ -19,8 +17,11 @@ export interface StreamedRequest {
   onRefused(answer: UpstreamAnswer): Promise<PalestraError> | PalestraError;
 }
 
-const RESUME_LIMIT_MS = 60_000;
+/** A request that reached no server is sent again for so long: it ran nowhere. */
+const NOT_SENT_LIMIT_MS = 15_000;
 const FIRST_PAUSE_MS = 250;
+const LAST_PAUSE_MS = 5_000;
+const LEAST_WAIT_MS = 1_000;
 const REST_LIMIT_MS = 2_000;
 
 /** The stream ended or broke before the result was complete, but the server's id for it is known. */
@@ -34,43 +35,73 @@ function outcomeUnknown(why: string, cause?: unknown): PalestraError {
 }
 
 /**
- * Posts a request that answers as an event stream, and returns the text of its result. A stream that breaks is resumed under
- * the server's own task id, so the tool runs once; without an id the outcome is unknown and said to be.
+ * Posts a request that answers as an event stream, and returns the text of its result. A stream that breaks, or in which the server shows no
+ * sign of life, is resumed under the server's own task id, so the tool runs once; without an id the outcome is unknown and said to
+ * be. It is given up when the last sign of life is `connection.silenceMs` old; a tool whose server sends heartbeats takes as long as it takes.
  */
 export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
-  let taskId = request.upstreamTaskId;
-  const attempt = async (): Promise<string> => {
-    const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
-    const opened = await open(connection, request, body, taskId !== null, signal);
-    return readResult(opened, (id) => {
-      taskId = id;
-      request.onTaskId(id);
-    });
-  };
-  const mayResume = (error: unknown) =>
-    (taskId !== null || request.callId !== null) && (error instanceof StreamCut || error instanceof OrsConnectionError);
-  try {
-    return await attempt().catch(async (first: unknown) => {
-      if (!mayResume(first)) throw first;
-      await systemClock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
-      return pRetry(attempt, {
-        retries: 20,
-        minTimeout: 2 * FIRST_PAUSE_MS,
-        maxTimeout: 5_000,
-        maxRetryTime: RESUME_LIMIT_MS,
-        randomize: true,
-        signal,
-        shouldRetry: ({ error }) => mayResume(error),
-      });
-    });
-  } catch (error) {
-    if (error instanceof StreamCut) throw outcomeUnknown('the environment server closed the stream of a running call.', error);
-    if (!(error instanceof OrsConnectionError)) throw error;
-    if (taskId === null && !error.sent) {
-      throw new PalestraError('backend_unreachable', { retryAfterSeconds: 2, cause: error });
+  const { clock } = connection;
+  const call = new RunningCall(request, clock.now());
+  if (request.upstreamTaskId === null) await connection.awake(signal);
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+    try {
+      return await attempt(connection, request, call, signal);
+    } catch (error) {
+      if (!(error instanceof StreamCut || error instanceof OrsConnectionError)) throw error;
+      call.mayRun ||= error instanceof StreamCut || error.sent;
+      const again = clock.now() + pauseMs;
+      if (again >= call.givenUpAt(connection.silenceMs)) throw call.lost(error);
     }
-    throw outcomeUnknown(`the connection to the environment server broke (${error.message}).`, error);
+    await clock.sleep(pauseMs * (1 + Math.random() / 2), signal);
   }
+}
+
+/** What is known of a call while its stream is opened again and again. */
+class RunningCall {
+  /** The server's id of it. */
+  taskId: string | null;
+  /** The server may have begun it. */
+  mayRun: boolean;
+  readonly begunAt: number;
+  readonly #callId: string | null;
+  lastSignAt: number;
+
+  constructor(request: StreamedRequest, now: number) {
+    this.taskId = request.upstreamTaskId;
+    this.#callId = request.callId;
+    this.mayRun = this.taskId !== null;
+    this.begunAt = now;
+    this.lastSignAt = now;
+  }
+
+  /** What may have run is sent again only under an id that keeps it from running twice. */
+  givenUpAt(silenceMs: number): number {
+    if (!this.mayRun) return this.begunAt + Math.min(NOT_SENT_LIMIT_MS, silenceMs);
+    return this.taskId === null && this.#callId === null ? 0 : this.lastSignAt + silenceMs;
+  }
+
+  lost(error: StreamCut | OrsConnectionError): PalestraError {
+    if (!this.mayRun) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2, cause: error });
+    if (error instanceof StreamCut) return outcomeUnknown('the environment server closed the stream of a running call.', error);
+    return outcomeUnknown(`the connection to the environment server broke (${error.message}).`, error);
+  }
+}
+
+async function attempt(connection: OrsConnection, request: StreamedRequest, call: RunningCall, signal: AbortSignal): Promise<string> {
+  const { clock, silenceMs } = connection;
+  const { taskId } = call;
+  const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
+  const patienceMs = call.mayRun ? call.lastSignAt + silenceMs - clock.now() : silenceMs;
+  const opened = await open(connection, request, body, taskId !== null, Math.max(patienceMs, LEAST_WAIT_MS), signal);
+  call.mayRun = true;
+  return readResult(
+    opened,
+    () => void (call.lastSignAt = clock.now()),
+    (id) => {
+      call.taskId = id;
+      request.onTaskId(id);
+    },
+  );
 }
 
 async function open(
@@ -78,10 +109,11 @@ async function open(
   request: StreamedRequest,
   body: string,
   resuming: boolean,
+  headMs: number,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
   const headers = { accept: 'text/event-stream', ...(request.callId !== null && { [CALL_ID_HEADER]: request.callId }) };
-  const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, signal);
+  const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, headMs, signal);
   if (!('status' in opened)) return opened;
   if (resuming) throw outcomeUnknown(`the environment server refused to resume it (HTTP ${opened.status}).`);
   if (opened.status === 502 || opened.status === 504) {
@@ -90,12 +122,13 @@ async function open(
   throw await request.onRefused(opened);
 }
 
-async function readResult(pieces: AsyncIterable<Uint8Array>, onTaskId: (id: string) => void): Promise<string> {
+async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void, onTaskId: (id: string) => void): Promise<string> {
   const parser = new SseParser();
   const iterator = pieces[Symbol.asyncIterator]();
   let text = '';
   // Not `for await`: leaving it would destroy the connection, and the next call would have to open another one.
   for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
+    onSign();
     for (const event of parser.push(piece.value)) {
       if (event.event === 'task_id') onTaskId(event.data);
       else if (event.event === 'chunk') text += event.data;

@@ -9,7 +9,7 @@ import {
   toPlainNumber,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
+import { abortable, type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
 import { OrsConnection, type OrsConnectionOptions } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
@@ -32,6 +32,9 @@ interface Upstream {
 const UPSTREAM_MAX_AGE_MS = 60_000;
 /** A name that is not in the list makes us ask earlier, but not more often than this. */
 const UPSTREAM_MIN_AGE_MS = 2_000;
+
+/** What a server is it says at once. */
+const UPSTREAM_DEADLINE_MS = 30_000;
 
 /** Python's `repr` of a name, as the servers word their refusals. */
 const quoted = (name: string): string => (name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`);
@@ -121,7 +124,12 @@ export class OrsBackend implements Backend {
       void session.delete(AbortSignal.timeout(10_000)).catch(() => {});
       throw error;
     }
-    if (answer.status !== 200) throw relayedError(answer);
+    if (answer.status !== 200) {
+      const error = relayedError(answer);
+      // Opened by an attempt of ours whose answer did not come: that episode nobody knows.
+      if (error.code === 'session_exists' && !request.again) return this.create({ ...request, again: true }, signal);
+      throw error;
+    }
     const { takesCallIds } = await this.#current(UPSTREAM_MAX_AGE_MS, signal);
     return takesCallIds ? { sid: request.sid, env, takesCallIds } : { sid: request.sid, env };
   }
@@ -160,12 +168,18 @@ export class OrsBackend implements Backend {
   async #current(maxAgeMs: number, signal: AbortSignal): Promise<Upstream> {
     if (this.#upstream !== null && Date.now() - this.#upstream.readAt < maxAgeMs) return this.#upstream;
     // Shared by every waiting request, so it has a deadline of its own and no caller can abort it for the others.
-    const reading = this.#loading.do('upstream', () => this.#read(AbortSignal.timeout(30_000)));
-    const aborted = new Promise<never>((_resolve, reject) => {
-      if (signal.aborted) reject(signal.reason as Error);
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-    });
-    return Promise.race([reading, aborted]);
+    const reading = this.#loading.do('upstream', () => this.#readInTime());
+    return abortable(reading, signal);
+  }
+
+  async #readInTime(): Promise<Upstream> {
+    const deadline = AbortSignal.timeout(UPSTREAM_DEADLINE_MS);
+    try {
+      return await this.#read(deadline);
+    } catch (error) {
+      if (!deadline.aborted || error instanceof PalestraError) throw error;
+      throw new PalestraError('backend_timeout', { retryAfterSeconds: 2, cause: error });
+    }
   }
 
   async #read(signal: AbortSignal): Promise<Upstream> {
