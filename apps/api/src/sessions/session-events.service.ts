@@ -10,6 +10,9 @@ import { presentCall } from './session.presenter.ts';
 
 /** Told to somebody who watches a session. `over`: it has ended, and everything was told. */
 export interface SessionNews {
+  /** Where the reader stood before these news. */
+  before: EventPosition;
+  /** Where it stands when it has read all of them. */
   position: EventPosition;
   /** The session itself changed. */
   session: boolean;
@@ -19,6 +22,8 @@ export interface SessionNews {
 
 /** How often a watched session is looked at: its changes may happen on any process. */
 const POLL_MS = 500;
+/** What this process did to a session is stored, and can be told, about this long afterwards. */
+const SOON_MS = 25;
 
 interface Watcher {
   reader: EventReader;
@@ -28,6 +33,9 @@ interface Watcher {
 interface Watched {
   watchers: Set<Watcher>;
   stop: () => void;
+  /** Something has happened: the next look waits for no more. */
+  hurried: boolean;
+  wake: () => void;
 }
 
 /** Follows sessions in the database while somebody watches: one poll per session and process, however many watch it. */
@@ -53,6 +61,16 @@ export class SessionEvents implements OnApplicationShutdown {
     return () => this.#leave(sid, watched, watcher);
   }
 
+  /** Something happens to the session on this process: whoever watches it here need not wait for the next look. */
+  soon(sid: string): void {
+    const watched = this.#watched.get(sid);
+    if (watched === undefined) return;
+    setTimeout(() => {
+      watched.hurried = true;
+      watched.wake();
+    }, SOON_MS).unref();
+  }
+
   onApplicationShutdown(): void {
     for (const { stop } of this.#watched.values()) stop();
     this.#watched.clear();
@@ -60,7 +78,7 @@ export class SessionEvents implements OnApplicationShutdown {
 
   #begin(sid: string): Watched {
     const wait = new AbortController();
-    const watched: Watched = { watchers: new Set(), stop: () => wait.abort() };
+    const watched: Watched = { watchers: new Set(), stop: () => wait.abort(), hurried: false, wake: () => {} };
     this.#watched.set(sid, watched);
     void this.#follow(sid, watched, wait.signal);
     return watched;
@@ -81,7 +99,8 @@ export class SessionEvents implements OnApplicationShutdown {
         this.logger.debug({ err: error, sid }, 'a watched session could not be read; it will be');
         return false;
       });
-      if (!more) await pause(POLL_MS, signal);
+      if (!more && !watched.hurried) await pause(POLL_MS, signal, (wake) => (watched.wake = wake));
+      watched.hurried = false;
     }
   }
 
@@ -92,7 +111,10 @@ export class SessionEvents implements OnApplicationShutdown {
     const running = [...new Set(watchers.flatMap(({ reader }) => reader.running))];
     const seen = await glance(this.database.pool, sid, floor, running);
     if (seen === null) {
-      for (const watcher of watchers) await watcher.tell({ position: watcher.reader.position, session: false, calls: [], over: true });
+      for (const watcher of watchers) {
+        const { position } = watcher.reader;
+        await watcher.tell({ before: position, position, session: false, calls: [], over: true });
+      }
       return false;
     }
     const wanted = [...new Set(watchers.flatMap(({ reader }) => reader.news(seen)))];
@@ -103,15 +125,16 @@ export class SessionEvents implements OnApplicationShutdown {
   }
 
   async #tell({ reader, tell }: Watcher, seen: SessionGlance, views: Map<string, SessionCallView>): Promise<void> {
+    const before = reader.position;
     const session = reader.isNew(seen);
     const calls = reader.news(seen).flatMap((taskId) => views.get(taskId) ?? []);
     reader.told(seen);
     const over = reader.isOver(seen);
-    if (session || over || calls.length > 0) await tell({ position: reader.position, session, calls, over });
+    if (session || over || calls.length > 0) await tell({ before, position: reader.position, session, calls, over });
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal, onWake: (wake: () => void) => void): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const end = () => {
@@ -121,5 +144,6 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     };
     const timer = setTimeout(end, ms);
     signal.addEventListener('abort', end);
+    onWake(end);
   });
 }

@@ -17,6 +17,7 @@ import { SessionController } from './session.controller.ts';
 import { SessionPlane } from './session-plane.ts';
 import { openSessionPool } from './session-pool.ts';
 import { SessionService } from './session.service.ts';
+import { SessionSocket } from './socket/session.socket.ts';
 import { SlotController } from './slot.controller.ts';
 import { SlotService } from './slot.service.ts';
 import { TextController } from './text/text.controller.ts';
@@ -85,7 +86,17 @@ class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, 
 @Module({
   imports: [EnvironmentsModule],
   controllers: [SessionController, SlotController, TextController],
-  providers: [SessionService, SessionEvents, SlotService, TextService, TextSocket, ObserverList, sessionPlane, SessionPlaneLifecycle],
+  providers: [
+    SessionService,
+    SessionEvents,
+    SessionSocket,
+    SlotService,
+    TextService,
+    TextSocket,
+    ObserverList,
+    sessionPlane,
+    SessionPlaneLifecycle,
+  ],
   exports: [SessionPlane, SessionService, ObserverList],
 })
 export class SessionsModule {}

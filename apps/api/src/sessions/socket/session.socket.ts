@@ -1,0 +1,70 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import type { IncomingMessage } from 'node:http';
+import type { Logger } from 'pino';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Authenticator } from '../../accounts/authenticator.ts';
+import { Sockets } from '../../platform/sockets.ts';
+import { LOGGER } from '../../platform/tokens.ts';
+import { assertOwnOrigin } from '../mcp/mcp-request.ts';
+import { SessionEvents } from '../session-events.service.ts';
+import { type EventPosition, parsePosition } from '../session-events.watcher.ts';
+import { SessionPlane } from '../session-plane.ts';
+import { SessionService } from '../session.service.ts';
+import { SessionConnection } from './session-connection.ts';
+
+interface Accepted {
+  caller: Caller;
+  from: EventPosition;
+}
+
+/** `/v1/sessions/{sid}/socket`: a session is played and followed over one socket, on the process that serves it (docs/sessions.md). */
+@Injectable()
+export class SessionSocket implements OnModuleInit {
+  constructor(
+    @Inject(SessionService) private readonly sessions: SessionService,
+    @Inject(SessionEvents) private readonly events: SessionEvents,
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(Sockets) private readonly sockets: Sockets,
+    @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onModuleInit(): void {
+    const { sessions, events, plane, logger } = this;
+    this.sockets.add({
+      pattern: /^\/v1\/sessions\/(?<sid>[^/]+)\/socket$/,
+      accept: async ({ raw, path, query, params }, socket, head) => {
+        const sid = params['sid']!;
+        const caller = await this.#callerOf(raw);
+        await sessions.known(caller, sid);
+        const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
+        if (await plane.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
+        const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
+        return { elsewhere: false, context: { caller, from } satisfies Accepted };
+      },
+      open: (socket, { raw, params }, accepted) => {
+        const { caller, from } = accepted as Accepted;
+        const sid = params['sid']!;
+        void new SessionConnection(socket, {
+          sid,
+          from,
+          engine: plane.engine,
+          events,
+          view: () => sessions.get(caller, sid),
+          authorise: () => this.#callerOf(raw),
+          onUnexpected: (error) => logger.error({ err: error, sid }, 'a message of a session socket failed'),
+        });
+      },
+    });
+  }
+
+  /** A page of another site opens no socket with the cookie of whoever looks at it (as a request that changes something), nor where no key is needed. */
+  async #callerOf({ headers }: IncomingMessage): Promise<Caller> {
+    const caller = await this.authenticator.authenticate({ headers, method: 'POST' });
+    if (caller === null) throw new PalestraError('unauthorized');
+    if (caller.anonymous) assertOwnOrigin({ headers }, caller);
+    this.authenticator.requireScope(caller, 'sessions');
+    return caller;
+  }
+}
