@@ -5,7 +5,8 @@ const LIMIT = 256;
 
 /** Runs the messages of one session one after another, in the order of the calls. */
 export class MessageQueue {
-  #tail: Promise<unknown> = Promise.resolve();
+  /** Of the last message; null when none is under way. */
+  #tail: Promise<unknown> | null = null;
   #waiting = 0;
 
   /** A message whose caller has left before its turn is not sent. */
@@ -15,15 +16,25 @@ export class MessageQueue {
       return Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 1 }));
     }
     this.#waiting += 1;
-    const behind = this.#waiting > 1;
-    const turn = this.#tail.then(async () => {
-      // A second copy of the reply before this is in the same packets: it is to be read before the next message is sent.
-      if (behind) await new Promise((resolve) => setImmediate(resolve));
-      signal.throwIfAborted();
-      return work();
-    });
-    const done = turn.finally(() => (this.#waiting -= 1));
-    this.#tail = done.catch(() => {});
+    const done = this.#tail === null ? this.#now(work, signal) : this.#after(this.#tail, work, signal);
+    if (this.#waiting > 0) this.#tail = done;
     return done;
+  }
+
+  async #now<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.#tail = null;
+    }
+  }
+
+  async #after<T>(before: Promise<unknown>, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    await before.catch(() => {});
+    // A second copy of the reply before this is in the same packets: it is to be read before the next message is sent.
+    await new Promise((resolve) => setImmediate(resolve));
+    return this.#now(work, signal);
   }
 }

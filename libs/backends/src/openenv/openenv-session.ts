@@ -9,7 +9,7 @@ import {
   ToolFailedError,
 } from '@palestra/session';
 import { MessageQueue } from './message-queue.ts';
-import { refused, resultOfError, resultOfReply, resultOfStep } from './result.ts';
+import { refused, resultOfError, resultOfObservation, resultOfReply, resultOfStep } from './result.ts';
 import { actsOn, serverText, STEP } from './message.ts';
 import { sessionTools } from './tools.ts';
 import { endsSession, readReply, type Reply, refusalOf, sessionLost, type WireError, wordsOf } from './wire.ts';
@@ -117,6 +117,8 @@ export class OpenEnvEpisode implements BackendSession {
   ): Promise<OpenEnvExchange> {
     if (work?.mayHaveRun === true && actsOn(message)) throw new PalestraError('session_lost');
     const text = await this.#send(message, signal);
+    const observed = resultOfObservation(text);
+    if (observed !== null) return { reply: text, result: observed };
     const reply = this.#read(text);
     if (reply.type === 'error' && endsSession(reply) && !this.#survives(reply)) {
       this.#end(sessionLost(`the OpenEnv server ended it (${reply.message}).`));

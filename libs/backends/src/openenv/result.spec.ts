@@ -1,6 +1,6 @@
 import { parseJson, type JsonObject } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { promptOfReset, resultOfReply, resultOfStep } from './result.ts';
+import { promptOfReset, resultOfObservation, resultOfReply, resultOfStep } from './result.ts';
 import { readReply } from './wire.ts';
 
 const read = (text: string) => parseJson(text) as JsonObject;
@@ -94,5 +94,41 @@ describe('a reply in the ledger', () => {
   });
   test.each(['[]', '"x"', '{"type":"observation"}', '{"type":"other","data":{}}', '{', '{"data":{}}'])('%s is none', (text_) => {
     expect(() => readReply(text_)).toThrow(/OpenEnv server/);
+  });
+});
+
+describe('an observation whose text is only cut', () => {
+  const frame = (data: string) => `{"type":"observation","data":${data}}`;
+
+  test.each([
+    '{"observation":{"metadata":{},"waited_seconds":0.0,"pid":26091,"step_count":0},"reward":0.0,"done":false}',
+    '{"observation":{},"reward":null,"done":true}',
+    '{"observation":{"a":[1,{"b":"}],\\"","c":[[]]},-0.0],"x":"\\\\"},"reward":-1.50,"done":false}',
+    '{"observation":{"text":"a\\n\\"b\\" é [{,:","id":12345678901234567890},"reward":true,"done":true,"metadata":null}',
+    '{"observation":{"reward":1,"kept":1e5,"done":true,"metadata":{"inner":1.0}},"reward":false,"done":false}',
+    '{"observation":{"kept":1,"metadata":{"inner":1.0}},"reward":"much","done":false,"metadata":{"outer":"x"}}',
+    '{"observation":{"metadata":{"inner":1}},"reward":1e400,"done":null,"metadata":{}}',
+    '{"done":false,"reward":0.1,"observation":{"tool_name":7,"result":1}}',
+  ])('says what reading it would: %s', (data) => {
+    const cut = resultOfObservation(frame(data));
+    expect(cut).not.toBeNull();
+    expect(cut).toEqual(resultOfReply(readReply(frame(data))));
+  });
+
+  test.each([
+    frame('{"observation":{"tool_name":"t","result":1},"reward":null,"done":false}'),
+    frame('{"observation":{"a": 1},"reward":null,"done":false}'),
+    frame('{"observation": {"a":1},"reward":null,"done":false}'),
+    frame('{"observation":{"a":"\\u00e9"},"reward":null,"done":false}'),
+    frame('{"observation":{"a":"\\/"},"reward":null,"done":false}'),
+    frame('{"observation":{"a\\n":1},"reward":null,"done":false}'),
+    frame('{"observation":{"a":NaN},"reward":null,"done":false}'),
+    frame('{"observation":[1],"reward":null,"done":false}'),
+    frame('{"reward":null,"done":false}'),
+    '{"type":"state","data":{}}',
+    '{"type":"error","data":{"message":"m","code":"EXECUTION_ERROR"}}',
+    '{"type":"observation","data":{',
+  ])('is left to be read: %s', (text) => {
+    expect(resultOfObservation(text)).toBeNull();
   });
 });

@@ -38,12 +38,14 @@ export class SocketBroken extends Error {
 
 interface Waiter {
   resolve(text: string): void;
-  reject(error: SocketBroken): void;
+  reject(error: unknown): void;
 }
 
 const ONE_TOO_MANY = 'it sent one reply more than it was asked for';
 const FENCE = 'palestra-fence-';
 let fences = 0;
+/** Of a text that is given to `ws` as bytes: those are masked and framed in one piece. */
+const TEXT = { binary: false } as const;
 
 /**
  * One socket of one session: a message, its reply, the next message. There are no request ids on this wire, so whatever could shift
@@ -59,6 +61,16 @@ export class UpstreamSocket {
   #heard = false;
   readonly #doubts = new ReplyDoubts();
   #broken: SocketBroken | null = null;
+  /** Of the last message: most of a session have the same, and listening anew for each would cost as much as sending it. */
+  #signal: AbortSignal | null = null;
+  readonly #onAbort = (): void => {
+    if (this.#waiter === null) return;
+    this.#settle().reject(this.#signal!.reason);
+    this.#fail('its reply was no longer waited for');
+  };
+  readonly #onSent = (error?: Error | null): void => {
+    if (error) this.#fail(`it took no message (${error.message})`);
+  };
   /** When the server last said anything, pongs included; milliseconds since the epoch. */
   heardAt = Date.now();
 
@@ -162,23 +174,30 @@ export class UpstreamSocket {
     }
     if (this.#broken !== null) return Promise.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
     if (this.#socket.readyState !== WebSocket.OPEN) return this.#hungUp();
+    if (signal.aborted) {
+      this.#fail('its reply was no longer waited for');
+      return Promise.reject(signal.reason as Error);
+    }
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        settle(() => reject(signal.reason as Error));
-        this.#fail('its reply was no longer waited for');
-      };
-      const settle = (finish: () => void) => {
-        this.#waiter = null;
-        signal.removeEventListener('abort', onAbort);
-        finish();
-      };
-      if (signal.aborted) return onAbort();
-      this.#waiter = { resolve: (text) => settle(() => resolve(text)), reject: (error) => settle(() => reject(error)) };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#socket.send(message, (error) => {
-        if (error) this.#fail(`it took no message (${error.message})`);
-      });
+      this.#heed(signal);
+      this.#waiter = { resolve, reject };
+      this.#socket.send(Buffer.from(message), TEXT, this.#onSent);
     });
+  }
+
+  /** Who waits is told; from now on nobody waits. */
+  #settle(): Waiter {
+    const waiter = this.#waiter!;
+    this.#waiter = null;
+    return waiter;
+  }
+
+  /** The wait for a reply ends when this aborts; null: nobody will wait any more. */
+  #heed(signal: AbortSignal | null): void {
+    if (signal === this.#signal) return;
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    signal?.addEventListener('abort', this.#onAbort);
+    this.#signal = signal;
   }
 
   /** The server has said goodbye, with a code that is known when it has hung up. */
@@ -199,7 +218,7 @@ export class UpstreamSocket {
     const text = data.toString('utf8');
     const first = !this.#heard;
     this.#heard = true;
-    if (this.#waiter !== null) return this.#waiter.resolve(text);
+    if (this.#waiter !== null) return this.#settle().resolve(text);
     if (first && isError(text)) this.#refusal = text;
     else this.#fail('it sent a frame that nobody asked for');
   }
@@ -219,7 +238,8 @@ export class UpstreamSocket {
   /** Nothing that comes from now on is heard. */
   #end(why: string, closedNormally = false): SocketBroken {
     this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#heard);
-    this.#waiter?.reject(this.#broken);
+    if (this.#waiter !== null) this.#settle().reject(this.#broken);
+    this.#heed(null);
     return this.#broken;
   }
 }
