@@ -4,19 +4,24 @@ import type { ApiAnswers } from './generated/api.ts';
 import { api, ApiError, request, toError } from './http.ts';
 
 /**
- * Playing a session by hand: its prompt, tools and calls, over the session plane, which takes the browser's cookie as well as keys. Not over a
- * socket of OpenEnv: there a cut costs the episode, here a call is resumed by its id, and what others do in the session comes by its
- * events, from any replica (`followSession`).
+ * Playing a session by hand: its prompt and tools over the session plane, which takes the browser's cookie as well as keys; its calls and events over its
+ * socket (session-link.ts), or by what is here where no socket comes through.
  */
 
-async function plane(method: string, path: string, sid: string, body?: string, signal?: AbortSignal): Promise<Response> {
+interface PlaneOptions {
+  body?: string;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+}
+
+async function plane(method: string, path: string, sid: string, { body, signal, headers }: PlaneOptions = {}): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, {
       method,
       credentials: 'same-origin',
       signal: signal ?? null,
-      headers: { 'x-session-id': sid, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: { 'x-session-id': sid, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       body: body ?? null,
     });
   } catch (error) {
@@ -28,7 +33,7 @@ async function plane(method: string, path: string, sid: string, body?: string, s
 }
 
 const read = async <T>(path: string, sid: string, signal: AbortSignal): Promise<T> =>
-  (await (await plane('GET', path, sid, undefined, signal)).json()) as T;
+  (await (await plane('GET', path, sid, { signal })).json()) as T;
 
 /** What the policy reads first. Waits for the environment's setup; 410 once the session has ended. */
 export const promptQuery = (sid: string) =>
@@ -61,7 +66,7 @@ export const stateQuery = (sid: string, ended: number) =>
     refetchOnWindowFocus: false,
   });
 
-export const pingSession = (sid: string): Promise<Response> => plane('POST', '/ping', sid, '{}');
+export const pingSession = (sid: string): Promise<Response> => plane('POST', '/ping', sid, { body: '{}' });
 
 export interface Opening {
   environment: string;
@@ -86,7 +91,7 @@ export async function openPlay(sid: string, { environment, variant, task }: Open
   const what = 'spec' in task ? `"task_spec":${task.spec}` : JSON.stringify(task).slice(1, -1);
   for (let attempt = 0; ; attempt += 1) {
     try {
-      await plane('POST', '/v1/sessions', sid, `${head},${what}}`, signal);
+      await plane('POST', '/v1/sessions', sid, { body: `${head},${what}}`, signal });
       return;
     } catch (error) {
       if (!isLost(error) || attempt >= 3 || signal.aborted) throw error;
@@ -107,33 +112,36 @@ export interface Played {
 }
 
 const RETRIES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000];
+/** Before the next attempt after so many that were lost; undefined: give up. */
+export const retryWait = (lost: number): number | undefined => RETRIES_MS[lost];
 const RETRIED = new Set([0, 429, 502, 503, 504]);
-const isLost = (error: unknown): boolean => error instanceof ApiError && RETRIED.has(error.status);
+/** Another attempt may come through. */
+export const isLost = (error: unknown): boolean => error instanceof ApiError && RETRIED.has(error.status);
 
-/**
- * Calls a tool, once, whatever happens to the connection: its task id is the first thing that is heard, and a repeat with it joins the
- * call or reads its result. A repeat before that is known by the server as the client of the call whose stream broke (ADR 7). Resolves
- * when the call has ended, however it ended: the ledger says how.
- */
-export async function callTool(sid: string, call: PlayCall, onTaskId: (taskId: string) => void, signal: AbortSignal): Promise<Played> {
-  let taskId: string | null = null;
-  let resumed = false;
+export interface Posting {
+  /** Of our own: with it a repeat joins the call, or reads its result, whatever was heard of it before. */
+  id: string;
+  /** It was accepted before, over a socket. */
+  taskId: string | null;
+  signal: AbortSignal;
+  onTaskId: (taskId: string) => void;
+}
+
+/** Calls a tool over HTTP, once, whatever happens to the connection. Resolves when the call has ended, however it ended: the ledger says how. */
+export async function callTool(sid: string, call: PlayCall, { id, signal, onTaskId, ...before }: Posting): Promise<Played> {
+  let { taskId } = before;
+  let replayed = false;
+  const told = (heard: string) => {
+    replayed ||= taskId !== null;
+    taskId = heard;
+    onTaskId(heard);
+  };
   for (let attempt = 0; ; attempt += 1) {
     try {
-      resumed ||= taskId !== null;
-      await attemptCall(
-        sid,
-        call,
-        taskId,
-        (id) => {
-          taskId = id;
-          onTaskId(id);
-        },
-        signal,
-      );
-      return { taskId: taskId ?? '', replayed: resumed };
+      await attemptCall(sid, call, id, told, signal);
+      return { taskId: taskId ?? '', replayed };
     } catch (error) {
-      const wait = RETRIES_MS[attempt];
+      const wait = retryWait(attempt);
       if (!isLost(error) || wait === undefined || signal.aborted) throw error;
       await pause(wait, signal);
     }
@@ -143,12 +151,12 @@ export async function callTool(sid: string, call: PlayCall, onTaskId: (taskId: s
 async function attemptCall(
   sid: string,
   { tool, input }: PlayCall,
-  taskId: string | null,
+  id: string,
   told: (taskId: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const resume = taskId === null ? '' : `,"task_id":${JSON.stringify(taskId)}`;
-  const response = await plane('POST', '/call', sid, `{"name":${JSON.stringify(tool)},"input":${input}${resume}}`, signal);
+  const body = `{"name":${JSON.stringify(tool)},"input":${input}}`;
+  const response = await plane('POST', '/call', sid, { body, signal, headers: { 'idempotency-key': id } });
   const lost = new ApiError(0, 'network', 'The connection broke before the result came. The call is not run again.');
   const reader = response.body?.getReader();
   if (!reader) throw lost;
@@ -165,8 +173,7 @@ async function attemptCall(
     }
     for (const { event, data } of parser.push(piece.value)) {
       if (event === 'task_id') told(data);
-      // The outcome itself is read from the ledger, where everybody reads it. The stream is read to its end all the same: the server
-      // takes one that is closed before for one that broke.
+      // The outcome itself is read from the ledger, where everybody reads it.
       if (event === 'end' || event === 'error') ended = true;
     }
   }

@@ -114,6 +114,14 @@ async function readAgain(client: QueryClient, queryKey: readonly string[]): Prom
 export const refreshSession = (client: QueryClient, sid: string): Promise<unknown> =>
   Promise.all([readAgain(client, sessionKeys.one(sid)), readAgain(client, sessionKeys.calls(sid))]);
 
+export const showSession = (client: QueryClient, session: SessionView): void => {
+  client.setQueryData(sessionKeys.one(session.sid), session);
+};
+/** As it is now; it is shown once, however often it is told. */
+export const showCall = (client: QueryClient, sid: string, call: SessionCallView): void => {
+  client.setQueryData<CallPages>(sessionKeys.calls(sid), (pages) => withCall(pages, call));
+};
+
 /** Keeps an open session page current until the session ends. Returns the function that stops it. */
 export function followSession(client: QueryClient, sid: string): () => void {
   let pending: ReturnType<typeof setTimeout> | undefined;
@@ -127,16 +135,13 @@ export function followSession(client: QueryClient, sid: string): () => void {
     refresh();
     void readAgain(client, sessionKeys.calls(sid));
   });
-  source.addEventListener('session', ({ data }: MessageEvent<string>) =>
-    client.setQueryData(sessionKeys.one(sid), JSON.parse(data) as SessionView),
-  );
+  source.addEventListener('session', ({ data }: MessageEvent<string>) => showSession(client, JSON.parse(data) as SessionView));
   source.addEventListener('call', ({ data }: MessageEvent<string>) => {
-    const call = JSON.parse(data) as SessionCallView;
-    client.setQueryData<CallPages>(sessionKeys.calls(sid), (pages) => withCall(pages, call));
+    showCall(client, sid, JSON.parse(data) as SessionCallView);
     pending ??= setTimeout(refresh, CALLS_REFRESH_MS);
   });
   source.addEventListener('end', ({ data }: MessageEvent<string>) => {
-    client.setQueryData(sessionKeys.one(sid), JSON.parse(data) as SessionView);
+    showSession(client, JSON.parse(data) as SessionView);
     source.close();
   });
   return () => {

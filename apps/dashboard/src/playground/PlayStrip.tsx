@@ -1,8 +1,10 @@
 import type { SessionCallView, SessionView } from '@palestra/protocol';
+import type { LinkState, SessionLink } from '../data/session-link.ts';
 import { formatCount, formatReward, plural } from '../format/number.ts';
 import { formatAbsolute, formatDuration } from '../format/time.ts';
 import { useNow } from '../frame/now.ts';
 import { SessionState } from '../sessions/SessionState.tsx';
+import { useLinkState } from './usePlay.ts';
 
 function Fact({ label, children, title }: { label: string; children: React.ReactNode; title?: string }) {
   return (
@@ -48,8 +50,36 @@ function RewardBars({ calls }: { calls: readonly SessionCallView[] }) {
   );
 }
 
-/** What the episode came to so far, and how long it still waits for its player. */
-export function PlayStrip({ session, calls }: { session: SessionView; calls: readonly SessionCallView[] }) {
+const links: Record<Exclude<LinkState, 'over'>, { word: string; title: string }> = {
+  live: { word: 'live', title: 'Calls, and what others do in this session, go over one socket.' },
+  connecting: { word: 'connecting…', title: 'The socket of the session is being opened. What is called meanwhile waits, and runs once.' },
+  http: {
+    word: 'live over HTTP',
+    title: 'No socket comes through to the server: calls are posted and events are streamed. The socket is tried again now and then.',
+  },
+};
+
+/** How the page is connected to the session. */
+function Link({ link }: { link: SessionLink }) {
+  const state = useLinkState(link);
+  if (state === 'over') return null;
+  const { word, title } = links[state];
+  return (
+    <span className="flex items-center gap-2 whitespace-nowrap text-ink-3" data-link={state} title={title}>
+      <span className={state === 'connecting' ? 'rest-dot' : 'live-dot'} aria-hidden="true" />
+      {word}
+    </span>
+  );
+}
+
+interface PlayStripProps {
+  session: SessionView;
+  calls: readonly SessionCallView[];
+  link: SessionLink;
+}
+
+/** What the episode came to so far, how long it still waits for its player, and whether the page is connected to it. */
+export function PlayStrip({ session, calls, link }: PlayStripProps) {
   const scored = calls.filter(({ reward }) => reward !== null).length;
   const finished = calls.some((call) => call.finished);
   return (
@@ -69,6 +99,7 @@ export function PlayStrip({ session, calls }: { session: SessionView; calls: rea
       <RewardBars calls={calls} />
       {finished && <span className="chip text-good">● finished</span>}
       <span className="flex-1" />
+      {session.live && <Link link={link} />}
       <SessionState session={session} />
       {session.live && <TimeLeft session={session} />}
     </div>

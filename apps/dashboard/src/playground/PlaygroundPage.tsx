@@ -4,8 +4,8 @@ import type { MessageBlock, SessionCallView, SessionView } from '@palestra/proto
 import { useEffect, useMemo, useState } from 'react';
 import { promptQuery, taskToolsQuery } from '../data/playground.ts';
 import { discoveryQuery } from '../data/queries.ts';
-import { callsQuery, followSession, refreshSession, sessionQuery, wholeCallQuery } from '../data/sessions.ts';
-import { whileVisible } from '../data/stream.ts';
+import type { SessionLink } from '../data/session-link.ts';
+import { callsQuery, refreshSession, sessionQuery, wholeCallQuery } from '../data/sessions.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Blocks } from '../session/Blocks.tsx';
@@ -21,7 +21,7 @@ import { Observer } from './Observer.tsx';
 import { PlayStrip } from './PlayStrip.tsx';
 import { Setup } from './Setup.tsx';
 import { type Chosen, ToolPanel } from './ToolPanel.tsx';
-import { useKeepAlive, usePlay } from './usePlay.ts';
+import { useKeepAlive, usePlay, useSessionLink } from './usePlay.ts';
 
 const from = '/environments/$owner/$name/play' as const;
 
@@ -89,9 +89,8 @@ function Playing({ place, sid, bar }: { place: Place; sid: string; bar: Bar }) {
   const session = useQuery(sessionQuery(sid));
   const client = useQueryClient();
   const navigate = useNavigate({ from });
-  const known = session.data !== undefined;
-  useEffect(() => (known ? whileVisible(() => followSession(client, sid)) : undefined), [client, sid, known]);
-  useKeepAlive(session.data);
+  const link = useSessionLink(sid, session.data !== undefined);
+  useKeepAlive(session.data, link);
   const anew = (
     <button type="button" className="button" onClick={() => void navigate({ search: (before) => ({ ...before, sid: undefined }) })}>
       Another task
@@ -116,7 +115,7 @@ function Playing({ place, sid, bar }: { place: Place; sid: string; bar: Bar }) {
           {session.data.live ? <EndButton sid={sid} button /> : anew}
         </>,
       )}
-      <Board place={place} session={session.data} />
+      <Board place={place} session={session.data} link={link} />
     </>
   );
 }
@@ -146,12 +145,12 @@ function useObservation(sid: string, prompt: readonly MessageBlock[] | undefined
   return useMemo(() => (action ? observationIn(blocks) : null), [action, blocks]);
 }
 
-function Board({ place, session }: { place: Place; session: SessionView }) {
+function Board({ place, session, link }: { place: Place; session: SessionView; link: SessionLink }) {
   const { sid, live } = session;
   const prompt = useQuery({ ...promptQuery(sid), enabled: live && !resetsItself(session) });
   const tools = useQuery({ ...taskToolsQuery(sid), enabled: live });
   const { rows, error } = useCalls(sid);
-  const play = usePlay(sid);
+  const play = usePlay(link);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const choose = (tool: string, input: string | null = null) => setChosen((before) => ({ tool, input, take: (before?.take ?? 0) + 1 }));
   const action = tools.data ? actionToolOf(tools.data) !== null : rows.length > 0 && rows.every(({ tool }) => tool === 'step');
@@ -160,7 +159,7 @@ function Board({ place, session }: { place: Place; session: SessionView }) {
   return (
     <div className="grid min-h-full grid-cols-[minmax(0,1fr)_400px] max-[1000px]:grid-cols-1">
       <div className="min-w-0">
-        <PlayStrip session={session} calls={rows} />
+        <PlayStrip session={session} calls={rows} link={link} />
         <WhatWentWrong session={session} />
         <Prompt session={session} prompt={prompt.data} problem={prompt.error} action={action} />
         {error ? (

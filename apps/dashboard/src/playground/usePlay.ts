@@ -1,22 +1,32 @@
 import { useQueryClient } from '@tanstack/react-query';
 import type { SessionView } from '@palestra/protocol';
-import { useEffect, useRef, useState } from 'react';
-import { callTool, pingSession, type PlayCall } from '../data/playground.ts';
+import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import type { PlayCall } from '../data/playground.ts';
+import { type LinkState, SessionLink } from '../data/session-link.ts';
 import { refreshSession } from '../data/sessions.ts';
 
 const MIN_PING_MS = 5_000;
-const MAX_PING_MS = 60_000;
+const MAX_PING_MS = 20_000;
+
+/** Plays and follows a session while the page is open. `known`: it has been read. */
+export function useSessionLink(sid: string, known: boolean): SessionLink {
+  const client = useQueryClient();
+  const [link] = useState(() => new SessionLink(client, sid));
+  useEffect(() => (known ? link.start() : undefined), [link, known]);
+  return link;
+}
+
+export const useLinkState = (link: SessionLink): LinkState => useSyncExternalStore(link.subscribe, link.state);
 
 /** Tells the session's clock of silence that somebody is here, while the page is open. Its other clock, that of requests, goes on. */
-export function useKeepAlive(session: SessionView | undefined): void {
+export function useKeepAlive(session: SessionView | undefined, link: SessionLink): void {
   const { sid, live, heartbeat_timeout_s: heartbeat } = session ?? {};
   useEffect(() => {
     if (sid === undefined || !live || heartbeat === undefined) return;
     const every = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, (heartbeat * 1_000) / 3));
-    // One that fails is no news: the session's own state says when it is over.
-    const timer = setInterval(() => void pingSession(sid).catch(() => {}), every);
+    const timer = setInterval(() => link.ping(), every);
     return () => clearInterval(timer);
-  }, [sid, live, heartbeat]);
+  }, [sid, live, heartbeat, link]);
 }
 
 export interface Play {
@@ -31,8 +41,9 @@ export interface Play {
 }
 
 /** Calls tools of one session, one after another. */
-export function usePlay(sid: string): Play {
+export function usePlay(link: SessionLink): Play {
   const client = useQueryClient();
+  const { sid } = link;
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const [replayed, setReplayed] = useState<ReadonlySet<string>>(new Set());
@@ -46,22 +57,21 @@ export function usePlay(sid: string): Play {
     if (busy) return;
     setBusy(true);
     setProblem(null);
-    callTool(
-      sid,
-      asked,
-      (taskId) => {
-        setMine(taskId);
-        void refreshSession(client, sid);
-      },
-      leaving.current.signal,
-    )
+    // Over the socket, events tell what becomes of it.
+    const refresh = () => void (link.state() === 'live' || refreshSession(client, sid));
+    const onTaskId = (taskId: string) => {
+      setMine(taskId);
+      refresh();
+    };
+    link
+      .call(asked, onTaskId, leaving.current.signal)
       .then(
         (played) => played.replayed && setReplayed((before) => new Set([...before, played.taskId])),
         (error: unknown) => !leaving.current.signal.aborted && setProblem(error instanceof Error ? error.message : String(error)),
       )
       .finally(() => {
         setBusy(false);
-        void refreshSession(client, sid);
+        refresh();
       });
   };
   return { busy, problem, replayed, mine, call };
