@@ -104,6 +104,16 @@ export interface BackendCall {
   mayHaveRun?: boolean;
   /** To be told as soon as the environment's server has given the call an id that it can be resumed by, also after a restart. */
   onUpstreamTaskId?: (upstreamTaskId: string) => void;
+  /** To be told how far the tool has come, where its server says so. */
+  onProgress?: (progress: CallProgress) => void;
+}
+
+/** How far a running call has come, in the words of its tool. */
+export interface CallProgress {
+  /** Grows with every report; of `total`, where that is known. */
+  progress: number;
+  total?: number;
+  message?: string;
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   type Message,
   type MessageBlock,
   PalestraError,
+  parseJson,
   stringifyJson,
   type ToolsAnswer,
 } from '@palestra/protocol';
@@ -14,7 +15,7 @@ import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import type { LiveSession } from './live-session.ts';
-import { ToolFailedError } from './backend.port.ts';
+import { type CallProgress, ToolFailedError } from './backend.port.ts';
 import { namedTaskId } from './named-call.ts';
 import type { SessionObserver } from './observer.port.ts';
 import type { OpenEnvExchange, OpenEnvMessage } from './openenv.port.ts';
@@ -201,10 +202,17 @@ export class SessionEngine {
   async call(
     caller: Caller,
     sid: string,
-    request: { tool: string; input: JsonObject; taskId: string | null; resumable?: boolean; name?: string | null },
+    request: {
+      tool: string;
+      input: JsonObject;
+      taskId: string | null;
+      resumable?: boolean;
+      name?: string | null;
+      onProgress?: (progress: CallProgress) => void;
+    },
   ): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller);
-    const { name = null } = request;
+    const { name = null, onProgress } = request;
     const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
@@ -212,9 +220,19 @@ export class SessionEngine {
       taskId: request.taskId,
       named: name === null ? null : namedTaskId(sid, name),
       resumable: request.resumable ?? true,
-      run: (backend, call) => backend.call({ ...call, tool: request.tool, input: request.input }, live.signal),
+      run: (backend, call) =>
+        backend.call({ ...call, tool: request.tool, input: request.input, ...(onProgress && { onProgress }) }, live.signal),
     });
     return this.#hiddenError(live, open);
+  }
+
+  /** A call whose client knows nothing of it but its task id: the running one, or its outcome; null where the session has none of that id. */
+  async callAgain(caller: Caller, sid: string, taskId: string): Promise<OpenCall | null> {
+    const live = await this.#registry.bound(sid, caller);
+    const record = await this.#options.ledger.find(taskId);
+    if (record === null || record.sid !== sid || record.kind !== 'call') return null;
+    const input = parseJson(this.#registry.mask(live).reveal(record.input)) as JsonObject;
+    return this.call(caller, sid, { tool: record.tool, input, taskId });
   }
 
   /**
