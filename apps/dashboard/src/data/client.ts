@@ -13,6 +13,9 @@ declare module '@tanstack/react-query' {
   }
 }
 
+/** Of a list that its reader reads: it is read again when the reader says so, and not by itself. */
+export const asRead = { staleTime: Infinity, gcTime: 30 * 60_000, refetchOnWindowFocus: false, refetchOnReconnect: false } as const;
+
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

@@ -1,7 +1,8 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useQueries } from '@tanstack/react-query';
 import { useCallback } from 'react';
 import type { ApiAnswers } from './generated/api.ts';
-import { api } from './http.ts';
+import { asRead } from './client.ts';
+import { api, apiOfRun } from './http.ts';
 import { diffQuery, type RolloutDiff } from './rollout.ts';
 import type { RunScope } from './run-reads.ts';
 
@@ -18,20 +19,37 @@ export interface GroupsAsk extends Pick<RunScope, 'steps' | 'phase'> {
   order: 'asc' | 'desc';
 }
 
-export const groupsQuery = (run: string, ask: GroupsAsk) =>
+/** Pages of groups, which stay as they were read for as long as `snapshot` is the same. */
+export const groupsQuery = (run: string, ask: GroupsAsk, snapshot: string) =>
   infiniteQueryOptions({
-    queryKey: ['groups', run, ask],
-    queryFn: ({ pageParam, signal }) =>
-      api('GET /v1/runs/{run}/groups', { path: { run }, query: { ...ask, limit: 200, cursor: pageParam }, signal }),
+    queryKey: ['groups', run, ask, snapshot],
+    queryFn: ({ pageParam, signal }) => groupsPage(run, ask, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
     placeholderData: keepPreviousData,
+    ...asRead,
+  });
+const groupsPage = (run: string, ask: GroupsAsk, cursor: string | undefined, signal: AbortSignal) =>
+  apiOfRun('GET /v1/runs/{run}/groups', { path: { run }, query: { ...ask, limit: 200, cursor }, signal });
+/** The first page as it is now. */
+export const groupsNowQuery = (run: string, ask: GroupsAsk) =>
+  queryOptions({
+    queryKey: ['run', run, 'groups-now', ask] as readonly unknown[],
+    queryFn: async ({ signal }) => (await groupsPage(run, ask, undefined, signal)).groups,
   });
 
 export const groupQuery = (run: string, group: string, step?: number | null) =>
   queryOptions({
     queryKey: ['group', run, group, step ?? null],
-    queryFn: ({ signal }) => api('GET /v1/runs/{run}/groups/{key}', { path: { run, key: group }, query: { step }, signal }),
+    queryFn: ({ signal }) => apiOfRun('GET /v1/runs/{run}/groups/{key}', { path: { run, key: group }, query: { step }, signal }),
+    refetchOnWindowFocus: false,
+  });
+/** The samples of a group as they are now. */
+export const groupNowQuery = (run: string, group: string, step?: number | null) =>
+  queryOptions({
+    queryKey: ['run', run, 'group-now', group, step ?? null] as readonly unknown[],
+    queryFn: async ({ signal }) =>
+      (await api('GET /v1/runs/{run}/groups/{key}', { path: { run, key: group }, query: { step }, signal })).rollouts,
   });
 
 /** The task's groups at every step: how the same task went before and after. */

@@ -31,7 +31,10 @@ export function limitRequests(refuse: typeof refusalOf): void {
 }
 
 /** One request to our own origin with the session cookie. Throws ApiError; resolves to the parsed body (undefined for 204). */
-export async function request<T>(path: string, options: { method?: string; body?: unknown; signal?: AbortSignal } = {}): Promise<T> {
+export async function request<T>(
+  path: string,
+  options: { method?: string; body?: unknown; signal?: AbortSignal; onHeaders?: (headers: Headers) => void } = {},
+): Promise<T> {
   const refusal = refusalOf?.(path);
   if (refusal) throw refusal;
   let response: Response;
@@ -48,6 +51,7 @@ export async function request<T>(path: string, options: { method?: string; body?
     throw new ApiError(0, 'network', 'The server does not answer. Nothing was lost; this page tries again when it is back.');
   }
   if (!response.ok) throw await toError(response);
+  options.onHeaders?.(response.headers);
   const text = await response.text();
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
@@ -66,16 +70,33 @@ export function search(query: Query): string {
   return text === '' ? '' : `?${text}`;
 }
 
+interface ApiOptions<K> {
+  path?: Record<string, string>;
+  query?: Query;
+  body?: BodyOf<K>;
+  signal?: AbortSignal;
+  onHeaders?: (headers: Headers) => void;
+}
+
 /** One operation of the OpenAPI document: `api('GET /v1/runs/{run}/summary', { path: { run }, query: { steps } })`. Throws ApiError. */
-export function api<K extends keyof ApiAnswers>(
-  operation: K,
-  options: { path?: Record<string, string>; query?: Query; body?: BodyOf<K>; signal?: AbortSignal } = {},
-): Promise<ApiAnswers[K]> {
+export function api<K extends keyof ApiAnswers>(operation: K, options: ApiOptions<K> = {}): Promise<ApiAnswers[K]> {
   const [method, template] = operation.split(' ') as [string, string];
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(options.path?.[name] ?? ''));
   return request<ApiAnswers[K]>(path + search(options.query ?? {}), {
     method,
     ...(options.body === undefined ? {} : { body: options.body }),
     ...(options.signal && { signal: options.signal }),
+    ...(options.onHeaders && { onHeaders: options.onHeaders }),
   });
+}
+
+/** An answer about a run, and which version of the run it is of; null where the route does not say. */
+export type Versioned<T> = T & { version: string | null };
+export async function apiOfRun<K extends `GET /v1/runs/${string}` & keyof ApiAnswers>(
+  operation: K,
+  options: ApiOptions<K>,
+): Promise<Versioned<ApiAnswers[K]>> {
+  let version: string | null = null;
+  const answer = await api(operation, { ...options, onHeaders: (headers) => (version = headers.get('x-data-version')) });
+  return Object.assign(answer as object, { version }) as Versioned<ApiAnswers[K]>;
 }

@@ -1,7 +1,8 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { RolloutList } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
-import { api, request } from './http.ts';
+import { asRead } from './client.ts';
+import { api, apiOfRun, request } from './http.ts';
 import type { RunScope } from './run-reads.ts';
 
 /** Tools, tasks, failures and ingest of a run. */
@@ -14,6 +15,7 @@ export type RunConfig = ApiAnswers['GET /v1/runs/{run}/config'];
 
 const TASK_PAGE = 100;
 const FAILURE_CLUSTERS = 50;
+const FAILURES_NOW_MS = 15_000;
 
 export const toolsQuery = (run: string, { steps, phase }: RunScope) =>
   queryOptions({
@@ -44,23 +46,52 @@ export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunS
 export const failuresQuery = (run: string, { steps }: RunScope) =>
   queryOptions({
     queryKey: ['run', run, 'failures', steps],
-    queryFn: ({ signal }) => api('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, limit: FAILURE_CLUSTERS }, signal }),
+    queryFn: ({ signal }) => readFailures(run, steps, signal),
     placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
+  });
+const readFailures = (run: string, steps: string | undefined, signal: AbortSignal) =>
+  apiOfRun('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, limit: FAILURE_CLUSTERS }, signal });
+/** The kinds of failure as they are now. */
+export const failuresNowQuery = (run: string, { steps }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'failures-now', steps] as readonly unknown[],
+    queryFn: async ({ signal }) => (await readFailures(run, steps, signal)).failures,
+    // Reads messages: not with every step that moves.
+    refetchInterval: FAILURES_NOW_MS,
+    meta: {},
   });
 
-export const tasksQuery = (run: string, { phase }: RunScope) =>
+/** Pages of tasks, which stay as they were read for as long as `snapshot` is the same. */
+export const tasksQuery = (run: string, { phase }: RunScope, snapshot: string) =>
   infiniteQueryOptions({
-    queryKey: ['run', run, 'tasks', phase],
-    queryFn: ({ pageParam, signal }) =>
-      api('GET /v1/runs/{run}/tasks', { path: { run }, query: { phase, limit: TASK_PAGE, cursor: pageParam }, signal }),
+    queryKey: ['tasks', run, phase, snapshot],
+    queryFn: ({ pageParam, signal }) => tasksPage(run, phase, pageParam, signal),
     initialPageParam: '',
     getNextPageParam: (last) => last.next ?? undefined,
+    placeholderData: keepPreviousData,
+    ...asRead,
+  });
+const tasksPage = (run: string, phase: RunScope['phase'], cursor: string, signal: AbortSignal) =>
+  apiOfRun('GET /v1/runs/{run}/tasks', { path: { run }, query: { phase, limit: TASK_PAGE, cursor }, signal });
+/** The first page as it is now. */
+export const tasksNowQuery = (run: string, { phase }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'tasks-now', phase] as readonly unknown[],
+    queryFn: async ({ signal }) => (await tasksPage(run, phase, '', signal)).tasks,
   });
 
 export const taskQuery = (run: string, task: string, { phase }: RunScope) =>
   queryOptions({
     queryKey: ['run', run, 'task', task, phase],
-    queryFn: ({ signal }) => api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal }),
+    queryFn: ({ signal }) => apiOfRun('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal }),
+    refetchOnWindowFocus: false,
+  });
+/** The groups of a task as they are now. */
+export const taskNowQuery = (run: string, task: string, { phase }: RunScope) =>
+  queryOptions({
+    queryKey: ['run', run, 'task-now', task, phase] as readonly unknown[],
+    queryFn: async ({ signal }) => (await api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal })).groups,
   });
 
 /** The rollouts of a task at one step. */

@@ -3,6 +3,7 @@ import type { QueryError } from '@palestra/query';
 import type { ReactNode } from 'react';
 import { rolloutTotalQuery } from '../data/explorer.ts';
 import { formatCount, plural } from '../format/number.ts';
+import { Pill } from '../frame/NewsPill.tsx';
 import { useRun } from '../run/context.ts';
 import type { RolloutPages } from './pages.ts';
 
@@ -60,15 +61,12 @@ export function NewPill({ q, pages, before, onShow }: { q: string; pages: Rollou
   const fresh = counted ? (data?.total ?? 0) - pages.total!.count : run.num_rollouts - before;
   if (!pages.total || fresh <= 0) return null;
   return (
-    <button
-      type="button"
-      className="flex h-[20px] flex-none items-center gap-2 rounded-full bg-accent-wash px-3 text-accent"
+    <Pill
       title={counted ? 'Read the list again' : 'So many more has the run; how many of them fit is not counted. Read the list again'}
-      onClick={onShow}
+      onShow={onShow}
     >
-      <span className="live-dot" aria-hidden="true" />
       {`${formatCount(fresh)}${counted && data?.total_is === 'at_least' ? '+' : ''} new${counted ? '' : ' in the run'}`}
-    </button>
+    </Pill>
   );
 }
 

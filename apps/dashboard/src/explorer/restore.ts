@@ -1,5 +1,5 @@
 import { useRouter } from '@tanstack/react-router';
-import { useEffect, useMemo } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
 
 /** Where the reader was in one entry of the browser's history. */
 export interface Place {
@@ -35,4 +35,18 @@ export function usePlace(address: string): Place {
     places.set(index, place);
     return place;
   }, [router, address]);
+}
+
+/** How often a page reads its list: once a visit, and once more whenever the reader asks for it. `snapshot` names the reading. */
+export function useReadings(address: string): { snapshot: string; reload: () => void } {
+  const [reloads, setReloads] = useState(0);
+  const { snapshot } = usePlace(JSON.stringify([address, reloads]));
+  return { snapshot, reload: useCallback(() => setReloads((before) => before + 1), []) };
+}
+
+/** A list without a row has none that could move: what came first is read at once. */
+export function useFirstRows(came: boolean, reload: () => void): void {
+  useEffect(() => {
+    if (came) reload();
+  }, [came, reload]);
 }

@@ -1,13 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type Failure, failuresQuery } from '../data/insights.ts';
+import { type Failure, failuresNowQuery, failuresQuery } from '../data/insights.ts';
+import { useNews } from '../data/news.ts';
 import { formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
 import { PlainText } from '../text/PlainText.tsx';
 
+const keyOf = ({ fingerprint }: Failure): string => fingerprint;
 const EXAMPLES = 5;
 
 function Examples({ failure }: { failure: Failure }) {
@@ -72,19 +75,25 @@ function Cluster({ failure, most, total }: { failure: Failure; most: number; tot
 export function FailuresPage() {
   const { run, scope } = useRun();
   const failures = useQuery(failuresQuery(run.id, scope));
+  const shown = { rows: failures.data?.failures ?? [], version: failures.data?.version, whole: true, key: keyOf };
+  const news = useNews(run.version, shown, failuresNowQuery(run.id, scope));
   return (
     <Loaded query={failures}>
       {(data) => {
         const most = Math.max(1, ...data.failures.map(({ count }) => count));
         return (
           <>
-            <p className="label border-b border-line px-4 py-2">
-              {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts of the scope that
-              have an error or no proper end
-              {data.read < data.looked_at && (
-                <> · messages of {formatCount(data.read)} were read in time, the others are told apart by their stop alone</>
-              )}
-            </p>
+            <div className="flex items-center gap-3 border-b border-line px-4 py-2">
+              <p className="label">
+                {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts of the scope that
+                have an error or no proper end
+                {data.read < data.looked_at && (
+                  <> · messages of {formatCount(data.read)} were read in time, the others are told apart by their stop alone</>
+                )}
+              </p>
+              <span className="flex-1" />
+              <NewsPill news={news} what="kinds of failure" onShow={() => void failures.refetch()} />
+            </div>
             <div aria-hidden="true" className="grid grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] gap-3 border-b border-line px-4">
               {['Rollouts', '', 'Error, without what differs', 'Last tool', 'Stop', 'Reward'].map((head, i) => (
                 <span key={i} className={`label py-[6px] ${i === 0 || i === 5 ? 'text-right' : ''}`}>

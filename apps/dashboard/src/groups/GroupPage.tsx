@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { type GroupMember, groupQuery, type GroupView, taskStripQuery, useAlignments } from '../data/groups.ts';
+import { type GroupMember, groupNowQuery, groupQuery, type GroupView, taskStripQuery, useAlignments } from '../data/groups.ts';
+import { type News, useNews } from '../data/news.ts';
 import { headerQuery } from '../data/rollout.ts';
 import { useKeys } from '../frame/keyboard.ts';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useSolved } from '../rollout/useSolved.ts';
 import { useRun } from '../run/context.ts';
@@ -33,6 +35,7 @@ function useEnter(open: () => void): void {
   }, []);
 }
 
+const idOf = ({ id }: GroupMember): string => id;
 /** Best first by reward, unscored last, else by sample. */
 const byReward = (a: GroupMember, b: GroupMember) => (b.reward ?? -Infinity) - (a.reward ?? -Infinity) || (a.sample ?? 0) - (b.sample ?? 0);
 const bySample = (a: GroupMember, b: GroupMember) => (a.sample ?? Infinity) - (b.sample ?? Infinity) || a.id.localeCompare(b.id);
@@ -43,12 +46,14 @@ export function GroupPage() {
   const { group: key } = useParams({ from: '/$org/runs/$run/groups/$group' });
   const { at } = useSearch({ from: '/$org/runs/$run/groups/$group' });
   const group = useQuery(groupQuery(run.id, key, at));
+  const shown = { rows: group.data?.rollouts ?? [], version: group.data?.version, whole: true, key: idOf };
+  const news = useNews(run.version, shown, groupNowQuery(run.id, key, at));
   if (group.error) return <ErrorState error={group.error} retry={() => void group.refetch()} />;
   if (!group.data) return <SkeletonRows />;
-  return <GroupBoard key={`${key}:${group.data.step}`} group={group.data} />;
+  return <GroupBoard key={`${key}:${group.data.step}`} group={group.data} news={news} reload={() => void group.refetch()} />;
 }
 
-function GroupBoard({ group }: { group: GroupView }) {
+function GroupBoard({ group, news, reload }: { group: GroupView; news: News; reload: () => void }) {
   const { org, run } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/groups/$group' });
   const navigate = useNavigate({ from: '/$org/runs/$run/groups/$group' });
@@ -138,6 +143,7 @@ function GroupBoard({ group }: { group: GroupView }) {
           {alignments.some((one) => one?.truncated) && ', first 2 000 actions of each'}
         </span>
         <span className="flex-1" />
+        <NewsPill news={news} what="samples" onShow={reload} />
         <span className="label max-[1100px]:hidden">
           <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> other step
         </span>

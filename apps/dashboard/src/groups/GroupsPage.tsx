@@ -2,8 +2,11 @@ import { passAtKOfGroup } from '@palestra/metrics';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useRef } from 'react';
-import { type Group, GROUP_SORTS, type GroupSort, groupsQuery } from '../data/groups.ts';
+import { type Group, GROUP_SORTS, type GroupsAsk, groupsNowQuery, type GroupSort, groupsQuery } from '../data/groups.ts';
+import { useNews } from '../data/news.ts';
+import { useFirstRows, useReadings } from '../explorer/restore.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { scopeClauses } from '../run/scope.ts';
@@ -110,6 +113,7 @@ const filters: readonly (readonly [label: string, q: string])[] = [
   ['Incomplete', 'group.complete:false'],
 ];
 
+const keyOf = ({ key, step, phase }: Group): string => `${key}:${step}:${phase}`;
 const readSort = (text: string | undefined): Sort & { id: GroupSort } => {
   const [id, order] = (text ?? '').split('.');
   return { id: GROUP_SORTS.find((one) => one === id) ?? 'step', order: order === 'asc' ? 'asc' : 'desc' };
@@ -123,10 +127,14 @@ export function GroupsPage() {
   const sort = readSort(search.sort);
   const q = search.q ?? '';
   const asked = [scopeClauses({ env: scope.env }), q].filter(Boolean).join(' ');
-  const groups = useInfiniteQuery(
-    groupsQuery(run.id, { steps: scope.steps, phase: scope.phase, q: asked, sort: sort.id, order: sort.order }),
-  );
+  const ask: GroupsAsk = { steps: scope.steps, phase: scope.phase, q: asked, sort: sort.id, order: sort.order };
+  const { snapshot, reload } = useReadings(JSON.stringify([run.id, ask]));
+  const groups = useInfiniteQuery(groupsQuery(run.id, ask, snapshot));
   const rows = useMemo(() => groups.data?.pages.flatMap((page) => page.groups) ?? [], [groups.data]);
+  const first = groups.data?.pages[0];
+  const whole = first?.next === null;
+  const news = useNews(run.version, { rows, version: first?.version, whole, key: keyOf }, groupsNowQuery(run.id, ask));
+  useFirstRows(first !== undefined && rows.length === 0 && news.fresh > 0, reload);
   const input = useRef<HTMLInputElement>(null);
   const setQ = (text: string) => void navigate({ search: (old) => ({ ...old, q: text.trim() || undefined }), replace: true });
   const submit = (event: FormEvent) => {
@@ -176,6 +184,7 @@ export function GroupsPage() {
             defaultValue={q}
           />
         </form>
+        <NewsPill news={news} what="groups" onShow={reload} />
         <span className="label" role="status">
           {groups.data ? `${plural(rows.length, 'group')}${hasNextPage ? ' read, more follow' : ''}` : ''}
         </span>
@@ -188,7 +197,7 @@ export function GroupsPage() {
             label="Groups"
             columns={columns}
             rows={rows}
-            rowKey={(group) => `${group.key}:${group.step}:${group.phase}`}
+            rowKey={keyOf}
             sort={sort}
             onSort={({ id, order }) => void navigate({ search: (old) => ({ ...old, sort: `${id}.${order}` }), replace: true })}
             onOpen={open}

@@ -1,8 +1,11 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { type TaskGroup, taskGroupQuery, taskQuery, type TaskView } from '../data/insights.ts';
+import type { ReactNode } from 'react';
+import { type TaskGroup, taskGroupQuery, taskNowQuery, taskQuery, type TaskView } from '../data/insights.ts';
+import { useNews } from '../data/news.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Stop } from '../frame/Stop.tsx';
@@ -10,6 +13,7 @@ import { useRun } from '../run/context.ts';
 import { HeatStrip } from './HeatStrip.tsx';
 import { taskName } from './TasksPage.tsx';
 
+const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
 const MOST_STEPS = 4;
 
 /** The steps that the address names, else the first and the last one at which the task was tried. */
@@ -79,7 +83,7 @@ function Samples({ group }: { group: TaskGroup }) {
   );
 }
 
-function Body({ task }: { task: TaskView }) {
+function Body({ task, pill }: { task: TaskView; pill: ReactNode }) {
   const { run } = useRun();
   const { at } = useSearch({ from: '/$org/runs/$run/tasks/$task' });
   const navigate = useNavigate();
@@ -111,6 +115,8 @@ function Body({ task }: { task: TaskView }) {
             first solved {task.first_solved ?? UNKNOWN} · {plural(task.flips, 'flip')}
             {task.regressed_at !== null && <span className="text-bad"> · regressed at {formatCount(task.regressed_at)}</span>}
           </span>
+          <span className="flex-1" />
+          {pill}
         </h1>
         <HeatStrip
           steps={task.step}
@@ -160,6 +166,12 @@ export function TaskPage() {
   const { task: id } = useParams({ from: '/$org/runs/$run/tasks/$task' });
   const { run, scope } = useRun();
   const task = useQuery(taskQuery(run.id, id, scope));
+  const shown = { rows: task.data?.groups ?? [], version: task.data?.version, whole: true, key: keyOf };
+  const news = useNews(run.version, shown, taskNowQuery(run.id, id, scope));
   if (task.error) return <ErrorState error={task.error} retry={() => void task.refetch()} />;
-  return task.data ? <Body task={task.data} /> : <SkeletonRows />;
+  return task.data ? (
+    <Body task={task.data} pill={<NewsPill news={news} what="groups" onShow={() => void task.refetch()} />} />
+  ) : (
+    <SkeletonRows />
+  );
 }

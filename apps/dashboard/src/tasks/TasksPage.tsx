@@ -2,8 +2,11 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { printText } from '@palestra/query';
 import { useEffect, useMemo } from 'react';
-import { type TaskStrip, tasksQuery } from '../data/insights.ts';
+import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
+import { useNews } from '../data/news.ts';
+import { useFirstRows, useReadings } from '../explorer/restore.ts';
 import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
@@ -25,6 +28,7 @@ type Shown = keyof typeof SHOWN;
 export const taskName = ({ task }: Pick<TaskStrip, 'task'>): string =>
   task.index === null ? task.key : `${task.split === null ? 'task' : task.split} ${task.index}`;
 
+const keyOf = ({ task }: TaskStrip): string => task.id;
 const byName = (a: TaskStrip, b: TaskStrip): number =>
   (a.environment ?? '').localeCompare(b.environment ?? '') ||
   (b.task.split ?? '').localeCompare(a.task.split ?? '') ||
@@ -151,18 +155,21 @@ export function TasksPage() {
   const { org, run, scope } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/tasks' });
   const navigate = useNavigate();
-  const pages = useInfiniteQuery(tasksQuery(run.id, scope));
+  const { snapshot, reload } = useReadings(JSON.stringify([run.id, scope.phase]));
+  const pages = useInfiniteQuery(tasksQuery(run.id, scope, snapshot));
   const { hasNextPage, isFetching, fetchNextPage } = pages;
+  const read = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
   const tasks = useMemo(
-    () =>
-      (pages.data?.pages.flatMap((page) => page.tasks) ?? [])
-        .filter(({ environment }) => scope.env === undefined || environment === scope.env)
-        .toSorted(byName),
-    [pages.data, scope.env],
+    () => read.filter(({ environment }) => scope.env === undefined || environment === scope.env).toSorted(byName),
+    [read, scope.env],
   );
   useEffect(() => {
     if (hasNextPage && !isFetching && tasks.length < EAGER) void fetchNextPage();
   }, [hasNextPage, isFetching, fetchNextPage, tasks.length]);
+  const first = pages.data?.pages[0];
+  const whole = first?.next === null;
+  const news = useNews(run.version, { rows: read, version: first?.version, whole, key: keyOf }, tasksNowQuery(run.id, scope));
+  useFirstRows(first !== undefined && read.length === 0 && news.fresh > 0, reload);
   const range = useMemo<[number, number]>(() => {
     const [low, high] = tasks.reduce(
       ([min, max], { step }) => [Math.min(min, step[0] ?? min), Math.max(max, step.at(-1) ?? max)],
@@ -226,6 +233,7 @@ export function TasksPage() {
               Rollouts of these
             </button>
           )}
+          <NewsPill news={news} what="tasks" onShow={reload} />
           <span className="label">
             {formatCount(rows.length)} of {plural(tasks.length, 'task')}
             {hasNextPage && ' loaded so far'}
@@ -237,7 +245,7 @@ export function TasksPage() {
           label="Tasks of the run"
           columns={columnsOf(range, (strip) => change.get(strip.task.id) ?? 'unknown')}
           rows={rows}
-          rowKey={({ task }) => task.id}
+          rowKey={keyOf}
           onOpen={open}
           more={hasNextPage && !isFetching ? () => void fetchNextPage() : null}
           minWidth={940}
