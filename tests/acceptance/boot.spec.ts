@@ -5,10 +5,14 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, st
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 /** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */
+
+// A test starts the service up to three times.
+vi.setConfig({ testTimeout: 240_000 });
 
 const MAIN = path.resolve(import.meta.dirname, '../../apps/api/dist/main.js');
 
@@ -92,7 +96,7 @@ describe('a running service', () => {
 
   test('prints the three variables, its key and a link that signs in once', async () => {
     // It answers /health a moment before it has said all.
-    await expect.poll(() => palestra.output(), { timeout: 10_000 }).toMatch(/\/login\?token=\S+\s/);
+    await expect.poll(() => palestra.output()).toMatch(/\/login\?token=\S+\s/);
     for (const name of ['URL', 'API_URL', 'SESSION_URL'])
       expect(palestra.output()).toContain(`export OPENREWARD_${name}=${palestra.url}\n`);
     expect(palestra.output()).toContain(`export OPENREWARD_API_KEY=${key()}\n`);
@@ -124,7 +128,7 @@ describe('a running service', () => {
     await palestra.kill();
     expect(isRunning(pid)).toBe(true);
     await palestra.restart();
-    await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isRunning(pid)).toBe(false);
     expect(key()).toBe(before);
     expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
 
@@ -147,7 +151,7 @@ describe('a running service', () => {
   test('stops its PostgreSQL on SIGTERM', async () => {
     const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
     await palestra.stop();
-    await expect.poll(() => isRunning(pid), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isRunning(pid)).toBe(false);
     expect(existsSync(postmaster(folder))).toBe(false);
     await palestra.restart();
   });
@@ -187,7 +191,7 @@ describe('without its database', () => {
       retry: '1',
     });
     proxy.listen(port, '127.0.0.1');
-    await expect.poll(async () => (await post()).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(async () => (await post()).status).toBe(200);
     await Promise.all([palestra.stop(), owner.stop()]);
     proxy.close();
     for (const socket of sockets) socket.destroy();

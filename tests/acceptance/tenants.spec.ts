@@ -206,15 +206,26 @@ describe('beside the routes', () => {
   });
 
   test('the stream of runs tells each tenant of its own only', async () => {
-    const stream = { method: 'GET', path: '/v1/stream' };
-    const listeners = [palestra.apiKey, tenants.foreignKey].map((key) => ask(stream, { 'x-api-key': key }, stream.path, 4_000));
-    const heard = Promise.all(listeners);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const aborted = new AbortController();
+    const listen = async (key: string) => {
+      const answer = await fetch(`${palestra.url}/v1/stream`, { headers: { 'x-api-key': key }, signal: aborted.signal });
+      expect(answer.status).toBe(200);
+      const heard = { text: '' };
+      const read = async () => {
+        for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) heard.text += piece;
+      };
+      // Until it is aborted.
+      read().catch(() => {});
+      return heard;
+    };
+    const [own, others] = await Promise.all([listen(palestra.apiKey), listen(tenants.foreignKey)]);
     const event = { eventType: 'rollout', eventId: randomUUID(), timestamp: Date.now(), runName: `run-${first.canary}` };
     await asked(palestra, 'POST', '/v1/rollouts', { body: { events: [event] } });
-    const [own, others] = await heard;
-    expect(own!.text).toContain(first.runId);
-    expect(others!.text).not.toContain(first.runId);
+    await expect.poll(() => own.text, { timeout: 40_000 }).toContain(first.runId);
+    // As long again as news take.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    aborted.abort();
+    expect(others.text).not.toContain(first.runId);
   });
 
   test('a stored file has no URL but a signed one', async () => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { Palestra } from '../support/palestra.ts';
 
 const screenshots = path.resolve(import.meta.dirname, '../../artifacts/screenshots');
@@ -77,12 +77,30 @@ export async function atRest(page: Page): Promise<void> {
   await expect.poll(moving, { message: 'running animations' }).toBe(0);
 }
 
+/** Reads until the same is read twice, a quarter of a second apart. */
+export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T> {
+  let value = await read();
+  const holds = async () => {
+    const before = JSON.stringify(value);
+    await page.waitForTimeout(250);
+    value = await read();
+    return JSON.stringify(value) === before;
+  };
+  await expect.poll(holds, { message: 'holds still' }).toBe(true);
+  return value;
+}
+
+/** `expectations` in due time: what is read may be written a moment later. */
+export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 20_000, interval: 200 });
+
 export async function expectSound(page: Page): Promise<void> {
-  const overflow = await page.evaluate(() => {
-    const main = document.querySelector('main')!;
-    return Math.max(document.documentElement.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth);
-  });
-  expect(overflow, 'horizontal overflow in px').toBeLessThanOrEqual(0);
+  const overflow = () =>
+    page.evaluate(() => {
+      const main = document.querySelector('main')!;
+      return Math.max(document.documentElement.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth);
+    });
+  // While a page loads its parts may push each other about.
+  await expect.poll(overflow, { message: 'horizontal overflow in px' }).toBeLessThanOrEqual(0);
   const text = await page.locator('body').innerText();
   expect(text).not.toMatch(/\b(NaN|undefined|Infinity|\[object Object\])\b/);
 }

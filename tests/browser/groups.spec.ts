@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { type UploadedMessage, uploadRollout } from './upload.ts';
 
 let palestra: Palestra;
@@ -78,11 +78,13 @@ test('groups: figures, order, kinds, and Enter opens the board', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, narrow);
   await visit(page, groupsPath(), 'train 7');
   const rows = page.getByRole('table', { name: 'Groups' }).locator('[data-row]');
-  expect(await rows.count()).toBe(3);
+  await expect.poll(() => rows.count()).toBe(3);
   const text = async () => (await rows.allInnerTexts()).map((row) => row.replaceAll(/\s+/g, ' '));
-  const wide = (await text()).find((row) => row.includes('train 7'))!;
-  expect(wide).toContain('64 of 64 .08 .27 .08 1.00');
-  expect((await text()).find((row) => row.startsWith('4 '))).toContain('▲ 3 of 4 1.00 0 1.00 1.00');
+  await soon(async () => {
+    const wide = (await text()).find((row) => row.includes('train 7'))!;
+    expect(wide).toContain('64 of 64 .08 .27 .08 1.00');
+    expect((await text()).find((row) => row.startsWith('4 '))).toContain('▲ 3 of 4 1.00 0 1.00 1.00');
+  });
   await page.getByRole('button', { name: 'Mean' }).click();
   await page.waitForURL(/sort=mean\.desc/);
   await expect.poll(async () => (await text())[0]).toContain('1.00');
@@ -120,6 +122,7 @@ test('a group of 64: a matrix first, figures of vector 7, advantages as recomput
   ];
   for (const [k, value, title] of pass) expect(exact).toContainEqual([`pass@${k}${value}`, title]);
   const columns = page.locator('[role=columnheader] [data-advantage]');
+  await expect.poll(() => columns.count()).toBe(64);
   const shownAdvantages = await columns.evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
   expect(shownAdvantages.length).toBe(64);
   shownAdvantages.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
@@ -133,7 +136,11 @@ test('a group of 64: a matrix first, figures of vector 7, advantages as recomput
   await page.waitForURL(/view=lanes/);
   await page.getByRole('table', { name: 'Samples side by side' }).waitFor();
   expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
-  for (let i = 0; i < 40; i += 1) await page.keyboard.press('l');
+  for (let lane = 2; lane < 42; lane += 1) {
+    await page.keyboard.press('l');
+    // The address is where the next one starts.
+    await page.waitForURL((url) => url.searchParams.get('lane') === String(lane));
+  }
   await page.getByRole('link', { name: '#41', exact: true }).waitFor();
   expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
   expect(complaints).toEqual([]);
@@ -149,6 +156,7 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
   const shown = await page
     .locator('[data-advantage]')
     .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
+  expect(shown).toHaveLength(4);
   shown.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
   expect(await page.locator('[data-divergence]').innerText()).toBe('first divergence · 2 of 4 samples part from the best, 1 of them here');
   await page

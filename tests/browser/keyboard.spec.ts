@@ -88,6 +88,11 @@ async function tabTo(page: Page, name: string | RegExp, role: 'link' | 'button' 
   throw new Error(`60 times Tab did not lead to ${String(name)}`);
 }
 const hash = (page: Page) => new URL(page.url()).hash;
+/** The address comes before the page: waits for the words of the rollout that it names. */
+async function addressed(page: Page): Promise<void> {
+  const id = new URL(page.url()).pathname.split('/').at(-1)!;
+  await page.getByText(words.get(id)!, { exact: true }).first().waitFor();
+}
 const openRollout = (page: Page, id: string, rest = '') => visit(page, `${palestra.url}/rollout/${id}${rest}`, 'That was all.');
 
 test('Runs → Overview → Explorer → Group → Rollout → verdict, and back in place, by keys alone', async () => {
@@ -319,11 +324,6 @@ describe('rollout', () => {
   test('h l [ ] { } n p lead to siblings, other steps and the query’s neighbours', async () => {
     const { page } = watched;
     await openRollout(page, worst.id, '?q=step:1');
-    /** The address comes before the page: each rollout is known by what only it says. */
-    const shown = async () => {
-      const id = new URL(page.url()).pathname.split('/').at(-1);
-      await page.getByText(words.get(id!)!, { exact: true }).first().waitFor();
-    };
     for (const [key, id] of [
       ['l', best.id],
       [']', middle.id],
@@ -334,7 +334,7 @@ describe('rollout', () => {
     ] as const) {
       await page.keyboard.press(key);
       await page.waitForURL((url) => url.pathname === `/rollout/${id}`);
-      await shown();
+      await addressed(page);
     }
     // Newest first: whatever they are, n and p are each other’s inverse within the query.
     const here = page.url();
@@ -347,11 +347,11 @@ describe('rollout', () => {
       await page.keyboard.press(pair[0]);
       await expect.poll(async () => page.url() !== here || (await end.isVisible())).toBe(true);
       if (page.url() === here) continue;
-      await shown();
+      await addressed(page);
       expect(new URL(page.url()).searchParams.get('q')).toBe('step:1');
       await page.keyboard.press(pair[1]);
       await page.waitForURL(here);
-      await shown();
+      await addressed(page);
     }
   });
 
@@ -374,15 +374,17 @@ describe('rollout', () => {
       ['p', middle.id],
       ['p', best.id],
     ] as const) {
-      await list.waitFor();
+      await addressed(page);
       await page.keyboard.press(key);
       await at(id);
     }
+    await addressed(page);
     await list.getByRole('button', { name: 'Next of the list' }).click();
     await at(middle.id);
+    await addressed(page);
     await page.keyboard.press('n');
     await at(worst.id);
-    await list.waitFor();
+    await addressed(page);
     await page.keyboard.press('n');
     await page.getByText('no more in the query').waitFor();
     await page.keyboard.press('Escape');

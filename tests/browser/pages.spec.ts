@@ -25,7 +25,7 @@ beforeAll(async () => {
       const answer = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(runName)}/tasks`, { headers });
       if (!(await answer.text()).includes('"index":7,')) throw new Error('its tasks are not derived yet');
     },
-    { timeout: 30_000, interval: 250 },
+    { timeout: 60_000, interval: 250 },
   );
 });
 afterAll(async () => {
@@ -82,9 +82,9 @@ test('a rollout shows the result of its tool with its reward and the finished ma
   const { page, close } = await openPage(browser, palestra, views[0]!);
   await visit(page, `${palestra.url}/rollout/${ids.solved}#m-7`, toolResult);
   const card = page.locator('article', { hasText: toolResult });
-  expect(await card.innerText()).toContain('+.98');
+  await expect.poll(() => card.innerText()).toContain('+.98');
   expect(await card.innerText()).toContain('finished');
-  expect(await card.getAttribute('aria-current')).toBe('true');
+  await expect.poll(() => card.getAttribute('aria-current')).toBe('true');
   await close();
 });
 
@@ -111,6 +111,6 @@ test('unknown pages, runs and a browser that is not signed in are told what to d
   await page.getByLabel(/API key/).fill(palestra.apiKey);
   await page.keyboard.press('Enter');
   await page.getByText('Create key').waitFor();
-  expect(await page.title()).toBe('API keys · Palestra');
+  await expect.poll(() => page.title()).toBe('API keys · Palestra');
   await close();
 });

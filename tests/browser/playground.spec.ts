@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import net from 'node:net';
@@ -9,8 +10,8 @@ import { z } from 'zod';
 import { defineEnvironment, imageBlock, serve, tool } from '@palestra/environment-kit';
 import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol';
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
-import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { png } from './playground.environments.ts';
 
 /** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
@@ -167,15 +168,14 @@ test('an episode of a bundled environment is played to its end by the keyboard a
   await page.keyboard.press('Control+Enter');
   await card(page, 1, 'submit').getByText('finished').waitFor();
   const sid = sidOf(page);
-  const [call, ...others] = await ledger(sid);
-  expect(others).toEqual([]);
-  expect(call).toMatchObject({ tool: 'submit', reward: 1, finished: true, failure_class: 'ok' });
+  await expect.poll(() => ledger(sid)).toMatchObject([{ tool: 'submit', reward: 1, finished: true, failure_class: 'ok' }]);
   const text = await card(page, 1, 'submit').innerText();
   expect(text).toContain('Correct.');
   expect(text).toContain('+1.000');
-  const session = await api<SessionView>('GET', `/v1/sessions/${sid}`);
   await page.getByRole('status', { name: 'Episode' }).getByText('1.000').waitFor();
-  expect(session).toMatchObject({ total_reward: 1, state: 'finished', holder: { key: null } });
+  await expect
+    .poll(() => api<SessionView>('GET', `/v1/sessions/${sid}`))
+    .toMatchObject({ total_reward: 1, state: 'finished', holder: { key: null } });
   await expectSound(page);
   expect(foreign(complaints)).toEqual([]);
   await close();
@@ -192,7 +192,7 @@ test('a form says what is wrong, leads to it, and sends what was filled in', asy
   for (const message of ['3 characters at least; these are 2.', 'At most 100.', 'Fill this in.', 'Choose one.']) {
     await form.getByText(message).first().waitFor();
   }
-  expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('title');
+  await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('title');
   await shoot(page, 'playground-messages-1280-light');
   expect(await ledger(sid)).toEqual([]);
   await fillPaint(page);
@@ -203,74 +203,80 @@ test('a form says what is wrong, leads to it, and sends what was filled in', asy
     '{"title":"Harbour","size":{"width":10,"height":20},"strokes":[{"kind":"line","length":1.50}],"colour":"blue","signed":true,"note":null}',
   );
   expect(call).toMatchObject({ ok: true, reward: 0.25 });
-  expect(
-    await card(page, 1, 'paint')
-      .locator('img')
-      .evaluate((image: HTMLImageElement) => image.naturalWidth),
-  ).toBe(2);
+  await expect
+    .poll(() =>
+      card(page, 1, 'paint')
+        .locator('img')
+        .evaluate((image: HTMLImageElement) => image.naturalWidth),
+    )
+    .toBe(2);
   expect(foreign(complaints)).toEqual([]);
   await close();
 });
 
-test('a reload in the middle goes on with the session; the kept rollout has the same calls and is verified', async () => {
-  const { page, complaints, close } = await openPage(browser, palestra, light);
-  const sid = await startStudio(page, 1);
-  await fillPaint(page);
-  await page.keyboard.press('Control+Enter');
-  await card(page, 1, 'paint').getByText('+.250').waitFor();
-  await page.reload();
-  await page.getByText('Paint the orchard').waitFor();
-  await card(page, 1, 'paint').getByText('+.250').waitFor();
-  expect(sidOf(page)).toBe(sid);
-  await choose(page, 'spill');
-  await page.getByRole('button', { name: 'Call spill' }).click();
-  const spilled = card(page, 2, 'spill');
-  await spilled.getByText('the pot of paint fell over').waitFor();
-  expect(await spilled.innerText()).toContain('environment');
-  expect(await spilled.innerText()).toContain('–');
-  await choose(page, 'sign');
-  await page.getByRole('button', { name: 'Call sign' }).click();
-  await card(page, 3, 'sign').getByText('finished').waitFor();
-  const calls = await ledger(sid);
-  expect(calls.map(({ tool: name, reward, finished }) => [name, reward, finished])).toEqual([
-    ['paint', 0.25, false],
-    ['spill', null, false],
-    ['sign', -0.125, true],
-  ]);
-  await page.getByRole('status', { name: 'Episode' }).getByText('.125', { exact: true }).waitFor();
-  expect(await card(page, 3, 'sign').innerText()).toContain('−.125');
-  await page.getByRole('button', { name: 'Keep as rollout' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Keep as rollout' });
-  expect(await dialog.getByRole('textbox').first().inputValue()).toBe('playground');
-  await dialog.getByRole('textbox').last().fill('by hand');
-  await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: 'End session' }).click();
-  await page.getByRole('button', { name: `End ${sid.slice(0, 8)} now` }).click();
-  await page.getByRole('link', { name: 'Open the rollout' }).click();
-  await page.waitForURL(/\/rollout\//);
-  await page.getByText('the pot of paint fell over').first().waitFor();
-  const id = new URL(page.url()).pathname.split('/').at(-1)!;
-  type Kept = {
-    verified: string | null;
-    messages: { type: string; name?: string; reward: number | null; metadata: { task_id: string; latency_ms?: number } }[];
-  };
-  let kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
-  for (let wait = 0; wait < 100 && (kept.messages.length < 6 || kept.verified !== 'verified'); wait += 1) {
-    await page.waitForTimeout(200);
-    kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
-  }
-  expect(kept.verified).toBe('verified');
-  const asked = kept.messages.filter(({ type }) => type === 'tool_call');
-  const answered = kept.messages.filter(({ type }) => type === 'tool_result');
-  expect(asked.map(({ name, metadata }) => [name, metadata.task_id])).toEqual(calls.map((call) => [call.tool, call.task_id]));
-  expect(answered.map(({ reward, metadata }) => [reward, metadata.latency_ms])).toEqual(
-    calls.map((call) => [call.reward, call.latency_ms]),
-  );
-  expect(foreign(complaints)).toEqual([]);
-  await close();
-});
+test(
+  'a reload in the middle goes on with the session; the kept rollout has the same calls and is verified',
+  { timeout: 180_000 },
+  async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    const sid = await startStudio(page, 1);
+    await fillPaint(page);
+    await page.keyboard.press('Control+Enter');
+    await card(page, 1, 'paint').getByText('+.250').waitFor();
+    await page.reload();
+    await page.getByText('Paint the orchard').waitFor();
+    await card(page, 1, 'paint').getByText('+.250').waitFor();
+    expect(sidOf(page)).toBe(sid);
+    await choose(page, 'spill');
+    await page.getByRole('button', { name: 'Call spill' }).click();
+    const spilled = card(page, 2, 'spill');
+    await spilled.getByText('the pot of paint fell over').waitFor();
+    expect(await spilled.innerText()).toContain('environment');
+    expect(await spilled.innerText()).toContain('–');
+    await choose(page, 'sign');
+    await page.getByRole('button', { name: 'Call sign' }).click();
+    await card(page, 3, 'sign').getByText('finished').waitFor();
+    const calls = await ledger(sid);
+    expect(calls.map(({ tool: name, reward, finished }) => [name, reward, finished])).toEqual([
+      ['paint', 0.25, false],
+      ['spill', null, false],
+      ['sign', -0.125, true],
+    ]);
+    await page.getByRole('status', { name: 'Episode' }).getByText('.125', { exact: true }).waitFor();
+    expect(await card(page, 3, 'sign').innerText()).toContain('−.125');
+    await page.getByRole('button', { name: 'Keep as rollout' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Keep as rollout' });
+    expect(await dialog.getByRole('textbox').first().inputValue()).toBe('playground');
+    await dialog.getByRole('textbox').last().fill('by hand');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'End session' }).click();
+    await page.getByRole('button', { name: `End ${sid.slice(0, 8)} now` }).click();
+    await page.getByRole('link', { name: 'Open the rollout' }).click();
+    await page.waitForURL(/\/rollout\//);
+    await page.getByText('the pot of paint fell over').first().waitFor();
+    const id = new URL(page.url()).pathname.split('/').at(-1)!;
+    type Kept = {
+      verified: string | null;
+      messages: { type: string; name?: string; reward: number | null; metadata: { task_id: string; latency_ms?: number } }[];
+    };
+    let kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
+    for (let wait = 0; wait < 300 && (kept.messages.length < 6 || kept.verified !== 'verified'); wait += 1) {
+      await page.waitForTimeout(200);
+      kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
+    }
+    expect(kept.verified).toBe('verified');
+    const asked = kept.messages.filter(({ type }) => type === 'tool_call');
+    const answered = kept.messages.filter(({ type }) => type === 'tool_result');
+    expect(asked.map(({ name, metadata }) => [name, metadata.task_id])).toEqual(calls.map((call) => [call.tool, call.task_id]));
+    expect(answered.map(({ reward, metadata }) => [reward, metadata.latency_ms])).toEqual(
+      calls.map((call) => [call.reward, call.latency_ms]),
+    );
+    expect(foreign(complaints)).toEqual([]);
+    await close();
+  },
+);
 
-test('a call whose connection breaks runs once, and is shown as replayed', async () => {
+test('a call whose connection breaks runs once, and is shown as replayed', { timeout: 120_000 }, async () => {
   const sockets = new Set<net.Socket>();
   const proxy = net.createServer((client) => {
     const upstream = net.connect(palestra.port, '127.0.0.1');
@@ -280,9 +286,9 @@ test('a call whose connection breaks runs once, and is shown as replayed', async
     }
     client.pipe(upstream).pipe(client);
   });
-  const port = await freePort();
-  proxy.listen(port, '127.0.0.1');
-  const through = { ...palestra, url: `http://127.0.0.1:${port}` };
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const through = { ...palestra, url: `http://127.0.0.1:${(proxy.address() as net.AddressInfo).port}` };
   const { page, close } = await openPage(browser, through, light);
   const sid = (await api<SessionView>('POST', '/v1/sessions', { environment: `${palestra.namespace}/studio`, split: 'train', index: 0 }))
     .sid;
@@ -292,7 +298,7 @@ test('a call whose connection breaks runs once, and is shown as replayed', async
   await page.getByRole('button', { name: 'Call look' }).click();
   await card(page, 1, 'look').getByText('running').waitFor();
   for (const socket of sockets) socket.resetAndDestroy();
-  await card(page, 1, 'look').getByText('replayed').waitFor({ timeout: 15_000 });
+  await card(page, 1, 'look').getByText('replayed').waitFor();
   await card(page, 1, 'look')
     .getByText(`looked ${before + 1} times`)
     .waitFor();
@@ -316,8 +322,10 @@ test('slots, the live session and its page show who plays; what is called elsewh
   await row.waitFor();
   expect(await row.innerText()).toContain('in a browser');
   expect(await row.innerText()).toContain('train 2');
-  const { environments } = await api<SlotList>('GET', `/v1/slots?environment=${palestra.namespace}%2Fstudio`);
-  expect(await page.getByText(/slots? taken/).innerText()).toContain(String(environments[0]!.used));
+  await soon(async () => {
+    const { environments } = await api<SlotList>('GET', `/v1/slots?environment=${palestra.namespace}%2Fstudio`);
+    expect(await page.getByText(/slots? taken/).innerText()).toContain(String(environments[0]!.used));
+  });
   await row.getByRole('link').click();
   await page.getByText('No call yet').waitFor();
   const call = (name: string) =>
@@ -340,7 +348,7 @@ test('slots, the live session and its page show who plays; what is called elsewh
   await close();
 });
 
-test('difficulty of tasks is that of the uploaded rollouts', async () => {
+test('difficulty of tasks is that of the uploaded rollouts', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const shown = async (): Promise<string[][]> =>
     (await page.getByRole('table', { name: 'Tasks of train' }).getByRole('row').all())
@@ -367,14 +375,14 @@ test('difficulty of tasks is that of the uploaded rollouts', async () => {
         await page.getByText(/tasks with rollouts/).waitFor();
         return (await shown()).map(figures).filter(([index]) => index !== '1');
       },
-      { timeout: 20_000 },
+      { timeout: 40_000 },
     )
     .toEqual(recomputed.filter(([index]) => index !== '1'));
   await page.getByRole('button', { name: /^Avg reward/ }).click();
   await page.waitForURL(/sort=avg/);
   await page.getByRole('checkbox', { name: /only/ }).check();
   await page.waitForURL(/only=mixed/);
-  expect((await shown()).map(([index]) => index)).not.toContain('2');
+  await expect.poll(async () => (await shown()).map(([index]) => index)).toEqual(expect.not.arrayContaining(['2']));
   await page.getByRole('row', { name: /harbour/ }).click();
   const panel = page.getByRole('complementary', { name: 'Task train 0' });
   await panel.getByText('solved 33 % of 3 rollouts').waitFor();

@@ -19,7 +19,7 @@ afterAll(async () => {
   await palestra?.stop();
 });
 
-test('the snippet of an empty organisation runs as it is shown, and its run appears without a reload', async () => {
+test('the snippet of an empty organisation runs as it is shown, and its run appears without a reload', { timeout: 200_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, palestra.url, 'No run yet');
   const snippet = (await page.locator('pre', { hasText: 'from openreward import' }).innerText()).trim();
@@ -28,9 +28,9 @@ test('the snippet of an empty organisation runs as it is shown, and its run appe
   if (python) {
     const address = { OPENREWARD_URL: palestra.url, OPENREWARD_API_URL: palestra.url, OPENREWARD_SESSION_URL: palestra.url };
     const env = { ...process.env, ...address, OPENREWARD_API_KEY: palestra.apiKey, OPENREWARD_DISABLE_UPDATE_CHECK: '1' };
-    await promisify(execFile)(python, ['-c', snippet], { env, timeout: 60_000 });
-    await page.locator('[data-row]', { hasText: 'first-run' }).waitFor({ timeout: 10_000 });
-    await expect.poll(() => page.locator('[data-row]', { hasText: 'first-run' }).innerText(), { timeout: 10_000 }).toContain('.10');
+    await promisify(execFile)(python, ['-c', snippet], { env, timeout: 120_000 });
+    await page.locator('[data-row]', { hasText: 'first-run' }).waitFor();
+    await expect.poll(() => page.locator('[data-row]', { hasText: 'first-run' }).innerText()).toContain('.10');
   }
   expect(complaints).toEqual([]);
   await close();

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningServer, serve } from '@palestra/environment-kit';
-import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { freePort } from '../support/free-port.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { shapes } from './skyrl-openenv.world.ts';
 import { run, runScript } from './support/python.ts';
 
@@ -100,18 +101,18 @@ describe('docker', () => {
 
     const before = performance.now();
     expect(await docker(['stop', 'echo_env-1'])).toMatchObject({ code: 0, output: 'echo_env-1\n' });
-    expect(performance.now() - before).toBeLessThan(10_000);
+    expect(performance.now() - before).toBeLessThan(30_000);
     await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow('fetch failed');
     expect(containers()).toEqual([]);
-    await expect.poll(liveSessions, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(liveSessions).toEqual([]);
   });
 
   test('ends by itself when nobody uses it', { timeout: PATIENCE_MS }, async () => {
     const port = await freePort();
-    await docker(['run', '-d', '-p', `${port}:8000`, 'echo_env:latest'], { PALESTRA_DOCKER_IDLE_SECONDS: '1' });
+    await docker(['run', '-d', '-p', `${port}:8000`, 'echo_env:latest'], { PALESTRA_DOCKER_IDLE_SECONDS: '5' });
     await fetch(`http://127.0.0.1:${port}/reset`, { method: 'POST', body: '{}' });
-    await expect.poll(containers, { timeout: 20_000 }).toEqual([]);
-    await expect.poll(liveSessions, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(containers, { timeout: 60_000 }).toEqual([]);
+    await expect.poll(liveSessions).toEqual([]);
   });
 
   test('carries the web socket of later generations, too', { timeout: PATIENCE_MS }, async () => {
@@ -186,5 +187,5 @@ test('all six environments are played by their wire shapes', { timeout: PATIENCE
   // Every container was gone after `close`: `stop` did not know it, `rm` did not mind.
   expect(played.map(({ after }) => after)).toEqual(played.map(() => [1, 0]));
   expect(containers()).toEqual([]);
-  await expect.poll(liveSessions, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(liveSessions).toEqual([]);
 });

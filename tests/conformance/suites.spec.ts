@@ -1,7 +1,8 @@
 import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { addRemote, freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { freePort } from '../support/free-port.ts';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { startReplicas } from '../support/replicas.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 import { type KitSuite, kitSuites } from './kit-suite-environments.ts';

@@ -5,7 +5,8 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FileBlobStore, UrlSigner } from '@palestra/blobs';
-import { freePort, type Palestra, startPalestra } from '../support/palestra.ts';
+import { freePort } from '../support/free-port.ts';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const ROLLOUTS = 1_500;

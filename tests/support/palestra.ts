@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
+import { freePort } from './free-port.ts';
 // Declares what postgres.global.ts provides.
 import type {} from './postgres.global.ts';
 
@@ -46,16 +46,6 @@ export interface PalestraOptions {
 const root = path.resolve(import.meta.dirname, '../..');
 export const testApiKey = 'or_testkey_of_the_suite';
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
 /** An empty database in the PostgreSQL of postgres.global.ts. */
 async function createDatabase(): Promise<string> {
   const base = inject('postgresUrl');
@@ -68,14 +58,14 @@ async function createDatabase(): Promise<string> {
 }
 
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 100_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`palestra ended with ${child.exitCode} while starting:\n${output()}`);
-    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) }).catch(() => null);
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`palestra did not become healthy within 60 s:\n${output()}`);
+  throw new Error(`palestra did not become healthy within 100 s:\n${output()}`);
 }
 
 export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {

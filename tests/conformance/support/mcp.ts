@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../../support/palestra.ts';
+import { freePort } from '../../support/free-port.ts';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters with one generation each of the official MCP package. */
@@ -37,10 +37,10 @@ export async function startCounter(name: McpPython, kind: 'streamable-http' | 's
   let output = '';
   child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
   const url = `http://127.0.0.1:${port}`;
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline;) {
+  for (const deadline = Date.now() + 100_000; Date.now() < deadline;) {
     if (child.exitCode !== null) break;
     // Whatever it answers: it listens.
-    const answer = await fetch(url, { signal: AbortSignal.timeout(1_000) }).catch(() => null);
+    const answer = await fetch(url, { signal: AbortSignal.timeout(5_000) }).catch(() => null);
     if (answer !== null) {
       const stop = async () => {
         if (child.exitCode !== null || child.signalCode !== null) return;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from '../../support/palestra.ts';
+import { freePort } from '../../support/free-port.ts';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters of OpenEnv's generations, each with one version of its package. */
@@ -105,7 +105,7 @@ async function waitUntilHealthy(url: string, child: ChildProcess, output: () => 
   const deadline = Date.now() + 150_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the OpenEnv server ended with ${child.exitCode}:\n${output()}`);
-    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) }).catch(() => null);
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 150));
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../../support/palestra.ts';
+import { freePort } from '../../support/free-port.ts';
 
 /** The official Python packages. They live outside the tree: `.ci/run` installs them and names them in these variables. */
 const toolVariables = {
@@ -120,10 +120,10 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
 }
 
 async function waitUntilHealthy(url: string, child: ChildProcess, output: () => string): Promise<void> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + 120_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the Python server ended with ${child.exitCode}:\n${output()}`);
-    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) }).catch(() => null);
+    const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) }).catch(() => null);
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
