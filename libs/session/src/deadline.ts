@@ -4,6 +4,15 @@ import type { Clock } from '@palestra/kit';
 export function withDeadline<T>(clock: Clock, work: Promise<T>, limitMs: number, onTimeout: () => Error): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const cancel = clock.after(limitMs, () => reject(onTimeout()));
-    work.then(resolve, reject).finally(cancel);
+    work.then(
+      (result) => {
+        cancel();
+        resolve(result);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error as Error);
+      },
+    );
   });
 }

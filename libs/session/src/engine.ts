@@ -14,11 +14,12 @@ import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts'
 import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
+import { Exchanges } from './exchanges.ts';
 import type { LiveSession } from './live-session.ts';
-import { type CallProgress, ToolFailedError } from './backend.port.ts';
+import type { CallProgress } from './backend.port.ts';
 import { namedTaskId } from './named-call.ts';
 import type { SessionObserver } from './observer.port.ts';
-import type { OpenEnvExchange, OpenEnvMessage } from './openenv.port.ts';
+import type { OpenEnvMessage } from './openenv.port.ts';
 import { type Place, Placement } from './placement.ts';
 import { SessionReaper } from './reaper.ts';
 import { Restorer } from './restorer.ts';
@@ -27,7 +28,6 @@ import { type CreateRequest, type ForkRequest, type Reservation, SessionOpener }
 import { SessionRegistry } from './session-registry.ts';
 import type { SessionStore } from './session-store.port.ts';
 import { SetupGate } from './setup-gate.ts';
-import { errorOfOutcome } from './failure.ts';
 import { isDead } from './state.ts';
 
 export interface SessionEngineOptions {
@@ -61,6 +61,7 @@ export class SessionEngine {
   readonly #admission: Admission;
   readonly #opener: SessionOpener;
   readonly #calls: CallRunner;
+  readonly #exchanges: Exchanges;
   readonly #reaper: SessionReaper;
   readonly #options: SessionEngineOptions;
 
@@ -72,6 +73,7 @@ export class SessionEngine {
     this.#reaper = new SessionReaper(this.#registry, options, (live, quietly) => this.#teardown(live, quietly));
     this.#setup = new SetupGate(this.#registry, this.#restorer, options, (live) => this.#reaper.forsake(live));
     this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
+    this.#exchanges = new Exchanges(this.#registry, this.#setup, this.#calls);
     this.#admission = new Admission(this.#registry, options);
     this.#opener = new SessionOpener(this.#registry, this.#setup, this.#restorer, this.#admission, options);
     this.#placement = new Placement(this.#registry, this.#reaper, options);
@@ -241,41 +243,7 @@ export class SessionEngine {
    * of the server are replies; those of the service reject.
    */
   async exchange(caller: Caller, sid: string, message: OpenEnvMessage): Promise<string> {
-    const live = await this.#registry.bound(sid, caller);
-    const native = async (work: { taskId: string; mayHaveRun?: boolean } | null): Promise<OpenEnvExchange> => {
-      const backend = await this.#registry.backend(live);
-      if (backend.openenv === undefined) throw new PalestraError('backend_invalid');
-      return backend.openenv.exchange(message, work, live.signal);
-    };
-    const acted = actionOf(message);
-    if (acted === null) {
-      const { reply } = await this.#hiddenError(
-        live,
-        this.#setup.whileWaiting(live, () => native(null)),
-      );
-      return this.#registry.mask(live).hide(reply);
-    }
-    let reply: string | null = null;
-    const open = await this.#hiddenError(
-      live,
-      this.#calls.open(live, {
-        kind: 'call',
-        tool: acted.tool,
-        input: stringifyJson(acted.input),
-        taskId: null,
-        resumable: false,
-        run: async (_backend, work) => {
-          const exchange = await native(work);
-          reply = this.#registry.mask(live).hide(exchange.reply);
-          if ('failed' in exchange.result) throw new ToolFailedError(exchange.result.failed);
-          return exchange.result;
-        },
-      }),
-    );
-    const outcome = await open.outcome();
-    if (reply !== null) return reply;
-    if (outcome.type === 'refused') throw errorOfOutcome(outcome);
-    throw new PalestraError('internal_error');
+    return this.#exchanges.run(await this.#registry.bound(sid, caller), message);
   }
 
   /** Comparative rewards for the trajectories of one task; changes nothing of the episode. */
@@ -325,28 +293,5 @@ export class SessionEngine {
     } catch (error) {
       if (!quietly) this.#options.onBackgroundError(error, live.record.sid);
     }
-  }
-}
-
-/** What a message does to the episode, as its trace names it; null for one that only looks. */
-function actionOf(message: OpenEnvMessage): { tool: string; input: JsonObject } | null {
-  const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
-  switch (message.type) {
-    case 'reset':
-      return { tool: 'reset', input: message.data };
-    case 'step': {
-      const { type, tool_name: name, arguments: input } = message.data;
-      if (type === 'list_tools') return null;
-      if (type !== 'call_tool' || typeof name !== 'string') return { tool: 'step', input: message.data };
-      return { tool: name, input: isObject(input) ? input : {} };
-    }
-    case 'mcp': {
-      const request = message.data;
-      if (!isObject(request) || request['method'] !== 'tools/call' || !isObject(request['params'])) return null;
-      const { name, arguments: input } = request['params'];
-      return typeof name === 'string' ? { tool: name, input: isObject(input) ? input : {} } : null;
-    }
-    default:
-      return null;
   }
 }
