@@ -9,7 +9,7 @@ import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
 import { runCommands } from './commands/runs.ts';
 import { taskCommands } from './commands/tasks.ts';
 import { up } from './commands/up.ts';
-import { printable } from './output.ts';
+import { printable, printableLines } from './output.ts';
 import { UsageError } from './settings.ts';
 
 const collect = (value: string, earlier: string[] = []) => [...earlier, value];
@@ -39,10 +39,10 @@ function buildProgram(): Command {
   return program;
 }
 
-/** One line for whatever went wrong. */
+/** One line for whatever went wrong, and below it the last words of a program that ended. */
 function describe(error: unknown): string {
   if (error instanceof PalestraApiError) return printable(error.detail) + (error.status === 401 ? ' Is OPENREWARD_API_KEY set?' : '');
-  return printable(error instanceof Error ? error.message : String(error));
+  return printableLines(error instanceof Error ? error.message : String(error));
 }
 
 try {

@@ -19,6 +19,9 @@ export function printable(text: string): string {
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
 }
 
+/** Of a text whose lines are to stay. */
+export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
+
 export interface Progress {
   total(count: number): void;
   step(): void;

@@ -3,17 +3,17 @@ import { readSettings, UsageError } from './server-settings.ts';
 
 export { UsageError };
 
-/** Runs `use` with a signal that Ctrl-C and SIGTERM abort. */
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Runs `use` with a signal that Ctrl-C, SIGTERM and the end of the terminal abort. */
 export async function withInterrupt<T>(use: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(new UsageError('interrupted'));
-  process.once('SIGINT', onSignal);
-  process.once('SIGTERM', onSignal);
+  for (const signal of ENDING) process.once(signal, onSignal);
   try {
     return await use(interrupt.signal);
   } finally {
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    for (const signal of ENDING) process.off(signal, onSignal);
   }
 }
 

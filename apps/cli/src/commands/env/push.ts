@@ -3,48 +3,54 @@ import { once } from 'node:events';
 import { existsSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import type { PalestraClient } from '@palestra/client';
+import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { printable } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
 import { detectServer } from './detect.ts';
-import { Container, looksLikeImage } from './image.ts';
+import {
+  addContainerOptions,
+  type ContainerFlags,
+  type ImageSource,
+  ofFolder,
+  startContainer,
+  watchContainer,
+} from './container-options.ts';
 import { portOf } from './options.ts';
 import { type Card, cardOf, nameFrom, placeOf, register } from './register.ts';
 import { freePort, runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 
-interface PushOptions {
+interface PushOptions extends ContainerFlags {
   name?: string;
   url?: string;
   image?: string;
   registryStyle?: string;
   port?: number;
+  host: string;
   python?: string;
-  env: string[];
   private: boolean;
   detach: boolean;
 }
 
-const WATCH_MS = 2_000;
 const DETACHED_DEADLINE_MS = 120_000;
 
 export function pushCommand(): Command {
-  return new Command('push')
+  const command = new Command('push')
     .description('register an environment with the server: a folder, a running server, or an image')
     .argument('[path]', 'folder, or an image such as registry/owner/name:tag', '.')
     .option('--name <owner/name>', 'without: as openenv.yaml, the folder or the image is called, in your own namespace')
     .option('--url <url>', 'a server that runs already: ORS, OpenEnv or MCP, which it is asked; PATH gives name and README')
-    .option('--image <reference>', 'an image whose server listens on port 8000')
+    .option('--image <reference>', 'an image, where PATH could be taken for a folder')
     .addOption(new Option('--registry-style <reference>', 'the same').hideHelp())
     .option('--port <port>', 'where to serve here (without: any free one)', portOf)
+    .option('--host <address>', 'where to serve here, and where the server reaches it', '127.0.0.1')
     .option('--python <interpreter>', 'of an OpenEnv folder (without: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .option('--env <name=value>', 'variable of the container; repeatable', (value: string, earlier: string[]) => [...earlier, value], [])
     .option('--private', 'visible to your organisation only', false)
-    .option('--detach', 'leave what is served here running, and return', false)
-    .action(push);
+    .option('--detach', 'leave what is served here running, and return', false);
+  return addContainerOptions(command).action(push);
 }
 
 /** What is served from here stays in the foreground until Ctrl-C, unless it is detached. */
@@ -53,7 +59,9 @@ async function push(given: string, options: PushOptions): Promise<void> {
   if (image !== undefined && options.url !== undefined) throw new UsageError('give an image or --url, not both');
   await withClient(async (client, signal) => {
     if (options.url !== undefined) return pushUrl(client, given, options.url, options);
-    return image === undefined ? pushFolder(client, given, options, signal) : pushImage(client, image, options, signal);
+    if (image === undefined) return pushFolder(client, given, options, signal);
+    if (options.build) throw new UsageError(`--build takes a folder, and ${image} is an image`);
+    return pushImage(client, { image }, options.name ?? nameFrom(nameOfImage(image)), null, options, signal);
   });
 }
 
@@ -73,12 +81,17 @@ async function pushFolder(client: PalestraClient, given: string, options: PushOp
   const name = options.name ?? nameFrom(target.manifest?.name ?? path.basename(target.folder));
   placeOf(name);
   const card = await cardOf(target.folder, target.manifest);
-  const port = options.port ?? (await freePort());
+  if (options.build) {
+    const { source, flags } = ofFolder(target, options);
+    return pushImage(client, source, name, card, { ...options, ...flags }, signal);
+  }
+  const { host, python } = options;
+  const port = options.port || (await freePort(host));
   if (options.detach) {
-    const url = await serveDetached(given, port, options.python);
+    const url = await serveDetached(given, host, port, python);
     return registerServer(client, url, name, card, options);
   }
-  const { url, process: child } = await runTarget(target, { host: '127.0.0.1', port, python: options.python }, signal);
+  const { url, process: child } = await runTarget(target, { host, port, python }, signal);
   try {
     await registerServer(client, url, name, card, options);
     process.stderr.write(`${url} is served from here; Ctrl-C ends it\n`);
@@ -88,38 +101,25 @@ async function pushFolder(client: PalestraClient, given: string, options: PushOp
   }
 }
 
-async function pushImage(client: PalestraClient, image: string, options: PushOptions, signal: AbortSignal): Promise<void> {
-  const name = options.name ?? nameFrom(image.replace(/@.*$/, '').split('/').at(-1)!.split(':')[0]!);
-  const place = placeOf(name);
-  const env = Object.fromEntries(options.env.map(variableOf));
-  const port = options.port ?? (await freePort());
-  const container = await Container.start({ image, port, name: `palestra-${place.name}-${Date.now()}`, env, detach: options.detach });
+async function pushImage(
+  client: PalestraClient,
+  source: ImageSource,
+  name: string,
+  card: Card | null,
+  options: PushOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { host, detach } = options;
+  const place = { environment: placeOf(name).name, host, port: options.port || (await freePort(host)), detach };
+  const container = await startContainer(source, place, options, signal);
+  let stays = false;
   try {
-    await container.whenHealthy(signal);
-    await registerServer(client, container.url, name, null, options);
-  } catch (error) {
-    await container.remove();
-    throw error;
-  }
-  if (options.detach) {
-    process.stderr.write(`container ${container.id.slice(0, 12)} serves ${container.url}\n`);
-    return;
-  }
-  process.stderr.write(`${container.url} is served from here; Ctrl-C ends it\n`);
-  try {
-    await watch(container, signal);
+    await registerServer(client, container.url, name, card, options);
+    stays = detach;
+    process.stderr.write(`${container.url} is served ${detach ? `by the container ${container.name}` : 'from here; Ctrl-C ends it'}\n`);
+    if (!detach) await watchContainer(container, signal);
   } finally {
-    await container.remove();
-  }
-}
-
-/** Starts the container again when it ended by itself. */
-async function watch(container: Container, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await sleep(WATCH_MS, undefined, { signal }).catch(() => {});
-    if (signal.aborted || (await container.isRunning())) continue;
-    process.stderr.write(`the container ended and is started again\n${printable(await container.logs())}\n`);
-    await container.restart();
+    if (!stays) await container.remove();
   }
 }
 
@@ -137,15 +137,15 @@ async function registerServer(client: PalestraClient, url: string, name: string,
 }
 
 /** `palestra env serve` in a session of its own; its words go to a file. */
-async function serveDetached(given: string, port: number, python: string | undefined): Promise<string> {
+async function serveDetached(given: string, host: string, port: number, python: string | undefined): Promise<string> {
   const log = path.join(tmpdir(), `palestra-env-${port}.log`);
   const words = openSync(log, 'w', 0o600);
-  const args = ['env', 'serve', given, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
+  const args = ['env', 'serve', given, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
   const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', words, words] });
   const died = once(child, 'exit').then(() => {
     throw new Error(`the environment could not be served; see ${log}`);
   });
-  const url = `http://127.0.0.1:${port}`;
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   await Promise.race([died, answering(url)]);
   // Its end is its own business from here on.
   died.catch(() => {});
@@ -160,10 +160,4 @@ async function answering(url: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`${url} does not answer`);
-}
-
-function variableOf(text: string): [string, string] {
-  const at = text.indexOf('=');
-  if (at < 1) throw new UsageError(`expected --env NAME=value, got ${text}`);
-  return [text.slice(0, at), text.slice(at + 1)];
 }

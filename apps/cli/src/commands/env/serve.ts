@@ -1,10 +1,20 @@
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
-import { withInterrupt } from '../../settings.ts';
+import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
+import { UsageError, withInterrupt } from '../../settings.ts';
+import {
+  addContainerOptions,
+  type ContainerFlags,
+  type ImageSource,
+  ofFolder,
+  startContainer,
+  watchContainer,
+} from './container-options.ts';
 import { portOf } from './options.ts';
-import { runTarget, untilStopped } from './run.ts';
+import { freePort, runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 
-export interface ServeOptions {
+export interface ServeOptions extends ContainerFlags {
   port?: number;
   host: string;
   python?: string;
@@ -13,22 +23,45 @@ export interface ServeOptions {
 const DEFAULT_PORT = 8000;
 
 export function serveCommand(): Command {
-  return new Command('serve')
-    .description('serve an environment here, until Ctrl-C: one of the kit, or a folder with openenv.yaml')
-    .argument('[path]', 'folder, or module of an environment', '.')
+  const command = new Command('serve')
+    .description('serve an environment here, until Ctrl-C: one of the kit, a folder with openenv.yaml, or an image')
+    .argument('[path]', 'folder, module of an environment, or an image such as registry/owner/name:tag', '.')
     .option('--port <port>', 'without: the port of openenv.yaml, else 8000; 0: any free one', portOf)
     .option('--host <address>', 'where to listen', '127.0.0.1')
-    .option('--python <interpreter>', 'of an OpenEnv environment (without: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .action(serve);
+    .option('--python <interpreter>', 'of an OpenEnv environment (without: .venv/bin/python, $VIRTUAL_ENV, python3)');
+  return addContainerOptions(command).action(serve);
 }
 
-async function serve(given: string, { port, host, python }: ServeOptions): Promise<void> {
+async function serve(given: string, options: ServeOptions): Promise<void> {
+  const { host, python } = options;
+  if (!existsSync(given) && looksLikeImage(given)) {
+    if (options.build) throw new UsageError(`--build takes a folder, and ${given} is an image`);
+    return serveImage({ image: given }, nameOfImage(given), options.port ?? DEFAULT_PORT, options);
+  }
   const target = await targetAt(given);
+  const port = options.port ?? target.manifest?.port ?? DEFAULT_PORT;
+  if (options.build) {
+    const { source, name, flags } = ofFolder(target, options);
+    return serveImage(source, name, port, { ...options, ...flags });
+  }
   await withInterrupt(async (signal) => {
-    const chosen = port ?? target.manifest?.port ?? DEFAULT_PORT;
-    const { url, process: child } = await runTarget(target, { host, port: chosen, python }, signal);
+    const { url, process: child } = await runTarget(target, { host, port, python }, signal);
     process.stdout.write(`${url}\n`);
     await untilStopped(signal);
     await child.stop();
+  });
+}
+
+async function serveImage(source: ImageSource, environment: string, port: number, options: ServeOptions): Promise<void> {
+  const { host } = options;
+  await withInterrupt(async (signal) => {
+    const place = { environment, host, port: port === 0 ? await freePort(host) : port, detach: false };
+    const container = await startContainer(source, place, options, signal);
+    try {
+      process.stdout.write(`${container.url}\n`);
+      await watchContainer(container, signal);
+    } finally {
+      await container.remove();
+    }
   });
 }
