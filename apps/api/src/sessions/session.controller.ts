@@ -119,7 +119,8 @@ export class SessionController {
 
   @Get(':sid/events')
   @Api({
-    summary: 'What happens to a session, live; resumes by Last-Event-ID',
+    summary:
+      'What happens to a session, live; resumes by Last-Event-ID. With its calls over one WebSocket: `/v1/sessions/{sid}/socket`, docs/sessions.md',
     query: eventsQuerySchema,
     stream: 'session (a session), call (a call, when it begins and when it ends), end (a session)',
     errors: NOT_FOUND,
