@@ -30,7 +30,7 @@ const connect = () => {
 test('requests find the process of their session, whichever of them they reach', async () => {
   const { client, call, transport } = await connect();
   for (let count = 1; count <= 6; count += 1) expect((await call('add', { by: 1 })).text).toBe(String(count));
-  expect((await client.listTools()).tools).toHaveLength(8);
+  expect((await client.listTools()).tools).toHaveLength(9);
   await transport.terminateSession();
 });
 

@@ -40,6 +40,14 @@ function counter() {
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), afterMs);
     return new Promise(() => {});
   });
+  server.registerTool('march', { inputSchema: { ms: z.number() } }, async ({ ms }, { _meta: meta, sendNotification }) => {
+    for (let step = 1; step <= 3; step += 1) {
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      const params = { progressToken: meta?.progressToken, progress: step, total: 3, message: `step ${step}` };
+      if (meta?.progressToken !== undefined) await sendNotification({ method: 'notifications/progress', params });
+    }
+    return { content: text('there') };
+  });
   server.registerTool('doze', { inputSchema: { ms: z.number() } }, async ({ ms }) => {
     await new Promise((resolve) => setTimeout(resolve, ms));
     return { content: text('awake') };

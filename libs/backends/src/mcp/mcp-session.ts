@@ -1,4 +1,4 @@
-import { ErrorCode, McpError, ResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, McpError, type Progress, ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import {
   type JsonObject,
   type Message,
@@ -8,7 +8,7 @@ import {
   type TaskSpec,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { type BackendCall, type BackendSession, type ToolCallResult, ToolFailedError } from '@palestra/session';
+import { type BackendCall, type BackendSession, type CallProgress, type ToolCallResult, ToolFailedError } from '@palestra/session';
 import type { McpConnection } from './mcp-connection.ts';
 import { lost, wordsOf } from './mcp-errors.ts';
 import { promptOfServer, promptOfTask } from './mcp-prompt.ts';
@@ -55,14 +55,14 @@ export class McpSession implements BackendSession {
   }
 
   /** Sent once. Nobody can know what became of a call whose answer never came, so the session ends with it. */
-  async call({ tool, input, taskId, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+  async call({ tool, input, taskId, upstreamTaskId, mayHaveRun, onProgress }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
     if (upstreamTaskId != null || mayHaveRun) throw new PalestraError('session_lost');
     const { connection } = this.#episode();
     // Given up by whoever waited for it: the tool may go on for ever, so its server may not.
     const giveUp = () => void this.#episodes.end(this.#sid);
     signal.addEventListener('abort', giveUp, { once: true });
     try {
-      return await this.#watched(callTool(connection, { tool, input, taskId }, signal));
+      return await this.#watched(callTool(connection, { tool, input, taskId, onProgress }, signal));
     } finally {
       signal.removeEventListener('abort', giveUp);
     }
@@ -99,7 +99,12 @@ export class McpSession implements BackendSession {
 
 async function callTool(
   connection: McpConnection,
-  { tool, input, taskId }: Pick<BackendCall, 'tool' | 'input' | 'taskId'>,
+  {
+    tool,
+    input,
+    taskId,
+    onProgress,
+  }: Pick<BackendCall, 'tool' | 'input' | 'taskId'> & { onProgress: BackendCall['onProgress'] | undefined },
   signal: AbortSignal,
 ): Promise<ToolCallResult> {
   // The SDK writes plain numbers only.
@@ -109,7 +114,10 @@ async function callTool(
   try {
     // Not `callTool`, which refuses results that do not keep to the tool's output schema: the policy sees what the tool said.
     const result = await connection.request(signal, (client, options) =>
-      client.request({ method: 'tools/call', params }, ResultSchema, options),
+      client.request({ method: 'tools/call', params }, ResultSchema, {
+        ...options,
+        ...(onProgress && { onprogress: (told) => onProgress(progressOf(told)) }),
+      }),
     );
     // Many servers answer an unknown tool by an error result.
     if (result['isError'] === true && (await isUnknown())) return notFound(tool);
@@ -123,5 +131,11 @@ async function callTool(
     throw error;
   }
 }
+
+const progressOf = ({ progress, total, message }: Progress): CallProgress => ({
+  progress,
+  ...(total !== undefined && { total }),
+  ...(message !== undefined && { message }),
+});
 
 const notFound = (tool: string): ToolCallResult => refusal('not_found', `'${tool}' is not a valid tool`);

@@ -1,7 +1,6 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import {
   CallToolRequestSchema,
-  type CallToolResult,
   GetPromptRequestSchema,
   type Implementation,
   InitializeRequestSchema,
@@ -13,17 +12,12 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { type JsonObject, PalestraError } from '@palestra/protocol';
-import {
-  type Caller,
-  type EnvironmentDirectory,
-  errorOfOutcome,
-  type HostedEnvironment,
-  type OpenCall,
-  type Recording,
-  type SessionEngine,
-} from '@palestra/session';
+import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
 import { decodeSecrets } from '../ors/secrets.ts';
-import { instructionsOf, promptMessages, resultOf, toolOf } from './content.ts';
+import { type CallCursor, freshCursor } from './call-events.ts';
+import { type McpCall, McpCalls } from './calls.ts';
+import { instructionsOf, promptMessages, toolOf } from './content.ts';
+import { reportProgress } from './progress.ts';
 import { asRpcError, RpcError } from './rpc-error.ts';
 import { chooseTask, type TaskChoice, type TaskWish } from './task-choice.ts';
 
@@ -56,12 +50,6 @@ export interface McpGreeting {
   _meta: Record<string, unknown>;
 }
 
-export interface McpCall {
-  open: OpenCall;
-  /** Runs it. Rejects where there is no result of the tool: an infrastructure failure is never one. */
-  result(): Promise<CallToolResult>;
-}
-
 /** For what clients fill in, which we never ask for. The SDK's own costs 2 ms a server, and a server serves one request here. */
 const unused: jsonSchemaValidator = {
   getValidator: () => () => {
@@ -73,14 +61,19 @@ const PROMPT = { name: 'task', title: 'Task', description: 'The task of this epi
 
 /**
  * The Model Context Protocol over the session engine (docs/mcp.md): an MCP session is an episode, its id is the SID. Nothing is kept here
- * between requests; each is served by a `Server` of its own, so that any API process can serve any session of its backend.
+ * between requests but who listens to a running call; each request is served by a `Server` of its own, so that any API process can
+ * serve any session of its backend.
  */
 export class McpDialect {
+  readonly calls: McpCalls;
+
   constructor(
     readonly engine: SessionEngine,
     readonly directory: EnvironmentDirectory,
     readonly version: string,
-  ) {}
+  ) {
+    this.calls = new McpCalls(engine);
+  }
 
   /** Which environment and which task. Throws `environment_not_found`, `unknown_variant`, `invalid_split`, `invalid_index`. */
   async choose({ caller, owner, name, variant, wish }: McpOpening): Promise<Omit<McpEpisode, 'sid'>> {
@@ -149,16 +142,6 @@ export class McpDialect {
     if (hosted === null || !isSame(hosted, address.owner, address.name.replace(/@\d+$/, ''))) throw new PalestraError('session_not_found');
   }
 
-  async call(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<McpCall> {
-    const open = await this.engine.call(caller, sid, { tool, input, taskId: null });
-    const result = async () => {
-      const outcome = await open.outcome();
-      if (outcome.type === 'refused') throw errorOfOutcome(outcome);
-      return resultOf(outcome, open.taskId);
-    };
-    return { open, result };
-  }
-
   /** Answers one `initialize` with what `open` gave. */
   greeting(opened: McpGreeting): Server {
     const server = new Server(opened.serverInfo, { capabilities: opened.capabilities, jsonSchemaValidator: unused });
@@ -169,16 +152,23 @@ export class McpDialect {
     return server;
   }
 
-  /** Answers requests of a session. `begun`: the calls of this exchange that run already, by their JSON-RPC ids. */
-  server(caller: Caller, sid: string, begun: ReadonlyMap<string | number, Promise<McpCall>> = new Map()): Server {
+  /** Answers requests of a session. `begun`: the call of this exchange, which runs already, and where its stream stands. */
+  server(caller: Caller, sid: string, begun: { call: Promise<McpCall>; cursor: CallCursor } | null = null): Server {
     const { engine } = this;
     const about = { name: 'palestra', version: this.version };
     const server = new Server(about, { capabilities: { tools: {}, prompts: {} }, jsonSchemaValidator: unused });
     server.setRequestHandler(ListToolsRequestSchema, () =>
       told(async () => ({ tools: (await engine.taskTools(caller, sid)).tools.map(toolOf) })),
     );
-    server.setRequestHandler(CallToolRequestSchema, ({ params: { name, arguments: input = {} } }, { requestId }) =>
-      told(async () => (await (begun.get(requestId) ?? this.call(caller, sid, name, input as JsonObject))).result()),
+    server.setRequestHandler(CallToolRequestSchema, ({ params }, { requestId, sendNotification }) =>
+      told(async () => {
+        const { name: tool, arguments: input = {} } = params;
+        const asked = { requestId, tool, input: input as JsonObject };
+        const call = await (begun === null ? this.calls.begin(caller, sid, asked) : begun.call);
+        const cursor = begun?.cursor ?? freshCursor(call.open.taskId, requestId, params._meta?.progressToken);
+        const silence = reportProgress(call.progress, cursor, sendNotification);
+        return call.result().finally(silence);
+      }),
     );
     server.setRequestHandler(ListPromptsRequestSchema, () => ({ prompts: [PROMPT] }));
     server.setRequestHandler(GetPromptRequestSchema, ({ params: { name } }) =>

@@ -1,6 +1,10 @@
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { type EventStore, StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
 
 export interface ExchangeOptions {
   /** The body, already parsed. */
@@ -9,7 +13,12 @@ export interface ExchangeOptions {
   sid?: string;
   /** One JSON document when all is done, else a stream with comments that keep it open. */
   as: 'json' | 'stream';
+  /** Gives the events of a stream the ids that it can be taken up by. */
+  events?: EventStore;
 }
+
+/** So long a client waits before it takes up a stream that broke. It tries twice: a restart must fit in. */
+const RETRY_MS = 2_000;
 
 /**
  * One HTTP request through the SDK's transport, which writes the raw response. Both are gone with it: what a session is, the engine
@@ -19,11 +28,12 @@ export async function exchange(
   request: FastifyRequest,
   reply: FastifyReply,
   server: Server,
-  { message, sid, as }: ExchangeOptions,
+  { message, sid, as, events }: ExchangeOptions,
 ): Promise<() => void> {
   const transport = new StreamableHTTPServerTransport({
     ...(sid !== undefined && { sessionIdGenerator: () => sid }),
     enableJsonResponse: as === 'json',
+    ...(events !== undefined && { eventStore: events, retryInterval: RETRY_MS }),
   });
   // The SDK's own type of the interface is stricter about undefined than its class.
   await server.connect(transport as never);
@@ -35,4 +45,32 @@ export async function exchange(
   // Settles with the end of a stream; whatever goes wrong, it has answered.
   transport.handleRequest(request.raw, reply.raw, message).catch(end);
   return end;
+}
+
+/**
+ * Takes a stream up again. The SDK's transports know the streams of their own lifetime only, and ours live as long as a request: so this one is given
+ * the request of the broken stream once more, which joins the call that runs. Settles with the end of the stream.
+ */
+export async function resumeStream(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  server: Server,
+  { message, events }: { message: object; events: EventStore },
+): Promise<void> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ eventStore: events, retryInterval: RETRY_MS });
+  await server.connect(transport as never);
+  reply.hijack();
+  reply.raw.on('error', () => {});
+  reply.raw.once('close', () => void server.close());
+  const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
+  const version = request.headers['mcp-protocol-version'];
+  if (typeof version === 'string') headers.set('mcp-protocol-version', version);
+  const again = new Request('http://localhost/', { method: 'POST', headers });
+  const answer = await transport.handleRequest(again, { parsedBody: message });
+  reply.raw.writeHead(answer.status, Object.fromEntries(answer.headers));
+  // The client has to see that it is connected again before there is anything to say.
+  reply.raw.flushHeaders();
+  if (answer.body === null) return void reply.raw.end();
+  // A client that vanishes is no error of ours: it comes again.
+  await pipeline(Readable.fromWeb(answer.body as ReadableStream), reply.raw).catch(() => {});
 }

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { type JsonObject, PalestraError, parseJson } from '@palestra/protocol';
+import { type JsonObject, PalestraError, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { keyOf } from '../../accounts/credentials.ts';
 
@@ -14,7 +14,7 @@ export interface McpMessage {
   /** null: a list, a notification, a response, or nothing that follows JSON-RPC. */
   request: { id: string | number; method: string } | null;
   /** A whole `tools/call`; numbers of its input as they were written. */
-  call: { tool: string; input: JsonObject } | null;
+  call: { tool: string; input: JsonObject; progressToken: string | number | undefined } | null;
 }
 
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -37,8 +37,10 @@ export function readMessage(body: unknown): McpMessage {
 /** null for a malformed one, which the SDK refuses in its own words. */
 function readCall({ params }: JsonObject): McpMessage['call'] {
   if (!isObject(params) || typeof params['name'] !== 'string') return null;
-  const { name: tool, arguments: input = {} } = params;
-  return isObject(input) ? { tool, input } : null;
+  const { name: tool, arguments: input = {}, _meta: meta } = params;
+  const token = isObject(meta) ? (meta['progressToken'] ?? null) : null;
+  const progressToken = typeof token === 'string' ? token : (toPlainNumber(token) ?? undefined);
+  return isObject(input) ? { tool, input, progressToken } : null;
 }
 
 /** A header that says something, without blanks around it. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
-import { type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
+import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { errorHeaders } from '../../platform/error.filter.ts';
@@ -8,7 +8,7 @@ import { countRequest, onDelivery } from '../delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { CALL_HEADER, FORWARDED } from '../forwarder.ts';
 import { readRecording } from '../recording-headers.ts';
-import { exchange } from './mcp-exchange.ts';
+import { exchange, resumeStream } from './mcp-exchange.ts';
 import {
   assertOwnOrigin,
   headerOf,
@@ -23,8 +23,14 @@ import {
 const PATH = '/mcp/:owner/:name';
 const VERSION = '0.1.0';
 const BODY_LIMIT = 64 * 1024 * 1024;
-/** A call that takes longer is answered as a stream, which stays open. Shorter ones are JSON: mcp 2.x takes no stream events above 1 MiB. */
-const JSON_HOLD_MS = 25_000;
+/**
+ * A call that takes longer is answered as a stream, which stays open and can be taken up again. Shorter ones are JSON: mcp 2.x takes no stream
+ * events above 1 MiB.
+ */
+const JSON_HOLD_MS = 5_000;
+/** The same, where the client wants to hear of the progress. */
+const PROGRESS_HOLD_MS = 1_000;
+const LAST_EVENT_HEADER = 'last-event-id';
 /** While a client listens, its session is alive; so often we look whether it has ended. */
 const LISTEN_PING_MS = 20_000;
 
@@ -152,24 +158,24 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engin
 async function call(
   { request, reply, caller }: Asked,
   sid: string,
-  { parsed, request: rpc, call: { tool, input } }: McpMessage & { call: object },
+  { parsed, request: rpc, call: { tool, input, progressToken } }: McpMessage & { call: object },
   { dialect, routing }: McpScope,
 ): Promise<void> {
+  const cursor = freshCursor(null, rpc!.id, progressToken);
   let begun: Promise<McpCall>;
   let settled = true;
   try {
-    const running = await dialect.call(caller, sid, tool, input);
+    const running = await dialect.calls.begin(caller, sid, { requestId: rpc!.id, tool, input });
+    cursor.taskId = running.open.taskId;
     // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
     if (request.raw.socket.destroyed) {
-      running.open.abandon();
+      running.abandon();
       reply.hijack();
       return;
     }
-    const view = running.open.stream();
-    onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
-    if (request.headers[FORWARDED] !== undefined && running.open.taskId !== null) reply.raw.setHeader(CALL_HEADER, running.open.taskId);
+    watchDelivery(request, reply, running);
     const result = running.result();
-    settled = await settlesWithin(result, JSON_HOLD_MS);
+    settled = await settlesWithin(result, progressToken === undefined ? JSON_HOLD_MS : PROGRESS_HOLD_MS);
     begun = Promise.resolve({ ...running, result: () => result });
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
@@ -177,8 +183,33 @@ async function call(
     begun = Promise.reject(error);
     begun.catch(() => {});
   }
-  const server = dialect.server(caller, sid, new Map([[rpc!.id, begun]]));
-  await exchange(request, reply, server, { message: parsed, as: settled ? 'json' : 'stream' });
+  const server = dialect.server(caller, sid, { call: begun, cursor });
+  const stream = { as: 'stream', events: new CallEvents(cursor) } as const;
+  await exchange(request, reply, server, { message: parsed, ...(settled ? { as: 'json' } : stream) });
+}
+
+function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: McpCall): void {
+  const view = open.stream();
+  onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
+  if (request.headers[FORWARDED] !== undefined && open.taskId !== null) reply.raw.setHeader(CALL_HEADER, open.taskId);
+}
+
+/**
+ * Goes on with the stream of a call, on whichever process: the rest of its progress, and its answer. The tool does not run again. Where it cannot
+ * go on, that is the answer of the request that the client still waits for; only what may pass is an HTTP error, upon which it asks again.
+ */
+async function resume({ request, reply, caller, address }: Asked, sid: string, lastEventId: string, { dialect }: McpScope): Promise<void> {
+  const cursor = cursorOf(lastEventId);
+  if (cursor === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: not an event of this server.' });
+  const call = dialect.alive(caller, sid, address, false).then(() => dialect.calls.resume(caller, sid, cursor.taskId));
+  try {
+    watchDelivery(request, reply, await call);
+  } catch (error) {
+    if (!(error instanceof PalestraError) || error.retryable) throw error;
+  }
+  const server = dialect.server(caller, sid, { call, cursor });
+  const message = { jsonrpc: '2.0', id: cursor.requestId, method: 'tools/call', params: { name: '' } };
+  await resumeStream(request, reply, server, { message, events: new CallEvents(cursor) });
 }
 
 async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
@@ -191,11 +222,18 @@ async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<b
   return Promise.race([settled, patience]).finally(() => clearTimeout(timer));
 }
 
-/** A stream on which we never have anything to say: that it is open tells that the client lives, that it ends that the session has. */
-async function listen({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpScope): Promise<void> {
+/**
+ * With a Last-Event-ID, the stream of a call again. Else one on which we never have anything to say: that it is open tells that the client lives,
+ * that it ends that the session has.
+ */
+async function listen(asked: Asked, mcp: McpScope): Promise<void> {
+  const { request, reply, caller, address } = asked;
+  const { dialect, engine, routing } = mcp;
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
+  const lastEventId = headerOf(request, LAST_EVENT_HEADER);
+  if (lastEventId !== null) return resume(asked, sid, lastEventId, mcp);
   await dialect.alive(caller, sid, address, false);
   const close = await exchange(request, reply, dialect.server(caller, sid), { as: 'stream' });
   const pings = setInterval(() => {
