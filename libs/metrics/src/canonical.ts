@@ -15,17 +15,20 @@ import { bootstrapInterval, type Interval, studentInterval } from './intervals.t
 import { passAtK as passOfGroup } from './pass.ts';
 import { remember } from './remember.ts';
 import { isSuccess, successRules } from './success.ts';
-import { max, mean, min, percentile, std } from './summary.ts';
+import { ascending, max, mean, min, percentileOfSorted, std } from './summary.ts';
 
 /** The canonical metrics (dashboard.md 3.1): rows in, figures with their denominators out; the order of rows never matters. */
 
 const TRUNCATED: ReadonlySet<StopReason> = new Set<StopReason>(['max_turns', 'max_tokens', 'context_length']);
 
+const selected = (rows: readonly RolloutFacts[], context: MetricContext) =>
+  remember(rows, context, 'selected', () => select(rows, context.denominator));
+
 /** Counted rewards, ascending: the order of arrival must not reach the last bit of a sum. */
 function rewardsOf(rows: readonly RolloutFacts[], context: MetricContext) {
   return remember(rows, context, 'rewards', () => {
-    const { counted, of, note } = select(rows, context.denominator);
-    return { rewards: counted.map(({ reward }) => reward).toSorted((a, b) => a - b), of, note };
+    const { counted, of, note } = selected(rows, context);
+    return { rewards: ascending(counted.map(({ reward }) => reward)), of, note };
   });
 }
 
@@ -43,10 +46,10 @@ export const rewardStd = (rows: readonly RolloutFacts[], context: MetricContext 
   overRewards(rows, context, (rewards) => std(rewards, context.ddof ?? 1));
 /** `q` in [0, 1]. */
 export const rewardPercentile = (rows: readonly RolloutFacts[], q: number, context: MetricContext = {}) =>
-  overRewards(rows, context, (rewards) => percentile(rewards, q));
+  overRewards(rows, context, (rewards) => percentileOfSorted(rewards, q));
 
 export function successRate(rows: readonly RolloutFacts[], context: MetricContext = {}): Figure {
-  const { counted, of, note } = select(rows, context.denominator);
+  const { counted, of, note } = selected(rows, context);
   const rules = successRules(rows, context);
   const successes = counted.filter(({ row, reward }) => isSuccess(reward, rules.get(row.environment)!)).length;
   return figure(counted.length === 0 ? null : successes / counted.length, counted.length, of, note);
@@ -55,10 +58,10 @@ export function successRate(rows: readonly RolloutFacts[], context: MetricContex
 /** A figure over groups; says how many rollouts are in none, and when nulls were counted as 0. */
 function groupFigure(rows: readonly RolloutFacts[], context: MetricContext, compute: (groups: GroupStats[]) => Figure): Figure {
   const result = compute([...allGroupStats(rows, context).values()]);
-  const alone = rows.filter((row) => row.group === null).length;
+  const alone = remember(rows, context, 'alone', () => rows.filter((row) => row.group === null).length);
   const notes = [
     alone > 0 ? `${alone} of ${rows.length} rollouts have no group` : null,
-    context.denominator === 'all' ? select(rows, 'all').note : null,
+    context.denominator === 'all' ? selected(rows, context).note : null,
   ];
   return figure(result.value, result.denominator, result.of, notes.filter((note) => note !== null).join('; '));
 }
@@ -127,7 +130,7 @@ export function toolErrorRate(rows: readonly RolloutFacts[]): Figure {
 /** Mean of a count that may be unknown, over the rollouts that have it. */
 export function meanKnown(rows: readonly RolloutFacts[], valueOf: (row: RolloutFacts) => number | null): Figure {
   const values = rows.map(valueOf).filter((value) => value !== null && Number.isFinite(value)) as number[];
-  return figure(mean(values.toSorted((a, b) => a - b)), values.length, rows.length);
+  return figure(mean(ascending(values)), values.length, rows.length);
 }
 
 export interface Advantage {

@@ -4,7 +4,7 @@ import { figure } from './facts.ts';
 import { passAtK, passHatK } from './pass.ts';
 import { remember } from './remember.ts';
 import { isSuccess, successRules } from './success.ts';
-import { mean } from './summary.ts';
+import { ascending, mean } from './summary.ts';
 import { groupBy } from './group-by.ts';
 
 /** Spread of rewards up to which a group carries no signal (dashboard.md 3.1). */
@@ -39,9 +39,10 @@ export function groupStats(rows: readonly RolloutFacts[], context: MetricContext
 
 function statsOf(rows: readonly RolloutFacts[], context: MetricContext, rules: ReadonlyMap<string | null, SuccessRule>): GroupStats {
   const stats = { ...emptyGroup(context.n ?? null), n: rows.length };
-  for (const { row, reward } of select(rows, context.denominator).counted.toSorted((a, b) => a.reward - b.reward)) {
+  const { counted } = select(rows, context.denominator);
+  for (const { row, reward } of counted) if (isSuccess(reward, rules.get(row.environment)!)) stats.c += 1;
+  for (const reward of ascending(counted.map(({ reward }) => reward))) {
     stats.scored += 1;
-    if (isSuccess(reward, rules.get(row.environment)!)) stats.c += 1;
     stats.sum += reward;
     stats.sumsq += reward * reward;
     stats.min ??= reward;
@@ -93,7 +94,7 @@ export function promptWeightedMean(groups: readonly GroupStats[]): Figure {
 function overGroups(groups: readonly GroupStats[], valueOf: (group: GroupStats) => number | null): Figure {
   const values = groups.map(valueOf).filter((value) => value !== null);
   // Ascending: the order of groups must not reach the last bit.
-  return figure(mean(values.toSorted((a, b) => a - b)), values.length, groups.length);
+  return figure(mean(ascending(values)), values.length, groups.length);
 }
 
 /** Mean over rollouts, from the sums. */

@@ -10,4 +10,4 @@ export { type LensFacts, type LensRollout, lensRolloutRule, rolloutOfLens } from
 export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } from './pass.ts';
 export * from './rollup.ts';
 export * from './success.ts';
-export { percentileOfCounts } from './summary.ts';
+export { ascending, percentileOfCounts } from './summary.ts';

@@ -24,6 +24,20 @@ function pairwise(values: readonly number[], from: number, count: number): numbe
   return total;
 }
 
+/** Kept, since memory for numbers costs more than sorting them. */
+let scratch = new Float64Array(4_096);
+
+/** A sorted copy. Numbers are sorted as such, several times faster than by `toSorted` with a comparing function. */
+export function ascending(values: readonly number[]): number[] {
+  const count = values.length;
+  if (scratch.length < count) scratch = new Float64Array(2 * count);
+  for (let at = 0; at < count; at += 1) scratch[at] = values[at]!;
+  scratch.subarray(0, count).sort();
+  const sorted = [...values];
+  for (let at = 0; at < count; at += 1) sorted[at] = scratch[at]!;
+  return sorted;
+}
+
 /** null for no values. */
 export function mean(values: readonly number[]): number | null {
   return values.length === 0 ? null : sum(values) / values.length;
@@ -38,8 +52,12 @@ export function std(values: readonly number[], ddof: 0 | 1): number | null {
 
 /** `q` in [0, 1], linear interpolation between closest ranks (NumPy's default); null for no values. */
 export function percentile(values: readonly number[], q: number): number | null {
-  if (values.length === 0) return null;
-  const sorted = values.toSorted((a, b) => a - b);
+  return percentileOfSorted(ascending(values), q);
+}
+
+/** The same of values that are ascending already. */
+export function percentileOfSorted(sorted: readonly number[], q: number): number | null {
+  if (sorted.length === 0) return null;
   const rank = q * (sorted.length - 1);
   const low = Math.floor(rank);
   const high = Math.min(low + 1, sorted.length - 1);

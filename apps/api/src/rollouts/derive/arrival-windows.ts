@@ -1,5 +1,3 @@
-import type { RollupTuple } from './rollup.sql.ts';
-
 /** Rollouts that came between two moments: what stands for a step where steps are not known (dashboard.md 2.4). */
 export interface ArrivalWindow {
   /** Milliseconds since the epoch; `to` is not in it. */
@@ -24,32 +22,23 @@ const MAX_WINDOWS = 100;
 /** Rollouts of a window on average, at least: fewer would be noise. */
 const MEAN_SIZE = 8;
 
+/** Moments of arrival, milliseconds since the epoch: how many, the first and the last. */
+export interface Arrivals {
+  count: number;
+  first: number;
+  last: number;
+}
+
 /** Width of windows over these moments: the least of a ladder that cuts them into not too many, and not too small ones. */
-export function windowWidth(times: readonly number[]): number {
-  const most = Math.max(1, Math.min(MAX_WINDOWS, Math.floor(times.length / MEAN_SIZE)));
-  const first = times.reduce((a, b) => Math.min(a, b), Infinity);
-  const last = times.reduce((a, b) => Math.max(a, b), -Infinity);
-  const count = (width: number) => Math.floor(last / width) - Math.floor(first / width) + 1;
-  const fits = WIDTHS_MS.find((width) => count(width) <= most);
+export function windowWidth({ count, first, last }: Arrivals): number {
+  const most = Math.max(1, Math.min(MAX_WINDOWS, Math.floor(count / MEAN_SIZE)));
+  const windows = (width: number) => Math.floor(last / width) - Math.floor(first / width) + 1;
+  const fits = WIDTHS_MS.find((width) => windows(width) <= most);
   if (fits !== undefined) return fits;
   let width = WIDTHS_MS.at(-1)!;
   // Two moments beside an edge are two windows however wide these are.
-  while (count(width) > Math.max(2, most)) width *= 2;
+  while (windows(width) > Math.max(2, most)) width *= 2;
   return width;
-}
-
-/** Of rollouts in `seq` order, ascending; windows without any are left out. Windows begin at multiples of `width`. */
-export function byWindow(tuples: readonly RollupTuple[], width: number): (ArrivalWindow & { tuples: RollupTuple[] })[] {
-  const windows = new Map<number, RollupTuple[]>();
-  for (const tuple of tuples) {
-    const from = Math.floor(tuple[22] / width) * width;
-    const own = windows.get(from);
-    if (own) own.push(tuple);
-    else windows.set(from, [tuple]);
-  }
-  return [...windows]
-    .toSorted(([a], [b]) => a - b)
-    .map(([from, own]) => ({ from, to: from + width, first_seq: own[0]![0], last_seq: own.at(-1)![0], tuples: own }));
 }
 
 /** In words of a reader: `5 min`. */

@@ -1,7 +1,10 @@
 import {
+  allGroupStats,
+  ascending,
   computeLens,
   type Denominator,
   type Figure,
+  figure,
   histogram,
   isFailed,
   isFigure,
@@ -9,14 +12,15 @@ import {
   listMetrics,
   metric,
   type MetricAnswer,
+  type MetricContext,
   type MetricDefinition,
   type RolloutFacts,
   scoreOf,
   type SuccessRule,
 } from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from '../codes.ts';
-import { byWindow, windowWidth } from './arrival-windows.ts';
 import type { GroupRow, RollupTuple, StepKey, StepRollup, StepSums, StepWindows } from './rollup.sql.ts';
+import type { Known, StepPart } from './step-parts.sql.ts';
 
 /** A figure as it is stored: value, denominator, of how many, note. `null`: the upload cannot give it. */
 export type StoredFigure = [value: number | null, denominator: number, of: number, note?: string] | null;
@@ -62,84 +66,152 @@ function canonicalMetric(name: string): MetricDefinition {
   return definition;
 }
 
-/** Rollups of a step, for all environments together and, where there are several, for each; and its groups. */
+/** Rollups of a step, for all environments together and, where there are several, for each; and its groups. `parts` in any order. */
 export function rollUpStep(
   step: StepKey,
-  tuples: readonly RollupTuple[],
+  parts: readonly StepPart[],
   successOf: (envId: number) => SuccessRule,
 ): { rollups: StepRollup[]; groups: GroupRow[] } {
-  if (tuples.length === 0) return { rollups: [], groups: [] };
-  // In seq order, so that sums have the same last bit whoever adds them up.
-  const sorted = tuples.toSorted(bySeq);
-  const byEnvironment = new Map<number, RollupTuple[]>();
-  for (const tuple of sorted) {
-    const own = byEnvironment.get(tuple[1]);
-    if (own) own.push(tuple);
-    else byEnvironment.set(tuple[1], [tuple]);
-  }
-  const rules = new Map([...byEnvironment.keys()].map((envId) => [String(envId), successOf(envId)]));
-  // Where the step is not known the moment of arrival stands for it, in the same windows for every environment.
-  const width = step.step < 0 ? windowWidth(sorted.map((tuple) => tuple[22])) : null;
-  const one = (envId: number, own: readonly RollupTuple[]) => {
-    const key = { ...step, env_id: envId };
-    return { ...rollUp(key, own, rules), windows: width === null ? null : windowRollups(key, own, rules, width) };
-  };
-  const parts = [...byEnvironment].map(([envId, own]) => one(envId, own));
-  const whole = parts.length === 1 ? { ...parts[0]!, env_id: 0 } : one(0, sorted);
-  return {
-    rollups: [whole, ...parts],
-    groups: [...byEnvironment].flatMap(([envId, own]) => groupRows({ ...step, env_id: envId }, own, rules)),
-  };
+  if (parts.length === 0) return { rollups: [], groups: [] };
+  const gathered = parts.map(gather);
+  const byEnvironment = new Map<number, Gathered[]>();
+  for (const part of gathered) byEnvironment.set(part.env_id, [...(byEnvironment.get(part.env_id) ?? []), part]);
+  const context: MetricContext = { success: new Map([...byEnvironment.keys()].map((envId) => [String(envId), successOf(envId)])) };
+  const environments = [...byEnvironment].map(([envId, own]) => ({ key: { ...step, env_id: envId }, own, whole: together(own) }));
+  const rollups = environments.map(({ key, own, whole }) => ({
+    ...rollUp(key, whole, context),
+    windows: windowRollups(key, own, context),
+  }));
+  const all = { ...step, env_id: 0 };
+  const whole =
+    environments.length === 1
+      ? { ...rollups[0]!, env_id: 0 }
+      : { ...rollUp(all, together(gathered), context), windows: windowRollups(all, gathered, context) };
+  return { rollups: [whole, ...rollups], groups: environments.flatMap(({ key, whole: own }) => groupRows(key, own, context)) };
 }
 
-function windowRollups(
-  key: StepKey & { env_id: number },
-  tuples: readonly RollupTuple[],
-  rules: ReadonlyMap<string | null, SuccessRule>,
-  width: number,
-): StepWindows {
-  const windows = byWindow(tuples, width).map(({ tuples: own, ...window }) => {
-    const { run_seq: _run, phase: _phase, step: _step, env_id: _env, ...sums } = rollUp(key, own, rules);
-    return { ...window, ...sums };
+/** Where the step is not known the moment of arrival stands for it. */
+function windowRollups(key: StepKey & { env_id: number }, parts: readonly Gathered[], context: MetricContext): StepWindows | null {
+  const byStart = new Map<number, Gathered[]>();
+  for (const part of parts) if (part.window) byStart.set(part.window.from, [...(byStart.get(part.window.from) ?? []), part]);
+  if (byStart.size === 0) return null;
+  const windows = [...byStart.values()].map((own) => {
+    const { run_seq: _run, phase: _phase, step: _step, env_id: _env, ...sums } = rollUp(key, together(own), context);
+    const seqs = own.flatMap(({ window }) => [window!.first_seq, window!.last_seq]).toSorted(bySize);
+    return { ...own[0]!.window!, first_seq: seqs[0]!, last_seq: seqs.at(-1)!, ...sums };
   });
-  return { width_ms: width, windows };
+  const { from, to } = windows[0]!;
+  return { width_ms: to - from, windows: windows.toSorted((one, other) => one.from - other.from) };
 }
 
-function rollUp(
-  key: StepKey & { env_id: number },
-  tuples: readonly RollupTuple[],
-  rules: ReadonlyMap<string | null, SuccessRule>,
-): StepSums {
-  const rows = tuples.map(factsOf);
-  const context = { success: rules };
+/** A part with its rollouts as metrics read them. */
+interface Gathered extends StepPart {
+  facts: RolloutFacts[];
+}
+
+/** What the lists do not hold is null in the facts: `conduct` has the figures that are made of it. */
+function gather(part: StepPart): Gathered {
+  const environment = String(part.env_id);
+  const facts = part.rewards.map((reward, at) => ({
+    id: '',
+    group: part.groups[at]!,
+    reward,
+    rewardPositive: null,
+    lastReward: null,
+    rewardSteps: 0,
+    stop: wordOf(STOPS, part.stops[at]!),
+    turns: null,
+    assistantTurns: null,
+    toolTurns: null,
+    calls: 0,
+    callErrors: 0,
+    tokensOut: null,
+    tokensTool: null,
+    failure: wordOf(FAILURES, part.failures[at]!),
+    environment,
+    phase: null,
+  }));
+  return { ...part, facts };
+}
+
+function together(parts: readonly Gathered[]): Gathered {
+  const [first] = parts;
+  if (parts.length === 1) return first!;
+  const list = <Key extends 'facts' | 'groups' | 'rewards' | 'stops' | 'failures' | 'taskIds' | 'groupSizes' | 'provenances'>(key: Key) =>
+    ([] as unknown[]).concat(...parts.map((part) => part[key])) as Gathered[Key];
+  const total = (of: (part: Gathered) => number) => parts.reduce((sum, part) => sum + of(part), 0);
+  const known = (of: (part: Gathered) => Known): Known => ({ sum: total((part) => of(part).sum), known: total((part) => of(part).known) });
+  return {
+    env_id: first!.env_id,
+    window: first!.window,
+    facts: list('facts'),
+    groups: list('groups'),
+    rewards: list('rewards'),
+    stops: list('stops'),
+    failures: list('failures'),
+    taskIds: list('taskIds'),
+    groupSizes: list('groupSizes'),
+    provenances: list('provenances'),
+    rollouts: total((part) => part.rollouts),
+    finished: total((part) => part.finished),
+    messages: total((part) => part.messages),
+    calls: total((part) => part.calls),
+    callErrors: total((part) => part.callErrors),
+    gaps: total((part) => part.gaps),
+    mismatches: total((part) => part.mismatches),
+    turns: known((part) => part.turns),
+    tokensOut: known((part) => part.tokensOut),
+    tokensTool: known((part) => part.tokensTool),
+  };
+}
+
+/** Figures of counts, from their sums: sums of whole numbers are exact, so that they equal those of the metrics of these names. */
+function conduct(part: Gathered): Record<string, Figure> {
+  const mean = ({ sum, known }: Known) => figure(known === 0 ? null : sum / known, known, part.rollouts);
+  return {
+    tool_error: figure(part.calls === 0 ? null : part.callErrors / part.calls, part.calls, part.calls),
+    turns: mean(part.turns),
+    calls: mean({ sum: part.calls, known: part.rollouts }),
+    tokens_out: mean(part.tokensOut),
+    tokens_tool: mean(part.tokensTool),
+  };
+}
+
+function rollUp(key: StepKey & { env_id: number }, part: Gathered, context: MetricContext): StepSums {
+  const { facts } = part;
+  const rules = [...(context.success as ReadonlyMap<string, SuccessRule>).values()];
   const stops: Record<string, number> = {};
-  for (const { stop } of rows) stops[stop ?? 'unknown'] = (stops[stop ?? 'unknown'] ?? 0) + 1;
-  const rewards = rows.map(({ reward }) => reward).filter((reward) => reward !== null);
+  for (const { stop } of facts) stops[stop ?? 'unknown'] = (stops[stop ?? 'unknown'] ?? 0) + 1;
+  // Ascending, so that sums have the same last bit in whatever order rows come.
+  const rewards = ascending(part.rewards.filter((reward) => reward !== null));
+  const ready = conduct(part);
   const figures: StepFigures = {
     canonical: Object.fromEntries(
       CANONICAL.flatMap((definition) =>
-        definition.keysFor(rows, context).map((name) => [name, stored(canonicalMetric(name).compute(rows, context))] as const),
+        definition
+          .keysFor(facts, context)
+          .map((name) => [name, stored(ready[name] ?? canonicalMetric(name).compute(facts, context))] as const),
       ),
     ),
     histogram: histogram(rewards),
-    rewards: rewardCounts(rows),
+    rewards: rewardCounts(facts),
     stops,
-    success: rules.size === 1 ? [...rules.values()][0]! : null,
-    ...groupCounts(tuples),
-    calls: sum(tuples, 13),
-    call_errors: sum(tuples, 14),
-    gaps: sum(tuples, 17),
-    mismatches: tuples.filter((tuple) => tuple[18] & 1).length,
+    success: rules.length === 1 ? rules[0]! : null,
+    ...groupCounts(part),
+    calls: part.calls,
+    call_errors: part.callErrors,
+    gaps: part.gaps,
+    mismatches: part.mismatches,
   };
   return {
     ...key,
-    rollouts: tuples.length,
+    rollouts: part.rollouts,
     scored: rewards.length,
-    errors: tuples.filter((tuple) => tuple[10] !== null).length,
-    finished: tuples.filter((tuple) => tuple[20]).length,
-    messages: sum(tuples, 12),
+    errors: part.failures.reduce<number>((errors, failure) => (failure === null ? errors : errors + 1), 0),
+    finished: part.finished,
+    messages: part.messages,
     reward_sum: rewards.reduce((total, reward) => total + reward, 0),
-    provenance: weakest(tuples.map((tuple) => tuple[19])),
+    provenance: weakest(part.provenances),
     figures,
   };
 }
@@ -152,8 +224,9 @@ function rewardCounts(rows: readonly RolloutFacts[]): NonNullable<StepFigures['r
   for (const row of rows) {
     const reward = scoreOf(row);
     if (reward === null) continue;
-    const count = counts.get(reward) ?? [reward, 0, 0];
-    if (counts.set(reward, count).size > MAX_COUNTED_REWARDS) return null;
+    let count = counts.get(reward);
+    if (count === undefined) counts.set(reward, (count = [reward, 0, 0]));
+    if (counts.size > MAX_COUNTED_REWARDS) return null;
     count[1] += 1;
     if (!isFailed(row)) count[2] += 1;
   }
@@ -161,7 +234,8 @@ function rewardCounts(rows: readonly RolloutFacts[]): NonNullable<StepFigures['r
 }
 
 /** Decimal texts of positive integers: the longer one is the larger one. */
-const bySeq = (a: RollupTuple, b: RollupTuple) => a[0].length - b[0].length || (a[0] < b[0] ? -1 : Number(a[0] > b[0]));
+const bySize = (a: string, b: string) => a.length - b.length || (a < b ? -1 : Number(a > b));
+const bySeq = (a: RollupTuple, b: RollupTuple) => bySize(a[0], b[0]);
 
 /** Everything that another lens or denominator says about a step, and `keys`; `null` where the upload cannot. */
 export function lensFigures(
@@ -231,8 +305,6 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
 const stored = (answer: MetricAnswer): StoredFigure => (isFigure(answer) ? tupleOf(answer) : null);
 const tupleOf = ({ value, denominator, of, note }: Figure): StoredFigure =>
   note ? [value, denominator, of, note] : [value, denominator, of];
-const sum = (tuples: readonly RollupTuple[], column: 12 | 13 | 14 | 17): number =>
-  tuples.reduce((total, tuple) => total + tuple[column], 0);
 
 /** In each two-bit field the weakest. */
 function weakest(packed: readonly number[]): number {
@@ -246,60 +318,36 @@ function weakest(packed: readonly number[]): number {
   return result;
 }
 
-function groupCounts(tuples: readonly RollupTuple[]): { groups: number; incomplete_groups: number } {
+/** Groups of which not all rollouts are here are incomplete. */
+function groupCounts({ groups: keys, groupSizes }: Gathered): { groups: number; incomplete_groups: number } {
   const groups = new Map<string, { n: number; expected: number | null }>();
-  for (const tuple of tuples) {
-    const key = tuple[3];
+  for (let at = 0; at < keys.length; at += 1) {
+    const key = keys[at]!;
     if (key === null) continue;
-    const group = groups.get(key) ?? { n: 0, expected: null };
-    groups.set(key, { n: group.n + 1, expected: tuple[8] === null ? group.expected : Math.max(tuple[8], group.expected ?? 0) });
+    let group = groups.get(key);
+    if (group === undefined) groups.set(key, (group = { n: 0, expected: null }));
+    const expected = groupSizes[at]!;
+    group.n += 1;
+    if (expected !== null) group.expected = Math.max(expected, group.expected ?? 0);
   }
   const incomplete = [...groups.values()].filter(({ n, expected }) => expected !== null && n < expected).length;
   return { groups: groups.size, incomplete_groups: incomplete };
 }
 
-function groupRows(
-  key: StepKey & { env_id: number },
-  tuples: readonly RollupTuple[],
-  rules: ReadonlyMap<string | null, SuccessRule>,
-): GroupRow[] {
+function groupRows(key: StepKey & { env_id: number }, part: Gathered, context: MetricContext): GroupRow[] {
   const groups = new Map<string, GroupRow>();
-  const rule = rules.get(String(key.env_id))!;
-  for (const [, , taskId, groupKey, reward, , , , groupSize, , failure] of tuples) {
+  for (const [groupKey, { n, scored, c, sum, sumsq, min, max }] of allGroupStats(part.facts, context)) {
+    const found = { n, scored, successes: c, sum, sum_squares: sumsq, min, max };
+    groups.set(groupKey, { ...key, group_key: groupKey, task_id: null, n_expected: null, errors: 0, ...found });
+  }
+  for (let at = 0; at < part.groups.length; at += 1) {
+    const groupKey = part.groups[at]!;
     if (groupKey === null) continue;
-    const group = groups.get(groupKey) ?? emptyGroup(key, groupKey, taskId);
-    groups.set(groupKey, group);
-    group.n += 1;
-    if (groupSize !== null) group.n_expected = Math.max(groupSize, group.n_expected ?? 0);
-    if (failure !== null) group.errors += 1;
-    if (reward === null) continue;
-    group.scored += 1;
-    if (rule.strict ? reward > rule.threshold : reward >= rule.threshold) group.successes += 1;
-    group.sum += reward;
-    group.sum_squares += reward * reward;
-    group.min = Math.min(reward, group.min ?? reward);
-    group.max = Math.max(reward, group.max ?? reward);
+    const group = groups.get(groupKey)!;
+    const [size, task] = [part.groupSizes[at]!, part.taskIds[at]!];
+    if (size !== null) group.n_expected = Math.max(size, group.n_expected ?? 0);
+    if (task !== null) group.task_id = Math.min(task, group.task_id ?? task);
+    if (part.failures[at] !== null) group.errors += 1;
   }
   return [...groups.values()];
-}
-
-function emptyGroup(key: StepKey & { env_id: number }, groupKey: string, taskId: number | null): GroupRow {
-  // One a group of every step: a spread costs more than all the rest of it.
-  return {
-    run_seq: key.run_seq,
-    phase: key.phase,
-    step: key.step,
-    env_id: key.env_id,
-    group_key: groupKey,
-    task_id: taskId,
-    n: 0,
-    n_expected: null,
-    scored: 0,
-    errors: 0,
-    successes: 0,
-    sum: 0,
-    sum_squares: 0,
-    min: null,
-    max: null,
-  };
 }

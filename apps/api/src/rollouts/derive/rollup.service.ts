@@ -9,8 +9,6 @@ import {
   restoreThresholds,
   type BumpedRun,
   bumpRuns,
-  type RollupTuple,
-  selectStepRows,
   selectPinnedThresholds,
   selectThresholds,
   type StepKey,
@@ -19,6 +17,7 @@ import {
   writeThresholds,
   writeToolRollups,
 } from './rollup.sql.ts';
+import { selectStepParts, type StepPart } from './step-parts.sql.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
 const PATIENCE_MS = 2_000;
@@ -84,12 +83,12 @@ export class RollupService {
 
   async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<BumpedRun[]> {
     const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
-    const rows = await selectStepRows(client, steps);
+    const parts = await selectStepParts(client, steps);
     const known = await selectThresholds(client, runSeqs);
     const pinned = await selectPinnedThresholds(client, runSeqs);
-    const thresholds = newThresholds(steps, rows, known);
+    const thresholds = newThresholds(steps, parts, known);
     if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
-    const doubtful = doubtfulThresholds(steps, rows, known);
+    const doubtful = doubtfulThresholds(steps, parts, known);
     const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
     for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
     const runs = await bumpRuns(client, runSeqs);
@@ -101,7 +100,7 @@ export class RollupService {
       // The run was erased meanwhile, and its rollups with it.
       if (version === undefined) continue;
       const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
-      const made = rollUpStep(step, rows[at]!, ruleOf);
+      const made = rollUpStep(step, parts[at]!, ruleOf);
       await writing;
       writing = writeStep(client, step, made, version);
       // It is awaited below; until then it must not count as a rejection that nobody handles.
@@ -117,18 +116,20 @@ async function writeStep(client: pg.PoolClient, step: StepKey, made: ReturnType<
   await writeToolRollups(client, step);
 }
 
+const hasUnitRewards = ({ rewards }: StepPart) => rewards.every((reward) => reward === null || (reward >= 0 && reward <= 1));
+
 /**
  * Environments that had a reward outside of [0, 1] of which none is left in these steps: it may be gone, with its rollout, or because it
  * was only a part of a total.
  */
 function doubtfulThresholds(
   steps: readonly StepKey[],
-  rows: readonly RollupTuple[][],
+  parts: readonly StepPart[][],
   known: readonly EnvironmentThreshold[],
 ): EnvironmentThreshold[] {
   const outside = new Set<string>();
   steps.forEach(({ run_seq }, at) => {
-    for (const [, envId, , , reward] of rows[at]!) if (reward !== null && (reward < 0 || reward > 1)) outside.add(`${run_seq}:${envId}`);
+    for (const part of parts[at]!) if (!hasUnitRewards(part)) outside.add(`${run_seq}:${part.env_id}`);
   });
   return known.filter((row) => !row.unit_rewards && !outside.has(`${row.run_seq}:${row.env_id}`));
 }
@@ -136,18 +137,18 @@ function doubtfulThresholds(
 /** What rewards of these steps say about the scale of their environments, with what was known before. */
 function newThresholds(
   steps: readonly StepKey[],
-  rows: readonly RollupTuple[][],
+  parts: readonly StepPart[][],
   known: readonly EnvironmentThreshold[],
 ): { unit: Map<string, boolean>; changed: EnvironmentThreshold[] } {
   const unit = new Map(known.map((row) => [`${row.run_seq}:${row.env_id}`, row.unit_rewards]));
   const changed = new Map<string, EnvironmentThreshold>();
   steps.forEach(({ run_seq }, at) => {
-    for (const [, envId, , , reward] of rows[at]!) {
-      const key = `${run_seq}:${envId}`;
-      const inside = reward === null || (reward >= 0 && reward <= 1);
+    for (const part of parts[at]!) {
+      const key = `${run_seq}:${part.env_id}`;
+      const inside = hasUnitRewards(part);
       if (unit.has(key) && (inside || unit.get(key) === false)) continue;
       unit.set(key, inside && unit.get(key) !== false);
-      changed.set(key, { run_seq, env_id: envId, unit_rewards: inside });
+      changed.set(key, { run_seq, env_id: part.env_id, unit_rewards: inside });
     }
   });
   return { unit, changed: [...changed.values()] };

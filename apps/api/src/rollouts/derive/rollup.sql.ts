@@ -257,7 +257,7 @@ const FIRST_GROUP_PARAMETER = 6;
 
 /**
  * Rollups and groups of one step replace those that were there. One step a statement: PostgreSQL takes the lists for short ones and compares each
- * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written. Plan: primary keys; rollout_groups_step_idx.
+ * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written, and not locked either, which would be a write. Plan: primary keys; rollout_groups_step_idx.
  */
 const WRITE = `
 WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
@@ -274,10 +274,10 @@ written AS (
     finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
     version = excluded.version, figures = excluded.figures, windows = excluded.windows),
 ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND g.group_key NOT IN (SELECT group_key FROM grp))
-INSERT INTO rollout_groups AS old (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
-SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM grp
-ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}
-  WHERE (${GROUP_NAMES.map((name) => `old.${name}`).join(', ')}) IS DISTINCT FROM (${GROUP_NAMES.map((name) => `excluded.${name}`).join(', ')})`;
+INSERT INTO rollout_groups (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
+SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM (
+  SELECT ${GROUP_NAMES.join(', ')} FROM grp EXCEPT SELECT ${GROUP_NAMES.join(', ')} FROM rollout_groups WHERE run_seq = $1 AND phase = $2 AND step = $3) changed
+ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}`;
 
 /** A PostgreSQL array of numbers. */
 const numbers = (values: readonly (number | string | null)[]): string => `{${values.map((value) => value ?? 'NULL').join(',')}}`;
@@ -298,8 +298,9 @@ export async function writeStepRollups(
 
 /**
  * Figures of tools at one step: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
- * Plan: an Index Scan using rollouts_run_step_idx; one of rollout_tools_pkey and of rollout_calls_pkey over the whole list, hashed with it. Names of
- * tools are sorted by their bytes, which is what a locale makes slow. One step a statement, for the lists.
+ * Plan: an Index Scan using rollouts_run_step_idx; one of rollout_tools_pkey and of rollout_calls_pkey over the whole list, hashed with it. Sums are
+ * hashed by tool: the outer join tells PostgreSQL how many rows to expect, which of the list it takes to be twenty, and sorts them. Names of tools that were
+ * timed are sorted by their bytes, which is what a locale makes slow. One step a statement, for the lists.
  */
 const TOOLS = `
 WITH member AS MATERIALIZED (
@@ -307,8 +308,8 @@ WITH member AS MATERIALIZED (
 ), used AS (
   SELECT m.env_id, t.tool COLLATE "C" AS tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
     sum(t.result_bytes)::bigint AS result_bytes, count(m.reward)::int AS scored, sum(m.reward) AS reward_sum
-  FROM rollout_tools t JOIN member m ON m.seq = t.rollout_seq WHERE t.rollout_seq = ANY(ARRAY(SELECT seq FROM member))
-  GROUP BY 1, 2
+  FROM member m LEFT JOIN (SELECT * FROM rollout_tools WHERE rollout_seq = ANY(ARRAY(SELECT seq FROM member))) t ON t.rollout_seq = m.seq
+  GROUP BY 1, 2 HAVING count(t.rollout_seq) > 0
 ), timed AS (
   SELECT m.env_id, c.tool COLLATE "C" AS tool, count(*)::int AS timed, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY c.duration_ms) AS latency,
     count(*) FILTER (WHERE c.failure_class = 'policy')::int AS policy, count(*) FILTER (WHERE c.failure_class = 'environment')::int AS environment,

@@ -1,9 +1,8 @@
-import { histogram, rewardPercentile } from '@palestra/metrics';
+import { histogram, rewardPercentile, type RolloutFacts } from '@palestra/metrics';
 import { expect, test } from 'vitest';
 import type { Database } from '../../platform/database.ts';
 import { rollUpStep } from '../../rollouts/derive/rollup.figures.ts';
-import type { RollupTuple } from '../../rollouts/derive/rollup.sql.ts';
-import { factsOf } from '../../rollouts/derive/rollup.figures.ts';
+import type { StepPart } from '../../rollouts/derive/step-parts.sql.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import type { StepRow } from './step-figures.sql.ts';
@@ -14,38 +13,60 @@ const percentiles = new RewardPercentiles(database, new StepFiguresService(datab
 const STEPS = 60;
 const PER_STEP = 400;
 
-function rolledUp(rewardOf: (at: number) => number | null): { rows: StepRow[]; tuples: RollupTuple[] } {
-  const tuples: RollupTuple[] = Array.from({ length: STEPS * PER_STEP }, (_, at) => {
-    const reward = rewardOf(at);
-    const head: [string, number, null, string] = [String(at), 1, null, String(Math.floor(at / 8))];
-    return [...head, reward, reward, reward, 1, 8, 0, null, 2, 4, 1, 0, 9, 9, 0, 0, 0, true] as unknown as RollupTuple;
-  });
+/** Of no task, no stop, no failure; in groups of eight. */
+function partOf(rewards: (number | null)[], first: number): StepPart {
+  const nothing = rewards.map(() => null);
+  const unknown = { sum: 0, known: 0 };
+  return {
+    env_id: 1,
+    window: null,
+    groups: rewards.map((_, at) => String(Math.floor((first + at) / 8))),
+    rewards,
+    stops: nothing,
+    failures: nothing,
+    taskIds: nothing,
+    groupSizes: nothing,
+    provenances: [0],
+    rollouts: rewards.length,
+    finished: rewards.length,
+    messages: 0,
+    calls: 0,
+    callErrors: 0,
+    gaps: 0,
+    mismatches: 0,
+    turns: unknown,
+    tokensOut: unknown,
+    tokensTool: unknown,
+  };
+}
+
+function rolledUp(rewardOf: (at: number) => number | null): { rows: StepRow[]; facts: RolloutFacts[] } {
+  const rewards = Array.from({ length: STEPS * PER_STEP }, (_, at) => rewardOf(at));
   const rows = Array.from({ length: STEPS }, (_, step) => {
-    const own = tuples.slice(step * PER_STEP, (step + 1) * PER_STEP);
-    const { rollups } = rollUpStep({ run_seq: 1, phase: 0, step }, own, () => ({ threshold: 1, strict: false }));
+    const own = partOf(rewards.slice(step * PER_STEP, (step + 1) * PER_STEP), step * PER_STEP);
+    const { rollups } = rollUpStep({ run_seq: 1, phase: 0, step }, [own], () => ({ threshold: 1, strict: false }));
     return { ...rollups[0], version: '1' } as unknown as StepRow;
   });
-  return { rows, tuples };
+  // Percentiles read no more than this of a rollout.
+  return { rows, facts: rewards.map((reward) => ({ reward, stop: null, failure: null }) as RolloutFacts) };
 }
 
 test('of few different rewards are exact, however many rollouts', async () => {
-  const { rows, tuples } = rolledUp((at) => (at % 11 === 0 ? null : (at * at) % 13));
+  const { rows, facts } = rolledUp((at) => (at % 11 === 0 ? null : (at * at) % 13));
   for (const den of ['scored', 'all', 'effective'] as const) {
     const found = await percentiles.of(rows, { runSeq: 1, envIds: null, den });
     expect(found.note).toBeNull();
-    expect(found.values).toEqual(
-      [0.1, 0.25, 0.5, 0.75, 0.9].map((q) => rewardPercentile(tuples.map(factsOf), q, { denominator: den }).value),
-    );
+    expect(found.values).toEqual([0.1, 0.25, 0.5, 0.75, 0.9].map((q) => rewardPercentile(facts, q, { denominator: den }).value));
   }
 });
 
 test('of many different rewards of many rollouts come from histograms, and say how far off they may be', async () => {
-  const { rows, tuples } = rolledUp((at) => (at % 7 === 0 ? null : Math.sin(at) * 3));
+  const { rows, facts } = rolledUp((at) => (at % 7 === 0 ? null : Math.sin(at) * 3));
   for (const den of ['scored', 'all'] as const) {
     const found = await percentiles.of(rows, { runSeq: 1, envIds: null, den });
     expect(found.note).toBe('from histograms: within 0.16 of the exact value');
     found.values.forEach((value, at) => {
-      const exact = rewardPercentile(tuples.map(factsOf), [0.1, 0.25, 0.5, 0.75, 0.9][at]!, { denominator: den }).value!;
+      const exact = rewardPercentile(facts, [0.1, 0.25, 0.5, 0.75, 0.9][at]!, { denominator: den }).value!;
       expect(Math.abs(value! - exact)).toBeLessThanOrEqual(0.16);
     });
   }
