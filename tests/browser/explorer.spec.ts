@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { RUN, type Sent, sentRollouts, uploadSent } from './explorer.data.ts';
 
 let palestra: Palestra;
@@ -108,15 +108,16 @@ describe('facets', () => {
       expect(Object.values(await counts(page, 'Reward'))).toEqual([unscored]);
     };
     await expect.poll(() => page.getByText('of 3\u202f000 rollouts').count(), { timeout: 60_000 }).toBe(1);
-    await check(sent);
-    const bins = await page
-      .getByRole('button', { name: /^Reward .* rollouts$/ })
-      .evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')!));
-    expect(bins.reduce((sum, name) => sum + Number(name.split(': ')[1]!.replaceAll(/[^\d]/g, '')), 0)).toBe(
-      sent.filter(({ reward }) => reward !== null).length,
-    );
+    await soon(() => check(sent));
+    const binned = async () => {
+      const bins = await page
+        .getByRole('button', { name: /^Reward .* rollouts$/ })
+        .evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')!));
+      return bins.reduce((sum, name) => sum + Number(name.split(': ')[1]!.replaceAll(/[^\d]/g, '')), 0);
+    };
+    await expect.poll(binned).toBe(sent.filter(({ reward }) => reward !== null).length);
     await open(page, { q: 'turns:>=0 sample:2', steps: '3..9' });
-    await check(sent.filter(({ step, sample }) => step >= 3 && step <= 9 && sample === 2));
+    await soon(() => check(sent.filter(({ step, sample }) => step >= 3 && step <= 9 && sample === 2)));
     expect(complaints).toEqual([]);
     await close();
   });
@@ -131,15 +132,16 @@ describe('facets', () => {
     const expected = sent.filter(({ stop }) => stop === 'max_turns' || stop === 'no_tool_call').length;
     await expect.poll(async () => number(await shown(page).innerText())).toBe(expected);
     // The other values of an open choice keep their counts.
-    expect((await counts(page, 'Stop'))['stop:finished']).toBe(sent.filter(({ stop }) => stop === 'finished').length);
+    const finished = sent.filter(({ stop }) => stop === 'finished').length;
+    await expect.poll(async () => (await counts(page, 'Stop'))['stop:finished']).toBe(finished);
     await page.getByRole('button', { name: 'Without max_turns' }).click();
     await expect.poll(() => bar(page).inputValue()).toBe('stop:no_tool_call -stop:max_turns');
     await bar(page).fill('stop:finished   reward:=1');
-    expect(await facets(page).getByRole('checkbox', { name: 'finished' }).isChecked()).toBe(true);
-    expect(await facets(page).getByRole('checkbox', { name: 'no_tool_call' }).isChecked()).toBe(false);
+    await expect.poll(() => facets(page).getByRole('checkbox', { name: 'finished' }).isChecked()).toBe(true);
+    await expect.poll(() => facets(page).getByRole('checkbox', { name: 'no_tool_call' }).isChecked()).toBe(false);
     await bar(page).press('Enter');
     await page.waitForURL((url) => url.searchParams.get('q') === 'stop:finished reward:1');
-    expect(await bar(page).inputValue()).toBe('stop:finished reward:1');
+    await expect.poll(() => bar(page).inputValue()).toBe('stop:finished reward:1');
     await page.goBack();
     await expect.poll(() => bar(page).inputValue()).toBe('stop:no_tool_call -stop:max_turns');
     expect(complaints).toEqual([]);
@@ -168,13 +170,17 @@ describe('the query bar', () => {
     await page.getByRole('option').first().waitFor();
     await page.keyboard.press('Tab');
     await expect.poll(() => bar(page).inputValue()).toBe('tool:');
+    // The names of the run are asked for.
+    await page.getByRole('option').nth(2).waitFor();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     const second = await page.locator('[role=option][aria-selected=true] .mono').innerText();
     await page.keyboard.press('Enter');
     await expect.poll(() => bar(page).inputValue()).toBe(`tool:${second} `);
     await page.keyboard.type('env:count');
+    await page.getByRole('option', { name: /countdown/ }).waitFor();
     await page.keyboard.press('Tab');
+    await expect.poll(() => bar(page).inputValue()).toContain('env:palestra/countdown');
     await page.keyboard.press('Enter');
     await page.waitForURL((url) => url.searchParams.get('q') === `tool:${second} env:palestra/countdown`);
     const expected = sent.filter(({ tools, env }) => tools.includes(second) && env === 'palestra/countdown').length;
@@ -189,8 +195,8 @@ describe('the query bar', () => {
     await bar(page).fill('reward:1 stpe:3');
     const alert = page.getByRole('alert');
     await alert.waitFor();
-    expect(await alert.innerText()).toContain('There is no key stpe:. Did you mean step:?');
-    expect(await page.locator('.decoration-wavy').allInnerTexts()).toEqual(['stpe']);
+    await expect.poll(() => alert.innerText()).toContain('There is no key stpe:. Did you mean step:?');
+    await expect.poll(() => page.locator('.decoration-wavy').allInnerTexts()).toEqual(['stpe']);
     await page.getByRole('button', { name: 'Write step' }).click();
     await expect.poll(() => bar(page).inputValue()).toBe('reward:1 step:3');
     await page.keyboard.press('Enter');
@@ -262,6 +268,9 @@ describe('the list', () => {
     await bar(page).press('Enter');
     await page.waitForURL((url) => url.searchParams.get('q') === 'stop:finished');
     await bar(page).press('Escape');
+    // Not the rows of the query before.
+    const found = sent.filter(({ stop, step }) => stop === 'finished' && step >= 3 && step <= 20).length;
+    await expect.poll(async () => number(await shown(page).innerText())).toBe(found);
     await page.locator('[data-row]').first().waitFor();
     for (let i = 0; i < 60; i++) await page.keyboard.press(i === 0 ? 'j' : 'ArrowDown');
     const state = () =>
@@ -270,7 +279,7 @@ describe('the list', () => {
         focus: (document.activeElement as HTMLElement).dataset['index'],
         current: document.querySelector<HTMLElement>('[data-row][aria-current=true]')?.dataset['index'],
       }));
-    await expect.poll(async () => (await state()).focus).toBe('59');
+    await expect.poll(state).toMatchObject({ focus: '59', current: '59' });
     const before = await state();
     expect(before.top).toBeGreaterThan(500);
     await page.keyboard.press('Enter');
@@ -288,14 +297,14 @@ describe('the list', () => {
     await close();
   });
 
-  test('stays as it is when rollouts arrive, and says how many', async () => {
+  test('stays as it is when rollouts arrive, and says how many', { timeout: 150_000 }, async () => {
     const { page, close } = await openPage(browser, palestra, narrow);
     await visit(page, address({ q: 'step:77,0' }), 'of 3');
     const first = await page.locator('[data-row] a').first().getAttribute('href');
     const late = sent.slice(0, 7).map((one): Sent => ({ ...one, id: crypto.randomUUID(), step: 77, messages: one.messages.slice(0, 3) }));
     await uploadSent(palestra, late);
     const pill = page.getByRole('button', { name: /7 new/ });
-    await pill.waitFor({ timeout: 20_000 });
+    await pill.waitFor({ timeout: 45_000 });
     expect(await page.locator('[data-row] a').first().getAttribute('href')).toBe(first);
     await pill.click();
     await expect.poll(() => page.locator('[data-row]').first().innerText()).toMatch(/^77/);
@@ -303,7 +312,7 @@ describe('the list', () => {
     await Promise.all(
       late.map(({ id }) => fetch(`${palestra.url}/v1/rollouts/${id}`, { method: 'DELETE', headers: { 'x-api-key': palestra.apiKey } })),
     );
-    await expect.poll(async () => (await api('facets'))['total'], { timeout: 20_000 }).toBe(sent.length);
+    await expect.poll(async () => (await api('facets'))['total'], { timeout: 40_000 }).toBe(sent.length);
     await close();
   });
 });
@@ -316,10 +325,12 @@ describe('search', () => {
     await page.keyboard.type('quetzal');
     await page.keyboard.press('Enter');
     await page.getByText('1 message', { exact: false }).first().waitFor();
-    expect(await page.locator('mark').allInnerTexts()).toEqual(['quetzal']);
+    await expect.poll(() => page.locator('mark').allInnerTexts()).toEqual(['quetzal']);
     const wanted = sent[1_234]!;
     const hit = page.getByRole('list', { name: 'Hits' }).getByRole('link');
-    expect(await hit.getAttribute('href')).toContain(`/rollout/${wanted.id}?q=sample%3A0%2C1%2C2%2C3#m-${wanted.messages.length - 1}`);
+    expect(await hit.getAttribute('href')).toContain(
+      `/rollout/${wanted.id}?q=sample%3A0%2C1%2C2%2C3+quetzal&sort=created_at#m-${wanted.messages.length - 1}`,
+    );
     await hit.click();
     await page.waitForURL((url) => url.hash === `#m-${wanted.messages.length - 1}`);
     await page.getByText('quetzal').first().waitFor();
@@ -335,8 +346,11 @@ describe('search', () => {
       sent.filter(({ messages }) => messages.some(({ content }) => content.includes('lantern'))),
       ({ step }) => [`step ${step}`],
     );
-    const chips = await page.getByRole('region', { name: 'Hits per step' }).getByRole('listitem').allInnerTexts();
-    expect(Object.fromEntries(chips.map((chip) => [chip.replace(/\s+\d+$/, ''), Number(chip.split(/\s+/).at(-1))]))).toEqual(expected);
+    const chips = async () => {
+      const texts = await page.getByRole('region', { name: 'Hits per step' }).getByRole('listitem').allInnerTexts();
+      return Object.fromEntries(texts.map((chip) => [chip.replace(/\s+\d+$/, ''), Number(chip.split(/\s+/).at(-1))]));
+    };
+    await expect.poll(chips).toEqual(expected);
     const step = Object.keys(expected)[2]!;
     await page.getByRole('button', { name: new RegExp(`^${step}\\b`) }).click();
     await page.waitForURL((url) => url.searchParams.get('q') === step.replace(' ', ':'));
@@ -398,7 +412,7 @@ test('a view is kept, opened, replaced and deleted', async () => {
   await close();
 });
 
-test('an export finishes, its file has the rows of the query, and it can be erased', async () => {
+test('an export finishes, its file has the rows of the query, and it can be erased', { timeout: 180_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, narrow);
   await open(page, { q: 'stop:finished tool:interview', steps: '2..9' });
   const expected = sent.filter(({ stop, tools, step }) => stop === 'finished' && tools.includes('interview') && step >= 2 && step <= 9);
@@ -415,6 +429,7 @@ test('an export finishes, its file has the rows of the query, and it can be eras
     .map((line) => JSON.parse(line) as { rollout_id: string });
   expect(lines.map(({ rollout_id }) => rollout_id).toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
   await visit(page, `${palestra.url}/exports`, 'step:2..9 stop:finished tool:interview');
+  await page.locator('[data-row]').first().waitFor();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   await page.getByRole('complementary', { name: 'The chosen export' }).getByText(`${expected.length} rollouts`).waitFor();

@@ -16,7 +16,7 @@ import {
   startFeeder,
 } from '../support/fixtures/rollouts.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { launch, openPage, pressTwice, settled, type View, visit } from './browser.ts';
 
 /**
  * The fixtures of dashboard.md 13.1: what must hold whatever the machine does meanwhile. Their times are measured by `npm run bench pages`,
@@ -27,7 +27,7 @@ const ROLLOUTS = Number(process.env.BENCH_ROLLOUTS ?? 100_000);
 const light: View = { width: 1280, theme: 'light' };
 const FED_RUN = 'fixture F7';
 /** On a machine that has other things to do; the bench measures it. */
-const CATCH_UP_MS = 20_000;
+const CATCH_UP_MS = 60_000;
 let palestra: Palestra;
 let browser: Browser;
 const long = longRollout();
@@ -86,14 +86,18 @@ describe('F1, a run of very many rollouts', () => {
       );
     await page.goto(runPath('large', '/rollouts?sort=-reward'));
     await rows.first().waitFor();
-    expect(await reward()).toBeCloseTo(expected.highest, 2);
+    await expect.poll(reward).toBeCloseTo(expected.highest, 2);
     const scroller = page.getByRole('table', { name: 'Rollouts of the query' }).locator('..');
-    for (let i = 0; i < 30; i += 1) {
+    const further = async () => {
       await scroller.evaluate((element) => (element.scrollTop += 2_000));
       await page.waitForTimeout(60);
       expect(await rows.count()).toBeLessThanOrEqual(MOST_ROWS);
-    }
-    expect(Number(await rows.last().getAttribute('data-index'))).toBeGreaterThan(500);
+    };
+    for (let i = 0; i < 30; i += 1) await further();
+    // Pages of the list come as fast as they can.
+    const last = async () => Number(await rows.last().getAttribute('data-index'));
+    for (let i = 0; i < 300 && (await last()) <= 500; i += 1) await further();
+    expect(await last()).toBeGreaterThan(500);
     expect(complaints).toEqual([]);
     await close();
   });
@@ -102,9 +106,9 @@ describe('F1, a run of very many rollouts', () => {
 test('F2: a link to message 9000 of 10 000 lands and stays, find reaches what is not there, and few rows exist', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/rollout/${long.id}#m-9000`, 'This is message 9000.');
-  const landed = await topOf(page, 9_000);
+  const landed = await settled(page, () => topOf(page, 9_000));
   expect(Math.abs(landed)).toBeLessThan(24);
-  expect(await article(page, 9_000).getAttribute('aria-current')).toBe('true');
+  await expect.poll(() => article(page, 9_000).getAttribute('aria-current')).toBe('true');
   await page.waitForTimeout(1_500);
   expect(Math.abs((await topOf(page, 9_000)) - landed)).toBeLessThan(2);
   const setSize = Number(await page.locator('article').first().getAttribute('aria-setsize'));
@@ -121,8 +125,7 @@ test('F2: a link to message 9000 of 10 000 lands and stays, find reaches what is
   await page.keyboard.press('Escape');
   await page.keyboard.press('G');
   await page.getByText('The long one ends.').waitFor();
-  await page.keyboard.press('g');
-  await page.keyboard.press('g');
+  await pressTwice(page, 'g');
   await page.getByText('Begin the long one.').waitFor();
   await transcript(page).evaluate((element) => (element.scrollTop = element.scrollHeight / 2));
   await page.waitForTimeout(300);
@@ -155,7 +158,7 @@ test('F3: fifty megabytes are behind a gate; nothing of them is asked for before
     .waitFor();
   await page.getByRole('button', { name: 'Later part' }).click();
   await page.getByRole('region', { name: /^Raw lines, part 2 of/ }).waitFor();
-  expect(bodies).toHaveLength(2);
+  await expect.poll(() => bodies.length).toBe(2);
   for (const range of bodies) {
     const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range)!;
     expect(Number(to) - Number(from)).toBeLessThan(200_000);
@@ -174,7 +177,7 @@ test('F4: a group of 64 is a matrix whose pass@k are those of the vector', async
   await visit(page, runPath(FIXTURE_RUN, `/groups/${key}?at=1`), 'aligned with sample');
   const matrix = page.getByRole('table', { name: 'Actions of all samples' });
   expect(await matrix.getAttribute('aria-colcount')).toBe(String(GROUP.n));
-  expect(await matrix.getByRole('columnheader').count()).toBe(GROUP.n + 1);
+  await expect.poll(() => matrix.getByRole('columnheader').count()).toBe(GROUP.n + 1);
   const titles = await page
     .locator('[data-figures] [title]')
     .evaluateAll((all) => all.map((one) => [one.textContent, (one as HTMLElement).title] as const));
@@ -235,15 +238,8 @@ describe('F7, 500 messages a second', () => {
         });
       const place = async () => ({ list: await inView(scroller), reader: await inView(transcript(reader)) });
       // Rows come as they are read: until the view is full and rests.
-      let first = await place();
-      await expect
-        .poll(async () => {
-          const before = JSON.stringify(first);
-          await list.waitForTimeout(250);
-          first = await place();
-          return first.list.length > 20 && JSON.stringify(first) === before;
-        })
-        .toBe(true);
+      await expect.poll(async () => (await place()).list.length).toBeGreaterThan(20);
+      const first = await settled(list, place);
       const seen = feeder.openMessages;
       feed();
       const pill = reader.getByRole('button', { name: / new$/ });
@@ -252,9 +248,9 @@ describe('F7, 500 messages a second', () => {
         await list.waitForTimeout(250);
         expect(await place()).toEqual(first);
       }
+      await expect.poll(() => feeder.messages, { timeout: CATCH_UP_MS }).toBeGreaterThan(500);
       await feeder.stop();
       const total = before + feeder.rolloutsAt.length;
-      expect(feeder.messages).toBeGreaterThan(500);
       await expect.poll(() => pill.innerText(), { timeout: CATCH_UP_MS }).toBe(`↓ ${formatCount(feeder.openMessages - seen)} new`);
       await list.getByRole('button', { name: `${total - shown} new` }).waitFor({ timeout: CATCH_UP_MS });
       await list
@@ -271,5 +267,5 @@ describe('F7, 500 messages a second', () => {
       await feeder.stop();
       await close();
     }
-  }, 150_000);
+  }, 300_000);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sendEvents } from '../support/fixtures/events.mjs';
 import { HOSTILE_RUN, hostileRollouts } from '../support/fixtures/hostile.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, shoot, type View, visit } from './browser.ts';
+import { atRest, launch, openPage, shoot, type View, visit } from './browser.ts';
 
 /** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
 let palestra: Palestra;
@@ -77,7 +77,8 @@ test('a hostile transcript is inert: text, not elements, and nothing leaves the 
   const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
   let text = '';
   for (let i = 0; i < 60; i += 1) {
-    await page.waitForTimeout(60);
+    await atRest(page);
+    await expect.poll(() => page.getByRole('feed').locator('.skeleton, [aria-busy=true]').count()).toBe(0);
     text += await page.getByRole('feed').innerText();
     await expectInert(page);
     const atEnd = await scroller.evaluate((one) => {

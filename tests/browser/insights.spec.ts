@@ -4,7 +4,7 @@ import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
 import { uploadEvents } from './upload.ts';
 
@@ -44,10 +44,11 @@ const threeDigits = (value: number) => (value === 0 ? '0' : value.toFixed(3).rep
 const change = (value: number) => `${value < 0 ? '−' : '+'}${threeDigits(Math.abs(value))}`;
 const tidy = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
 /** Texts of the cells of a row of a DataTable. */
-const cellsOf = async (page: Page, table: string, row: string) =>
-  (
-    await page.getByRole('table', { name: table }).locator('[data-row]').filter({ hasText: row }).first().getByRole('cell').allInnerTexts()
-  ).map(tidy);
+async function cellsOf(page: Page, table: string, row: string): Promise<string[]> {
+  const found = page.getByRole('table', { name: table }).locator('[data-row]').filter({ hasText: row }).first();
+  await found.waitFor();
+  return (await found.getByRole('cell').allInnerTexts()).map(tidy);
+}
 
 describe('Tools', () => {
   const callsOf = (tool: string) => a.flatMap((sent) => sent.calls.filter((call) => call.tool === tool).map((call) => ({ sent, call })));
@@ -59,15 +60,17 @@ describe('Tools', () => {
       const calls = callsOf(tool);
       const users = new Set(calls.map(({ sent }) => sent));
       const errors = calls.filter(({ call }) => call.error !== null).length;
-      const cells = await cellsOf(page, 'Tools of the run', tool);
-      expect(cells.slice(1, 4)).toEqual([String(calls.length), String(users.size), (calls.length / users.size).toFixed(2)]);
-      expect(cells[4]).toContain(`(${errors})`);
       const others = a.filter((sent) => !users.has(sent));
       const delta = others.length === 0 ? null : mean(scored([...users])) - mean(scored(others));
-      expect(cells.at(-1)).toBe(delta === null ? '–' : change(delta));
+      await soon(async () => {
+        const cells = await cellsOf(page, 'Tools of the run', tool);
+        expect(cells.slice(1, 4)).toEqual([String(calls.length), String(users.size), (calls.length / users.size).toFixed(2)]);
+        expect(cells[4]).toContain(`(${errors})`);
+        expect(cells.at(-1)).toBe(delta === null ? '–' : change(delta));
+      });
     }
     const unknown = page.locator('[data-row]').filter({ hasText: 'unknown name' });
-    expect(await unknown.count()).toBe(1);
+    await expect.poll(() => unknown.count()).toBe(1);
     expect(await unknown.innerText()).toContain('read_notes');
     expect(complaints).toEqual([]);
     await close();
@@ -76,14 +79,17 @@ describe('Tools', () => {
   test('opens a tool by keyboard: its steps as a table, and its calls against the published schema', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, ofRun(RUN_A, '/tools'), 'interview');
+    await page.getByRole('table', { name: 'Tools of the run' }).locator('[data-row]').first().waitFor();
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
     await page.waitForURL(/tool=search/);
     const panel = page.getByRole('complementary', { name: 'Tool search' });
     await panel.getByRole('button', { name: 'table of How often is it called?' }).click();
-    const rows = await panel.getByRole('region', { name: 'How often is it called? as a table' }).locator('tbody tr').allInnerTexts();
+    const rows = panel.getByRole('region', { name: 'How often is it called? as a table' }).locator('tbody tr');
     const ofStep = (step: number) => callsOf('search').filter(({ sent }) => sent.step === step);
-    expect(rows.map(tidy)).toEqual([0, 1, 2, 3, 4, 5].map((step) => `${step} ${ofStep(step).length} ${ofStep(step).length}`));
+    await expect
+      .poll(async () => (await rows.allInnerTexts()).map(tidy))
+      .toEqual([0, 1, 2, 3, 4, 5].map((step) => `${step} ${ofStep(step).length} ${ofStep(step).length}`));
     const bad = callsOf('search').filter(({ call }) => !call.valid);
     await panel.locator('[data-verdict]').waitFor();
     expect(tidy(await panel.innerText())).toContain(`Newest ${callsOf('search').length} calls in ${a.length} rollouts looked at`);
@@ -114,16 +120,18 @@ test('Failures clusters what went wrong by error, last tool and stop', async () 
     const key = `${error} ${calls.at(-1)!.tool} ${stop}`;
     clusters.set(key, (clusters.get(key) ?? 0) + 1);
   }
-  const shown = await page.getByRole('list', { name: 'Kinds of failure' }).locator('button').allInnerTexts();
-  const read = shown.map(tidy).map((text) => {
-    const [count, rest] = [Number.parseInt(text, 10), text.replace(/^\d+ /, '')];
-    return { count, rest };
+  await soon(async () => {
+    const shown = await page.getByRole('list', { name: 'Kinds of failure' }).locator('button').allInnerTexts();
+    const read = shown.map(tidy).map((text) => {
+      const [count, rest] = [Number.parseInt(text, 10), text.replace(/^\d+ /, '')];
+      return { count, rest };
+    });
+    expect(read.map(({ count }) => count).toSorted((x, y) => x - y)).toEqual([...clusters.values()].toSorted((x, y) => x - y));
+    for (const [key, count] of clusters) {
+      const [error, tool, stop] = [key.split(' ').slice(0, -2).join(' '), ...key.split(' ').slice(-2)] as [string, string, string];
+      expect(read).toContainEqual({ count, rest: expect.stringMatching(new RegExp(`^${error}.*${tool}.*${stop}`)) });
+    }
   });
-  expect(read.map(({ count }) => count).toSorted((x, y) => x - y)).toEqual([...clusters.values()].toSorted((x, y) => x - y));
-  for (const [key, count] of clusters) {
-    const [error, tool, stop] = [key.split(' ').slice(0, -2).join(' '), ...key.split(' ').slice(-2)] as [string, string, string];
-    expect(read).toContainEqual({ count, rest: expect.stringMatching(new RegExp(`^${error}.*${tool}.*${stop}`)) });
-  }
   expect(complaints).toEqual([]);
   await close();
 });
@@ -154,23 +162,25 @@ describe('Tasks', () => {
     await visit(page, ofRun(RUN_A, '/tasks'), 'train 4');
     for (let task = 0; task < 5; task++) {
       const { first, flips, regressed, now, steps } = stripOf(task);
-      const cells = await cellsOf(page, 'Tasks of the run', `train ${task}`);
-      expect(cells[3]).toBe(first === null ? '–' : String(first));
-      expect(cells[4]).toBe(String(flips));
-      expect(cells[5]).toBe(regressed === null ? '–' : `▼ ${regressed}`);
-      expect(cells[7]).toContain(`${now.successes}/${now.scored}`);
-      const label = await page
-        .locator('[data-row]')
-        .filter({ hasText: `train ${task}` })
-        .locator('canvas')
-        .getAttribute('aria-label');
-      expect(label).toBe(`train ${task}: solve rate at ${steps.length} steps, ${now.successes} of ${now.scored} at step 5`);
+      await soon(async () => {
+        const cells = await cellsOf(page, 'Tasks of the run', `train ${task}`);
+        expect(cells[3]).toBe(first === null ? '–' : String(first));
+        expect(cells[4]).toBe(String(flips));
+        expect(cells[5]).toBe(regressed === null ? '–' : `▼ ${regressed}`);
+        expect(cells[7]).toContain(`${now.successes}/${now.scored}`);
+        const label = await page
+          .locator('[data-row]')
+          .filter({ hasText: `train ${task}` })
+          .locator('canvas')
+          .getAttribute('aria-label');
+        expect(label).toBe(`train ${task}: solve rate at ${steps.length} steps, ${now.successes} of ${now.scored} at step 5`);
+      });
     }
     const regressed = [0, 1, 2, 3, 4].filter((task) => stripOf(task).regressed !== null);
     expect(regressed).toContain(0);
     await page.getByRole('button', { name: /^Regressed/ }).click();
     await page.waitForURL(/show=regressed/);
-    expect(await page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').count()).toBe(regressed.length);
+    await expect.poll(() => page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').count()).toBe(regressed.length);
     expect(complaints).toEqual([]);
     await close();
   });
@@ -187,8 +197,7 @@ describe('Tasks', () => {
       const section = page.getByRole('region', { name: `Step ${step}` });
       const rewards = scored(a.filter((one) => one.task === 0 && one.step === step));
       await section.getByText(`${rewards.filter((reward) => reward >= 1).length}/${rewards.length} solved`).waitFor();
-      await section.locator('li').first().waitFor();
-      expect(await section.locator('li').count()).toBe(4);
+      await expect.poll(() => section.locator('li').count()).toBe(4);
     }
     expect(complaints).toEqual([]);
     await close();
@@ -209,15 +218,17 @@ test('Config counts what arrived, duplicates among it', async () => {
         .innerText(),
     );
   // Counts of what arrived are written within a second; the page hears of it and reads them again.
-  await expect.poll(() => value('Duplicates'), { timeout: 20_000 }).toBe('1');
-  expect(await value('Events accepted')).toBe(String(events.length));
-  expect(await value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
+  await expect.poll(() => value('Duplicates')).toBe('1');
+  await expect.poll(() => value('Events accepted')).toBe(String(events.length));
+  await expect.poll(() => value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
   expect(await value('Messages missing')).toBe('0');
-  expect(await value('Qwen2.5-3B')).toBe(String(a.length));
+  await expect.poll(() => value('Qwen2.5-3B')).toBe(String(a.length));
   expect(await value('palestra/whodunit')).toBe('reward ≥ 1');
-  const reward = tidy(await page.locator('tr', { hasText: 'reward' }).first().innerText());
-  expect(reward).toContain(String(scored(a).length));
-  expect(reward).toContain(`–${a.length - scored(a).length}`);
+  await soon(async () => {
+    const reward = tidy(await page.locator('tr', { hasText: 'reward' }).first().innerText());
+    expect(reward).toContain(String(scored(a).length));
+    expect(reward).toContain(`–${a.length - scored(a).length}`);
+  });
   expect(complaints).toEqual([]);
   await close();
 });
@@ -228,19 +239,23 @@ describe('Compare', () => {
     await visit(page, compared(), 'The same tasks');
     const row = async (key: string) => tidy(await page.locator(`tr[data-kpi="${key}"]`).innerText());
     const [meanA, meanB] = [mean(scored(a)), mean(scored(b))];
-    const rewards = await row('reward_mean');
-    for (const part of [threeDigits(meanA), `n ${scored(a).length}`, threeDigits(meanB), `n ${scored(b).length}`, change(meanB - meanA)])
-      expect(rewards).toContain(part);
+    await soon(async () => {
+      const rewards = await row('reward_mean');
+      for (const part of [threeDigits(meanA), `n ${scored(a).length}`, threeDigits(meanB), `n ${scored(b).length}`, change(meanB - meanA)])
+        expect(rewards).toContain(part);
+    });
     // Groups of one task at one step; pass@1 of a group is its share of successes.
     const shares = (sent: readonly Sent[]) =>
       [...new Set(sent.map(({ step, task }) => `${step}/${task}`))]
         .map((key) => scored(sent.filter(({ step, task }) => key === `${step}/${task}`)))
         .flatMap((rewards) => (rewards.length === 0 ? [] : [mean(rewards)]));
-    const pass = await row('pass@1');
-    for (const part of [threeDigits(mean(shares(a))), threeDigits(mean(shares(b)))]) expect(pass).toContain(part);
-    const delta = Number(/[+−](\.\d+)±/.exec(pass)![0].slice(0, -1).replace('−', '-'));
-    // Shown with three digits.
-    expect(Math.abs(delta - (mean(shares(b)) - mean(shares(a))))).toBeLessThanOrEqual(0.000_501);
+    await soon(async () => {
+      const pass = await row('pass@1');
+      for (const part of [threeDigits(mean(shares(a))), threeDigits(mean(shares(b)))]) expect(pass).toContain(part);
+      const delta = Number(/[+−](\.\d+)±/.exec(pass)![0].slice(0, -1).replace('−', '-'));
+      // Shown with three digits.
+      expect(Math.abs(delta - (mean(shares(b)) - mean(shares(a))))).toBeLessThanOrEqual(0.000_501);
+    });
     expect(tidy(await page.locator('tr[data-setting="Model"]').innerText())).toBe('Model Qwen2.5-3B Qwen2.5-7B');
     expect(await page.locator('tr[data-setting="Environments"]').count()).toBe(0);
     await page.getByRole('button', { name: /more are the same$/ }).click();
@@ -257,22 +272,24 @@ describe('Compare', () => {
     // Student's t for 3 degrees of freedom at .975.
     const centre = mean(deltas);
     const half = (3.182_446_305 * Math.sqrt(deltas.reduce((sum, delta) => sum + (delta - centre) ** 2, 0) / 3)) / 2;
-    const pair = tidy(await page.locator('[data-pair="B"]').innerText());
-    expect(pair).toContain(change(centre));
-    expect(pair).toContain(`95 % ${change(centre - half)} to ${change(centre + half)}`);
-    expect(pair).toContain(
-      `better in ${deltas.filter((delta) => delta > 1e-9).length}, worse in ${deltas.filter((delta) => delta < -1e-9).length}`,
-    );
-    for (let task = 0; task < 4; task++) {
-      const cells = await cellsOf(page, 'Tasks that all runs scored', `train ${task}`);
-      const text = (values: readonly number[]) => `${mean(values) === 1 ? '1.000' : threeDigits(mean(values))} n ${values.length}`;
-      expect(cells.slice(2, 5)).toEqual([text(of(a, task)), text(of(b, task)), deltas[task] === 0 ? '0' : change(deltas[task]!)]);
-    }
+    await soon(async () => {
+      const pair = tidy(await page.locator('[data-pair="B"]').innerText());
+      expect(pair).toContain(change(centre));
+      expect(pair).toContain(`95 % ${change(centre - half)} to ${change(centre + half)}`);
+      expect(pair).toContain(
+        `better in ${deltas.filter((delta) => delta > 1e-9).length}, worse in ${deltas.filter((delta) => delta < -1e-9).length}`,
+      );
+    });
+    const text = (values: readonly number[]) => `${mean(values) === 1 ? '1.000' : threeDigits(mean(values))} n ${values.length}`;
+    for (let task = 0; task < 4; task++)
+      await expect
+        .poll(async () => (await cellsOf(page, 'Tasks that all runs scored', `train ${task}`)).slice(2, 5))
+        .toEqual([text(of(a, task)), text(of(b, task)), deltas[task] === 0 ? '0' : change(deltas[task]!)]);
     const order = async () =>
       (await page.getByRole('table', { name: 'Tasks that all runs scored' }).locator('[data-row]').allInnerTexts()).map((text) =>
         Number(/train (\d)/.exec(text)![1]),
       );
-    expect(await order()).toEqual([0, 1, 2, 3].toSorted((x, y) => Math.abs(deltas[y]!) - Math.abs(deltas[x]!)));
+    await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => Math.abs(deltas[y]!) - Math.abs(deltas[x]!)));
     await page.getByRole('columnheader', { name: /^Δ B/ }).getByRole('button').click();
     await page.waitForURL(/sort=delta/);
     await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => deltas[y]! - deltas[x]!));
@@ -288,13 +305,11 @@ describe('Compare', () => {
     await page.getByRole('button', { name: 'table of Whose reward moves more?' }).click();
     const table = page.getByRole('region', { name: 'Whose reward moves more? as a table' });
     const at = (sent: readonly Sent[], step: number) => scored(sent.filter((one) => one.step === step));
-    const rows = (await table.locator('tbody tr').allInnerTexts()).map(tidy);
-    expect(rows).toHaveLength(6);
-    for (let step = 0; step < 6; step++) {
-      const side = (sent: readonly Sent[]) =>
-        at(sent, step).length === 0 ? '– –' : `${threeDigits(mean(at(sent, step)))} ${at(sent, step).length}`;
-      expect(rows[step]).toBe(`${step} ${side(a)} ${side(b)}`);
-    }
+    const side = (sent: readonly Sent[], step: number) =>
+      at(sent, step).length === 0 ? '– –' : `${threeDigits(mean(at(sent, step)))} ${at(sent, step).length}`;
+    await expect
+      .poll(async () => (await table.locator('tbody tr').allInnerTexts()).map(tidy))
+      .toEqual([0, 1, 2, 3, 4, 5].map((step) => `${step} ${side(a, step)} ${side(b, step)}`));
     await page.getByRole('button', { name: 'Rollouts', exact: true }).click();
     await page.waitForURL(/x=count/);
     await page.goBack();
@@ -358,32 +373,37 @@ describe.each<View>([
   }, 150_000);
 });
 
-test('settings read a run anew, after a preview of its names; then it is erased', async () => {
+test('settings read a run anew, after a preview of its names; then it is erased', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, ofRun(NAMES_RUN, '/config'), 'What you say over it');
   const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
   await page.getByRole('button', { name: 'Erase this run …' }).click();
-  expect(tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
+  await expect.poll(async () => tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.getByLabel(/^Regex over rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
   const preview = page.getByRole('table', { name: 'What it finds in the newest names' });
   await preview.getByRole('row').nth(3).waitFor();
-  const found = (await preview.locator('tbody tr').allInnerTexts()).map(tidy);
-  expect(found.length).toBeGreaterThan(3);
-  for (const line of found) {
-    const [, task, step, sample] = /^case-(\d)-at(\d)-no(\d) /.exec(line)!;
-    expect(line).toMatch(new RegExp(` ${task} ${step} ${sample}$`));
-  }
+  await soon(async () => {
+    const found = (await preview.locator('tbody tr').allInnerTexts()).map(tidy);
+    expect(found.length).toBeGreaterThan(3);
+    for (const line of found) {
+      const [, task, step, sample] = /^case-(\d)-at(\d)-no(\d) /.exec(line)!;
+      expect(line).toMatch(new RegExp(` ${task} ${step} ${sample}$`));
+    }
+  });
+  // The page reads its names again, too: of an erased run there would be none.
+  const names = page.waitForResponse(/\/rollouts\?limit=50$/);
   await page.getByRole('button', { name: 'Save and read everything anew' }).click();
+  await names;
   const steps = async () => (await get<{ steps: { count: number } }>(`/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`)).steps.count;
-  await expect.poll(steps, { timeout: 30_000 }).toBe(2);
+  await expect.poll(steps, { timeout: 60_000 }).toBe(2);
   await page.getByRole('button', { name: 'Erase this run …' }).click();
   expect(await dialog.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true);
   await dialog.getByLabel(/^Type/).fill(NAMES_RUN);
   await dialog.getByRole('button', { name: 'Erase for good' }).click();
   await page.waitForURL(/\/runs$/);
   await page.getByText(RUN_A).first().waitFor();
-  expect(await page.getByText(NAMES_RUN).count()).toBe(0);
+  await expect.poll(() => page.getByText(NAMES_RUN).count()).toBe(0);
   const gone = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`, {
     headers: { 'x-api-key': palestra.apiKey },
   });

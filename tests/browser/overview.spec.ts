@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { atRest, expectSound, launch, openPage, settled, shoot, soon, type View, visit } from './browser.ts';
 import { ENVIRONMENTS, makeRun, type Raw, runName, STEPS, upload } from './overview.data.ts';
 import { canonical, groupsOf, halfWidth, percentile, skyrl, totalOf } from './overview.slow.ts';
 
@@ -39,14 +39,22 @@ function expectShown(text: string, expected: number, what: string): void {
   expect(Math.abs(value - expected), `${what}: “${text}” for ${expected}`).toBeLessThanOrEqual(off);
 }
 const kpi = (page: Page, key: string) => page.locator(`[data-kpi="${key}"] dd`).first();
-async function expectKpis(page: Page, expected: Record<string, number>): Promise<void> {
-  for (const [key, value] of Object.entries(expected)) expectShown(await kpi(page, key).innerText(), value, key);
+/** Some figures of a page follow others by a moment. */
+const expectKpis = (page: Page, expected: Record<string, number>): Promise<void> =>
+  soon(async () => {
+    for (const [key, value] of Object.entries(expected)) expectShown(await kpi(page, key).innerText(), value, key);
+  });
+/** Until every panel shows what it is about, and stays where it is. */
+async function complete(page: Page): Promise<void> {
+  await expect.poll(() => page.locator('main [aria-busy=true]').count()).toBe(0);
+  await atRest(page);
 }
 
 /** The rows of a chart's table, by the name of the step; each cell under its head. */
 async function tableOf(page: Page, title: string): Promise<Map<string, Record<string, string>>> {
   await page.getByRole('button', { name: `table of ${title}` }).click();
   const region = page.getByRole('region', { name: `${title} as a table` });
+  await region.locator('tbody tr').first().waitFor();
   const heads = await region.locator('thead th').allInnerTexts();
   const rows = await region
     .locator('tbody tr')
@@ -57,8 +65,10 @@ async function tableOf(page: Page, title: string): Promise<Map<string, Record<st
 /** The plotting area of a chart. */
 async function plotOf(page: Page, title: string) {
   const area = page.getByRole('img', { name: title }).locator('.u-over');
+  await area.waitFor();
+  await complete(page);
   await area.scrollIntoViewIfNeeded();
-  return (await area.boundingBox())!;
+  return (await settled(page, () => area.boundingBox()))!;
 }
 
 describe('what the page says of a run', () => {
@@ -67,15 +77,18 @@ describe('what the page says of a run', () => {
     await visit(page, overviewUrl(), 'Is the reward moving?');
     await kpi(page, 'reward_mean').waitFor();
     const expected = canonical(rollouts);
-    const shown = await page
-      .locator('[data-kpi]')
-      .evaluateAll((elements) => elements.map((element) => (element as HTMLElement).dataset['kpi']!));
+    const shown = async () => {
+      const keys = await page
+        .locator('[data-kpi]')
+        .evaluateAll((elements) => elements.map((element) => (element as HTMLElement).dataset['kpi']!));
+      return keys.filter((key) => !key.startsWith('count:')).toSorted();
+    };
     // Nothing is shown that is not checked.
-    expect(shown.filter((key) => !key.startsWith('count:')).toSorted()).toEqual(Object.keys(expected).toSorted());
+    await expect.poll(shown).toEqual(Object.keys(expected).toSorted());
     await expectKpis(page, expected);
     expect(await page.locator('[data-kpi="pass@1"]').first().getAttribute('title')).toContain('1 − C(n−c,k)/C(n,k)');
-    expectShown((await kpi(page, 'avg@n').innerText()).split('±')[1]!, halfWidth(rollouts), 'interval of avg@n');
-    expect(await kpi(page, 'reward_mean').innerText()).toContain(`n ${expected['scored']} of ${rollouts.length} rollouts`);
+    await soon(async () => expectShown((await kpi(page, 'avg@n').innerText()).split('±')[1]!, halfWidth(rollouts), 'interval of avg@n'));
+    await expect.poll(() => kpi(page, 'reward_mean').innerText()).toContain(`n ${expected['scored']} of ${rollouts.length} rollouts`);
     await expectKpis(page, {
       'count:rollouts': rollouts.length,
       'count:unscored': 1 - expected['scored']! / rollouts.length,
@@ -92,6 +105,8 @@ describe('what the page says of a run', () => {
     const { page, close } = await openPage(browser, palestra, wide);
     await visit(page, overviewUrl(), 'Is the reward moving?');
     await page.getByRole('img', { name: 'How do rollouts end?' }).waitFor();
+    await expectKpis(page, { 'count:rollouts': rollouts.length });
+    await complete(page);
     const tables = {
       reward: await tableOf(page, 'Is the reward moving?'),
       solved: await tableOf(page, 'Is there signal left in the groups?'),
@@ -125,6 +140,7 @@ describe('what the page says of a run', () => {
     await visit(page, overviewUrl('?lens=skyrl'), 'reward/avg_raw_reward');
     await page.getByRole('img', { name: 'environment/num_rewards' }).waitFor();
     await expectKpis(page, skyrl(rollouts));
+    await complete(page);
     for (const name of Object.keys(skyrl(rollouts))) {
       const table = await tableOf(page, name);
       for (let step = 0; step < STEPS; step += 1)
@@ -237,14 +253,16 @@ describe('the list of runs', () => {
       return heads.findIndex((text) => text.toLowerCase().includes(head));
     };
     const newest = canonical(rollouts);
-    expect(await row(runName).innerText()).toContain(String(rollouts.length));
-    expectShown(
-      (await row(runName)
-        .getByRole('cell')
-        .nth(await columnOf('no signal'))
-        .innerText())!,
-      newest['zero_variance']!,
-      'groups without signal',
+    await expect.poll(() => row(runName).innerText()).toContain(String(rollouts.length));
+    await soon(async () =>
+      expectShown(
+        await row(runName)
+          .getByRole('cell')
+          .nth(await columnOf('no signal'))
+          .innerText(),
+        newest['zero_variance']!,
+        'groups without signal',
+      ),
     );
     await row(runName).getByRole('checkbox').check();
     expect(await page.getByRole('button', { name: 'Compare' }).isDisabled()).toBe(true);
