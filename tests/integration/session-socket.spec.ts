@@ -326,6 +326,28 @@ test('a session that another process owns is played there', async () => {
   expect(await refusal(urlOf(second, sid), { cookie, origin: second.url })).toEqual([101, null]);
 });
 
+test('when the process that serves it ends, the socket is opened at another one, and goes on', async () => {
+  const options = { databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey };
+  const ending = await startServer(options);
+  const opened = await ending.request('POST', '/v1/sessions', { body: { environment: 'palestra/ctf', split: 'train', index: 0 } });
+  const { sid } = opened.body as SessionView;
+  const clients = [await connect(sid, { server: ending }), await connect(sid, { server: second })] as const;
+  const id = clients[0].call('ls');
+  const result = await clients[0].heard('result');
+  await expect.poll(() => clients.every((client) => client.ended('ls').length === 1)).toBe(true);
+  await ending.close();
+  expect((await Promise.all(clients.map(({ closed }) => closed))).map((code) => [1001, 1006, 1012].includes(code))).toEqual([true, true]);
+  const again = await connect(sid, { server: second, after: clients[1].position() });
+  again.call('ls', {}, id);
+  expect(await again.heard('result')).toEqual(result);
+  const next = again.call('ls');
+  expect(await again.heard('result', (one) => one.id === next)).toMatchObject({ result: { ok: true } });
+  expect((await ledger(sid)).map(({ tool, state }) => [tool, state])).toEqual([
+    ['ls', 'result'],
+    ['ls', 'result'],
+  ]);
+});
+
 test('pings keep a session that nothing else is asked of', async () => {
   const sid = await open();
   const before = (await first.request('GET', `/v1/sessions/${sid}`)).body as SessionView;

@@ -35,6 +35,8 @@ interface Watched {
   stop: () => void;
   /** Something has happened: the next look waits for no more. */
   hurried: boolean;
+  /** Until that, however much happens meanwhile. */
+  hurrying: NodeJS.Timeout | null;
   wake: () => void;
 }
 
@@ -64,11 +66,13 @@ export class SessionEvents implements OnApplicationShutdown {
   /** Something happens to the session on this process: whoever watches it here need not wait for the next look. */
   soon(sid: string): void {
     const watched = this.#watched.get(sid);
-    if (watched === undefined) return;
-    setTimeout(() => {
+    if (watched === undefined || watched.hurrying !== null) return;
+    watched.hurrying = setTimeout(() => {
+      watched.hurrying = null;
       watched.hurried = true;
       watched.wake();
-    }, SOON_MS).unref();
+    }, SOON_MS);
+    watched.hurrying.unref();
   }
 
   onApplicationShutdown(): void {
@@ -78,7 +82,7 @@ export class SessionEvents implements OnApplicationShutdown {
 
   #begin(sid: string): Watched {
     const wait = new AbortController();
-    const watched: Watched = { watchers: new Set(), stop: () => wait.abort(), hurried: false, wake: () => {} };
+    const watched: Watched = { watchers: new Set(), stop: () => wait.abort(), hurried: false, hurrying: null, wake: () => {} };
     this.#watched.set(sid, watched);
     void this.#follow(sid, watched, wait.signal);
     return watched;

@@ -12,10 +12,12 @@ import { whileVisible } from './stream.ts';
 export type LinkState = 'connecting' | 'live' | 'http' | 'over';
 
 const OPEN_DEADLINE_MS = 5_000;
+/** A socket that lived so long is no sign of a way that lets none through. */
+const STEADY_MS = 5_000;
 /** A server that says nothing for so long after a ping is not there any more. */
 const PONG_DEADLINE_MS = 10_000;
 const RECONNECT_MS = [250, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
-/** After so many attempts in a row that opened no socket the page goes on over HTTP, and tries again now and then. */
+/** After so many attempts in a row that opened no socket, or none that lasted, the page goes on over HTTP, and tries again now and then. */
 const ATTEMPTS_BEFORE_HTTP = 2;
 
 interface Waiting {
@@ -45,8 +47,9 @@ export class SessionLink {
   #socket: WebSocket | null = null;
   /** Id of the last event that was read. */
   #position: string | null = null;
-  /** Attempts in a row that opened no socket. */
+  /** Attempts in a row that opened no socket, or none that lasted. */
   #failures = 0;
+  #openedAt: number | null = null;
   #again: ReturnType<typeof setTimeout> | undefined;
   #probe: ReturnType<typeof setTimeout> | undefined;
   #stopFollowing: (() => void) | null = null;
@@ -128,7 +131,7 @@ export class SessionLink {
   }
 
   #opened(): void {
-    this.#failures = 0;
+    this.#openedAt = Date.now();
     this.#follow(false);
     // What happened between the first read and the first socket.
     if (this.#position === null) this.#shown = refreshSession(this.client, this.sid).catch(() => {});
@@ -145,6 +148,8 @@ export class SessionLink {
     if (this.#socket !== socket) return;
     this.#drop();
     if (this.#state === 'over') return;
+    if (this.#openedAt !== null && Date.now() - this.#openedAt >= STEADY_MS) this.#failures = 0;
+    this.#openedAt = null;
     this.#again = setTimeout(() => this.#connect(), RECONNECT_MS[Math.min(this.#failures, RECONNECT_MS.length - 1)]);
     this.#failures += 1;
     if (this.#failures < ATTEMPTS_BEFORE_HTTP) return this.#set('connecting');
