@@ -36,7 +36,16 @@ describe('addresses', () => {
     const actions = (await get(`${BENCH}/schema`)).body;
     expect(actions.action).toMatchObject({ title: 'BenchAction', properties: { wait_seconds: { type: 'number' }, metadata: {} } });
     for (const schema of [tools, actions]) expect(Object.keys(schema)).toEqual(['action', 'observation', 'state', 'reset_observation']);
-    expect((await get(`${MATH}/metadata`)).body).toMatchObject({ name: 'math', description: expect.any(String) as string });
+    const { body: page } = await get('/v1/environments/palestra/math');
+    expect(page.description).not.toBe('');
+    expect((await get(`${MATH}/metadata`)).body).toEqual({
+      name: 'math',
+      description: page.description,
+      readme_content: expect.stringContaining('# math') as string,
+      version: '1',
+      author: 'palestra',
+      documentation_url: null,
+    });
     const { info, paths } = (await get(`${MATH}/openapi.json`)).body;
     expect(info).toEqual({ title: 'OpenEnv Environment HTTP API', version: '1.0.0' });
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/reset', '/step', '/state', '/mcp', '/{env_name}/task_range']));

@@ -24,6 +24,8 @@ export interface HostedEnvironment {
   policy: SessionPolicy;
   /** Its sessions live in a process beside this one: each is served by the API process that opened it. */
   owned: boolean;
+  /** What its page says of it; `readme` is Markdown, `version` the number that `owner/name@number` selects. */
+  about?: { description: string; readme: string | null; version: number };
 }
 
 export interface EnvironmentDirectory {

@@ -134,6 +134,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
       policy: this.#policy(environment, version),
       // All but ORS servers are reached over a connection or in a process of the API process that opened the session.
       owned: version.sourceKind !== 'remote',
+      about: { description: environment.description, readme: environment.readmeContent, version: version.number },
     };
     this.#versions.set(version.id, { hosted, readAt: this.clock.now() });
     return hosted;

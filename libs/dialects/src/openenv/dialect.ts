@@ -1,5 +1,6 @@
 import { type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
-import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
+import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap, SessionEngine } from '@palestra/session';
+import { decodeSecrets } from '../ors/secrets.ts';
 import { Deadlines } from './deadlines.ts';
 import { isObject } from './envelope.ts';
 import type { Episode, Scene } from './episode.ts';
@@ -14,12 +15,19 @@ import { httpBodyOf } from './stateless.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { TranslatedEpisode } from './translated-episode.ts';
 
-/** An environment as one caller is shown it, and how he wants its sessions recorded. */
+/** What a client's headers ask of its sessions. `secrets`: `X-Secrets`, still encoded. */
+export interface Asked {
+  recording: Recording | null;
+  secrets: string | null;
+}
+
+/** An environment as one caller is shown it, and what he asks of its sessions. */
 export interface Stage {
   caller: Caller;
   hosted: HostedEnvironment;
   shape: Shape;
   recording: Recording | null;
+  secrets: SecretMap | null;
 }
 
 export interface OpenEnvDialectOptions {
@@ -52,10 +60,11 @@ export class OpenEnvDialect {
     this.#hooks = { onEnd: (seat) => this.seats.delete(seat), onBackgroundError };
   }
 
-  /** Throws `deployment_not_found`; `backend_unreachable` and its like when its server cannot be asked what it is. */
-  async stage(caller: Caller, owner: string, name: string, recording: Recording | null): Promise<Stage> {
+  /** Throws `deployment_not_found`, `secrets_invalid`; `backend_unreachable` and its like when its server cannot be asked what it is. */
+  async stage(caller: Caller, owner: string, name: string, asked: Asked | null): Promise<Stage> {
+    const secrets = decodeSecrets(asked?.secrets ?? null);
     const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
-    return { caller, hosted, shape: await Facts.of(hosted).shape(), recording };
+    return { caller, hosted, shape: await Facts.of(hosted).shape(), recording: asked?.recording ?? null, secrets };
   }
 
   /** A place for a new client. */
@@ -65,8 +74,8 @@ export class OpenEnvDialect {
     return seat;
   }
 
-  #scene({ caller, hosted, shape, recording }: Stage): Omit<Scene, 'seat'> {
-    return { engine: this.engine, patienceMs: this.#patienceMs, caller, hosted, facts: Facts.of(hosted), shape, recording };
+  #scene({ hosted, ...asked }: Stage): Omit<Scene, 'seat'> {
+    return { engine: this.engine, patienceMs: this.#patienceMs, hosted, facts: Facts.of(hosted), ...asked };
   }
 
   /** An episode for one request. */

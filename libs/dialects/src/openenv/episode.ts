@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import type { Caller, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
+import type { Caller, HostedEnvironment, Recording, SecretMap, SessionEngine } from '@palestra/session';
 import type { Facts, Shape } from './facts.ts';
 import type { RpcRequest } from './json-rpc.ts';
 import type { Reply } from './replies.ts';
@@ -12,6 +12,8 @@ export interface Scene {
   facts: Facts;
   shape: Shape;
   recording: Recording | null;
+  /** Given to every session. */
+  secrets: SecretMap | null;
   /** How long a client waits for a slot, milliseconds. */
   patienceMs: number;
   seat: {

@@ -18,6 +18,8 @@ export class OpenEnvError extends Error {
     readonly extra: JsonObject = {},
     /** What an HTTP client is told instead, if it is a `PalestraError`. */
     cause?: unknown,
+    /** JSON text of the id of the JSON-RPC request that it answers. */
+    readonly rpcId = 'null',
   ) {
     super(message, { cause });
     this.name = 'OpenEnvError';
@@ -25,7 +27,17 @@ export class OpenEnvError extends Error {
 
   /** The socket closes after it. */
   get ends(): boolean {
-    return this.code === 'SESSION_ERROR' || this.code === 'CAPACITY_REACHED' || this.code === 'FACTORY_ERROR';
+    return this.code === 'SESSION_ERROR' || this.refuses;
+  }
+
+  /** No session could be opened. */
+  get refuses(): boolean {
+    return this.code === 'CAPACITY_REACHED' || this.code === 'FACTORY_ERROR';
+  }
+
+  /** The same as the answer to a JSON-RPC request. */
+  to(rpcId: string): OpenEnvError {
+    return new OpenEnvError(this.code, this.message, this.extra, this.cause, rpcId);
   }
 
   frame(): string {

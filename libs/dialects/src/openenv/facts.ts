@@ -125,6 +125,13 @@ export class Facts {
   }
 }
 
+/** `GET /metadata`: an OpenEnv server's own words; of all others what their owner says of them here. */
+export function metadataOf({ native, metadata }: Shape, { about }: HostedEnvironment): JsonObject {
+  if (native || about === undefined) return metadata;
+  const { description, readme, version } = about;
+  return { ...metadata, description: description || metadata['description'], readme_content: readme, version: String(version) };
+}
+
 export function idOf(task: TaskSpec): string | null {
   if (typeof task !== 'object' || task === null) return null;
   const { id = null, task_id: taskId = null } = task as { id?: unknown; task_id?: unknown };

@@ -1,11 +1,11 @@
 export { containerBodyOf } from './container.ts';
-export { OpenEnvDialect, type OpenEnvDialectOptions, sessionIdOf, type Stage } from './dialect.ts';
+export { type Asked, OpenEnvDialect, type OpenEnvDialectOptions, sessionIdOf, type Stage } from './dialect.ts';
 export { type ClientMessage, readMessage } from './envelope.ts';
 export { OpenEnvError, type OpenEnvErrorCode, toOpenEnvError } from './errors.ts';
-export { Facts, type Shape } from './facts.ts';
+export { Facts, metadataOf, type Shape } from './facts.ts';
 export { parseRpc, RpcError } from './json-rpc.ts';
 export { openApiOf } from './openapi.ts';
 export { bodyOf, frameOf, frameOfResult, type Reply } from './replies.ts';
-export { type Attached, QUEUE_LIMIT, type Seat } from './seat.ts';
+export { type Attached, QUEUE_LIMIT, rpcErrorText, type Seat } from './seat.ts';
 export { httpBodyOf, httpError, playOnce, readResetBody, readStepBody } from './stateless.ts';
 export { askTasks, environmentNames, type TaskOperation } from './task-api.ts';

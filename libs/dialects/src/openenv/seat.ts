@@ -164,6 +164,9 @@ export class Seat {
       return { kind: 'mcp', text: rpcResult(id, await this.#rpcResult(request)) };
     } catch (error) {
       this.#dead = isGone(error);
+      const said = error instanceof RpcError || this.#dead ? null : toOpenEnvError(error, this.scene.shape.className);
+      // As a socket that never got a session: it is told why, and closed.
+      if (said?.refuses) throw said.to(id);
       return { kind: 'mcp', text: rpcErrorText(this.#dead ? unknownSession(this.id) : error, id, this.scene.shape.className) };
     }
   }
@@ -244,7 +247,6 @@ class Job implements Owed {
 /** The JSON-RPC answer to a request that failed. */
 export function rpcErrorText(error: unknown, id: string, factory: string): string {
   if (error instanceof RpcError) return error.text(id);
-  const { code, message, extra } = toOpenEnvError(error, factory);
-  const refused = code === 'CAPACITY_REACHED' || code === 'FACTORY_ERROR';
-  return new RpcError(refused ? -32000 : -32603, message, refused ? extra : null).text(id);
+  const { refuses, message, extra } = toOpenEnvError(error, factory);
+  return new RpcError(refuses ? -32000 : -32603, message, refuses ? extra : null).text(id);
 }

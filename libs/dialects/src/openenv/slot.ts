@@ -43,7 +43,7 @@ function rejectedBy(signal: AbortSignal): Promise<never> {
 export async function reserveSlot(scene: Scene, sid: string): Promise<void> {
   const { engine, caller, hosted } = scene;
   try {
-    await engine.reserve(caller, { sid, hosted, secrets: null, recording: scene.recording });
+    await engine.reserve(caller, { sid, hosted, secrets: scene.secrets, recording: scene.recording });
     await withSlot(scene, (signal) => engine.admit(caller, sid, signal, () => {}));
     if (scene.seat.gone.aborted) throw scene.seat.gone.reason as Error;
   } catch (error) {
@@ -68,7 +68,7 @@ export function openSession(scene: Scene, sid: string, task: CreateRequest['task
           variant: async () => null,
           task,
           toolsetName: null,
-          secrets: null,
+          secrets: scene.secrets,
           recording: ofOneEpisode(scene.recording),
           signal,
         });

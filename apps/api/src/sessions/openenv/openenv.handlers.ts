@@ -1,10 +1,18 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Stage } from '@palestra/dialects';
+import type { Asked, Stage } from '@palestra/dialects';
+import { readRecording } from '../recording-headers.ts';
 
 /** Answers JSON text, or null when it has answered already. */
 export type OpenEnvHandler = (stage: Stage, request: FastifyRequest, reply: FastifyReply) => Promise<string | null>;
 
 /** Adds a route below the address of each environment. */
 export type AddRoute = (method: 'GET' | 'POST' | 'DELETE', path: string, handler: OpenEnvHandler) => void;
+
+/** Of a request, or of an upgrade. Throws `invalid_request` for a step or task index that is not an integer. */
+export function askedBy(headers: IncomingHttpHeaders): Asked {
+  const { 'x-secrets': secrets } = headers;
+  return { recording: readRecording(headers), secrets: typeof secrets === 'string' ? secrets : null };
+}
 
 export const bodyOfRequest = ({ body }: FastifyRequest): Buffer | null => (Buffer.isBuffer(body) ? body : null);

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   askTasks,
   environmentNames,
+  metadataOf,
   openApiOf,
   OpenEnvDialect,
   playOnce,
@@ -13,9 +14,8 @@ import {
 } from '@palestra/dialects';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
-import { readRecording } from '../recording-headers.ts';
 import { addContainerRoutes } from './openenv-container.routes.ts';
-import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
+import { type AddRoute, askedBy, bodyOfRequest } from './openenv.handlers.ts';
 import { addOpenEnvSockets } from './openenv.sockets.ts';
 
 const BODY_LIMIT = 64 * 1024 * 1024;
@@ -57,7 +57,7 @@ export async function openEnvPlugin(scope: FastifyInstance, options: DialectPlug
     if (caller !== null) await directory.resolve(`${owner}/${env}`, caller);
     await reply.type('application/json').send('{"status":"healthy"}');
   });
-  add('GET', '/metadata', async ({ shape }) => stringifyJson(shape.metadata));
+  add('GET', '/metadata', async ({ shape, hosted }) => stringifyJson(metadataOf(shape, hosted)));
   add('GET', '/schema', async ({ shape }) => stringifyJson(shape.schema));
   add('GET', '/openapi.json', async ({ shape }) => stringifyJson(openApiOf(shape)));
   addPlay(dialect, add);
@@ -70,7 +70,7 @@ async function stageOf(dialect: OpenEnvDialect, { authenticate }: DialectPluginO
   const caller = await authenticate(request);
   if (caller === null) throw new PalestraError('unauthorized');
   const { owner, env } = request.params as { owner: string; env: string };
-  return dialect.stage(caller, owner, env, readRecording(request.headers));
+  return dialect.stage(caller, owner, env, askedBy(request.headers));
 }
 
 /** Each request plays on an environment of its own. */

@@ -8,6 +8,7 @@ import {
   QUEUE_LIMIT,
   readMessage,
   type Reply,
+  rpcErrorText,
   RpcError,
   type Seat,
   type Stage,
@@ -15,7 +16,7 @@ import {
 import { PalestraError } from '@palestra/protocol';
 import type { SocketRequest } from '../../platform/sockets.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
-import { readRecording } from '../recording-headers.ts';
+import { askedBy } from './openenv.handlers.ts';
 
 /** `/ws` speaks OpenEnv's messages, `/mcp` bare JSON-RPC (openenv-wire.md sections 3 and 8). */
 type Protocol = 'ws' | 'mcp';
@@ -37,7 +38,7 @@ export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPlugi
         // As a request that changes something: a browser's cookie opens no socket from another site.
         const caller = await options.authenticate({ headers: raw.headers, method: 'POST' });
         if (caller === null) throw new PalestraError('unauthorized');
-        const stage = await dialect.stage(caller, params['owner']!, params['env']!, readRecording(raw.headers));
+        const stage = await dialect.stage(caller, params['owner']!, params['env']!, askedBy(raw.headers));
         const id = sessionOf(request, protocol);
         if (id !== null) {
           const path = `${request.path}?${request.query.toString()}`;
@@ -135,5 +136,6 @@ class Connection implements Attached {
 }
 
 function rpcText(result: Reply | OpenEnvError): string {
-  return 'kind' in result ? ('text' in result ? result.text : '') : new RpcError(-32603, result.message).text();
+  if (result instanceof OpenEnvError) return rpcErrorText(result, result.rpcId, '');
+  return 'text' in result ? result.text : '';
 }
