@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
+import { type ProvenanceField, provenanceShift } from '@palestra/rollouts';
 
 /** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
 export interface DirtyHead {
@@ -108,8 +109,18 @@ export interface FactRow {
 const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, policy_step, group_key, sample_idx, phase, reward, reward_positive, max_reward,
   last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
   normaliser, finished, split, received_at, last_at`;
-/** What step inference found stays until a normaliser knows better. */
-const INFERABLE = ['phase', 'step', 'group_key', 'sample_idx'];
+/** What step inference found stays until a normaliser knows better: of a step that is still to be inferred ... */
+const STAYS = 'excluded.step IS NULL AND r.provenance & $2 = $3';
+/** ... a field that inference may only fill, unless it is told now, or was, which is over. Codes from 2 on are told ones. */
+const staysUntold = (field: ProvenanceField) => `${STAYS} AND (excluded.provenance | r.provenance) & ${2 << provenanceShift(field)} = 0`;
+const INFERABLE = [
+  { column: 'step', field: 'step', stays: STAYS },
+  { column: 'group_key', field: 'group', stays: STAYS },
+  { column: 'phase', field: 'phase', stays: staysUntold('phase') },
+  { column: 'sample_idx', field: 'sample', stays: staysUntold('sample') },
+] as const;
+/** Bits of the provenance that stay with their values. */
+const KEPT_BITS = INFERABLE.map(({ field, stays }) => `CASE WHEN ${stays} THEN ${3 << provenanceShift(field)} ELSE 0 END`).join(' | ');
 
 /** The ledger was asked (verify.sql.ts): what it said stays until it is asked again. */
 const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
@@ -138,11 +149,11 @@ WITH fact AS MATERIALIZED (
   ON CONFLICT (seq) DO UPDATE SET
     ${NARROW.split(',')
       .map((column) => column.trim())
-      .filter((column) => !['seq', 'id', 'provenance', ...INFERABLE].includes(column))
+      .filter((column) => !['seq', 'id', 'provenance', ...INFERABLE.map((inferable): string => inferable.column)].includes(column))
       .map((column) => `${column} = excluded.${column}`)
       .join(', ')},
-    ${INFERABLE.map((column) => `${column} = CASE WHEN excluded.step IS NULL AND r.provenance & $2 = $3 THEN r.${column} ELSE excluded.${column} END`).join(', ')},
-    provenance = excluded.provenance | (r.provenance & $5) | CASE WHEN excluded.step IS NULL AND r.provenance & $2 = $3 THEN r.provenance & $4 ELSE 0 END
+    ${INFERABLE.map(({ column, stays }) => `${column} = CASE WHEN ${stays} THEN r.${column} ELSE excluded.${column} END`).join(', ')},
+    provenance = (excluded.provenance & ~(${KEPT_BITS})) | (r.provenance & (${KEPT_BITS} | $4))
   WHERE r.revision <= excluded.revision
   RETURNING r.seq, r.run_seq, r.phase, r.step
 ), labelled AS (
@@ -170,18 +181,18 @@ WITH fact AS MATERIALIZED (
 SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FROM cleaned) AS cleaned`;
 
 /**
- * `mask`: the provenance bits of `step`, `inferred`: their value for an inferred one, `kept`: the bits of step, group and sample,
- * `telemetry`: those that the ledger match sets, which is none of the normaliser's business.
+ * `mask`: the provenance bits of `step`, `inferred`: their value for an inferred one, `telemetry`: those that the ledger match sets, which is
+ * none of the normaliser's business.
  */
 export async function writeFacts(
   client: Pick<pg.Pool, 'query'>,
   facts: readonly FactRow[],
-  bits: { mask: number; inferred: number; kept: number; telemetry: number },
+  bits: { mask: number; inferred: number; telemetry: number },
 ): Promise<{ written: number; cleaned: number }> {
   const { rows } = await client.query<{ written: number; cleaned: number }>({
     name: 'rollouts-facts',
     text: WRITE,
-    values: [JSON.stringify(facts), bits.mask, bits.inferred, bits.kept, bits.telemetry],
+    values: [JSON.stringify(facts), bits.mask, bits.inferred, bits.telemetry],
   });
   return rows[0]!;
 }

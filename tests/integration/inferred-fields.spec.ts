@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { unpackProvenance } from '@palestra/rollouts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+
+/** What step inference found stays as found, and gives way to what is told later. */
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server?.close());
+
+const RUN = 'inferred fields';
+/** Two tasks, two samples of each; only the owner says how many there are. */
+const ids = Array.from({ length: 4 }, () => randomUUID());
+const start = (eventId: string, at: number) => ({
+  ...{ eventType: 'rollout', eventId, timestamp: 1_000 + at, runName: RUN, rolloutName: `solver ${at}`, environment: 'acme/inferred' },
+  ...{ split: 'train', metadata: {}, rollout_info: { task_index: at % 2 } },
+});
+const message = (rolloutEventId: string) => ({
+  ...{ eventType: 'message', eventId: randomUUID(), rolloutEventId, timestamp: 5_000, index: 0, metadata: {} },
+  ...{ type: 'assistant_message', content: 'done' },
+});
+const told = (eventId: string, timestamp: number, rollout_info: object) => ({
+  eventType: 'rollout_update',
+  eventId,
+  timestamp,
+  rollout_info,
+});
+
+async function send(...events: object[]): Promise<void> {
+  expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200, body: { rejected: [] } });
+  await settled(server.database.pool);
+}
+
+async function rows() {
+  const found = await server.database.pool.query(
+    `SELECT r.id, r.sample_idx, r.phase, r.provenance FROM rollouts r JOIN runs u ON u.seq = r.run_seq
+    WHERE u.name = $1 ORDER BY r.seq`,
+    [RUN],
+  );
+  const byId = new Map(found.rows.map(({ id, provenance, ...row }) => [id as string, { ...row, ...unpackProvenance(provenance) }]));
+  return ids.map((id) => byId.get(id)!);
+}
+
+test(
+  'a sample or phase that is told after inference found one is taken, and what is found is never called told',
+  { timeout: 120_000 },
+  async () => {
+    await send(...ids.map(start));
+    expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(RUN)}`, { body: { settings: { n: 2 } } })).toMatchObject({
+      status: 200,
+    });
+    await settled(server.database.pool);
+    const found = await rows();
+    expect(found.map(({ sample_idx }) => sample_idx).toSorted()).toEqual([0, 0, 1, 1]);
+    for (const row of found) expect(row).toMatchObject({ sample: 'inferred', group: 'inferred' });
+
+    await send(told(ids[0]!, 6_000, { sample_idx: 7, phase: 'eval' }), ...ids.map(message));
+    const [first, ...others] = await rows();
+    expect(first).toMatchObject({ sample_idx: 7, sample: 'reported', phase: 'reported', group: 'inferred' });
+    expect(others.map(({ sample }) => sample)).toEqual(['inferred', 'inferred', 'inferred']);
+
+    await expectSameFromNothing(server.database.pool);
+  },
+);
+
+test('what the owner took back is found again', { timeout: 120_000 }, async () => {
+  const set = async (settings: object) => {
+    expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(RUN)}`, { body: { settings } })).toMatchObject({ status: 200 });
+    await settled(server.database.pool);
+  };
+  await set({ n: 2, nameRegex: String.raw`solver (?P<sample>\d+)$` });
+  const [, second] = await rows();
+  expect(second).toMatchObject({ sample_idx: 1, sample: 'parsed' });
+  expect((await rows())[3]).toMatchObject({ sample_idx: 3, sample: 'parsed' });
+  await set({ n: 2 });
+  expect((await rows())[3]).toMatchObject({ sample_idx: 1, sample: 'inferred' });
+  await expectSameFromNothing(server.database.pool);
+});
