@@ -15,12 +15,25 @@ const RUN = 'inferred fields';
 /** Two tasks, two samples of each; only the owner says how many there are. */
 const ids = Array.from({ length: 4 }, () => randomUUID());
 const start = (eventId: string, at: number) => ({
-  ...{ eventType: 'rollout', eventId, timestamp: 1_000 + at, runName: RUN, rolloutName: `solver ${at}`, environment: 'acme/inferred' },
-  ...{ split: 'train', metadata: {}, rollout_info: { task_index: at % 2 } },
+  eventType: 'rollout',
+  eventId,
+  timestamp: 1_000 + at,
+  runName: RUN,
+  rolloutName: `solver ${at}`,
+  environment: 'acme/inferred',
+  split: 'train',
+  metadata: {},
+  rollout_info: { task_index: at % 2 },
 });
 const message = (rolloutEventId: string) => ({
-  ...{ eventType: 'message', eventId: randomUUID(), rolloutEventId, timestamp: 5_000, index: 0, metadata: {} },
-  ...{ type: 'assistant_message', content: 'done' },
+  eventType: 'message',
+  eventId: randomUUID(),
+  rolloutEventId,
+  timestamp: 5_000,
+  index: 0,
+  metadata: {},
+  type: 'assistant_message',
+  content: 'done',
 });
 const told = (eventId: string, timestamp: number, rollout_info: object) => ({
   eventType: 'rollout_update',
