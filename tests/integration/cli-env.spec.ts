@@ -109,8 +109,8 @@ test('serve starts again what died, and takes it along when it ends', async () =
   expect(await answers()).toEqual(['lucky-number']);
   const { stdout: child } = await promisify(execFile)('pgrep', ['-P', String(pid)]);
   process.kill(Number(child), 'SIGKILL');
-  await expect.poll(output, { timeout: 20_000 }).toContain('is started again');
-  await expect.poll(answers, { timeout: 20_000 }).toEqual(['lucky-number']);
+  await expect.poll(output, { timeout: 40_000 }).toContain('is started again');
+  await expect.poll(answers, { timeout: 40_000 }).toEqual(['lucky-number']);
   expect(await end()).toBe(0);
   expect(await answers()).toBeNull();
 });

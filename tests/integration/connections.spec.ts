@@ -20,7 +20,7 @@ afterAll(async () => {
 async function cut(pid: number): Promise<void> {
   await database.pool.query('SELECT pg_terminate_backend($1)', [pid]);
   const gone = async () => (await database.pool.query('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).rowCount;
-  await expect.poll(gone, { timeout: 10_000 }).toBe(0);
+  await expect.poll(gone).toBe(0);
   // What PostgreSQL said at the end has arrived.
   await new Promise((resolve) => setTimeout(resolve, 100));
 }

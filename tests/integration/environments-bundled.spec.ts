@@ -28,7 +28,7 @@ afterAll(async () => {
   await server?.close();
 });
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(40_000);
 const first = (): BackendCreate => ({
   sid: randomUUID(),
   env: null,
@@ -41,7 +41,7 @@ const say = (backend: Backend, ref: Record<string, unknown>) =>
 
 async function until(condition: () => boolean): Promise<void> {
   for (let waited = 0; !condition(); waited += 10) {
-    if (waited > 10_000) throw new Error('did not happen');
+    if (waited > 30_000) throw new Error('did not happen');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -90,7 +90,7 @@ describe('palestra rollouts import', () => {
       return rows[0] ?? null;
     };
     expect(await palestra(fixture('arithmetic.eval'), '--run', 'history')).toMatchObject({ code: 0 });
-    await expect.poll(() => late('history'), { timeout: 5_000 }).toEqual({ accepted: 38, late: 0 });
+    await expect.poll(() => late('history')).toEqual({ accepted: 38, late: 0 });
     const start = {
       eventType: 'rollout',
       eventId: 'cccccccc-cccc-4ccc-8ccc-cccccccccccc',
@@ -98,7 +98,7 @@ describe('palestra rollouts import', () => {
       runName: 'delayed',
     };
     expect(await server.request('POST', '/v1/rollouts', { body: { events: [start] } })).toMatchObject({ status: 200 });
-    await expect.poll(() => late('delayed'), { timeout: 5_000 }).toEqual({ accepted: 1, late: 1 });
+    await expect.poll(() => late('delayed')).toEqual({ accepted: 1, late: 1 });
   });
 
   it('tells bad lines by their number, keeps the others and exits with 1', async () => {

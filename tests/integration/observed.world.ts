@@ -103,7 +103,7 @@ export async function callTool(server: Service, sid: string, name: string, input
 export const closeSession = (server: Service, sid: string) => server.request('POST', '/delete', { headers: { 'x-session-id': sid } });
 
 /** Asks again until it answers something else than null. */
-export async function eventually<T>(ask: () => Promise<T | null>, withinMs = 20_000): Promise<T> {
+export async function eventually<T>(ask: () => Promise<T | null>, withinMs = 40_000): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {
     const answer = await ask();

@@ -123,7 +123,7 @@ describe('a worker', () => {
     await expect.poll(sealedNow, { timeout: 120_000, interval: 200 }).toBe(ROLLOUTS);
     expect(await (await fetch(`${worker.url}/health`)).json()).toEqual({ status: 'ok' });
     await expect
-      .poll(async () => (await fetch(`${worker.url}/metrics`)).text(), { timeout: 10_000 })
+      .poll(async () => (await fetch(`${worker.url}/metrics`)).text())
       .toMatch(/palestra_jobs_total\{job="seal",outcome="done"\} [1-9]/);
     expect(await (await fetch(`${worker.url}/metrics`)).text()).toMatch(/palestra_seals_total\{outcome="sealed"\} \d+/);
     expect(await end(worker, 'SIGTERM'), worker.output()).toBe(0);

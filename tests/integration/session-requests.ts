@@ -56,7 +56,7 @@ export async function call(replica: Replica, sid: string, tool: string, input: o
   };
 }
 
-export async function until<T>(look: () => Promise<T>, good: (value: T) => boolean, limitMs = 8_000): Promise<T> {
+export async function until<T>(look: () => Promise<T>, good: (value: T) => boolean, limitMs = 20_000): Promise<T> {
   for (const deadline = Date.now() + limitMs; ;) {
     const value = await look();
     if (good(value)) return value;

@@ -71,7 +71,7 @@ describe('POST /v1/traces on two replicas', () => {
     const [{ id }] = await headsOf('sealed trace');
     const { blobs } = await openBlobStore(servers[0]!.config, { url: 'http://127.0.0.1:1' }, 'not used: nothing here signs a URL');
     const { sealing } = services(servers[0]!, blobs);
-    await expect.poll(() => sealing.seal().then(({ sealed }) => sealed), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => sealing.seal().then(({ sealed }) => sealed)).toBeGreaterThan(0);
     const before = await messagesOf(id);
     await send(servers[1]!, 'sealed trace', [chat(trace, 0)]);
     expect(await messagesOf(id)).toEqual(before);
