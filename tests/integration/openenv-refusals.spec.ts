@@ -4,7 +4,7 @@ import { Client } from './openenv.world.ts';
 import { useReplicas } from './replicas.world.ts';
 import type { Replica } from './sessions.world.ts';
 
-/** What clients of OpenEnv ask for by headers, and how those are refused that no session can be opened for. */
+/** What clients of OpenEnv ask for by headers, how those are refused that no session can be opened for, and what a process that takes a seat over knows of it. */
 const replicas = useReplicas();
 const BASE = '/openenv/acme/math';
 const TOKEN = 'sk-"quoted"-0123456789';
@@ -87,4 +87,17 @@ describe('a socket that gets no session', () => {
     const answer = await post(await broken(), '/mcp', call, {});
     expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32000, message, data } });
   });
+});
+
+test('a virtual container that another process goes on with has counted its steps', async () => {
+  const near = await replicas.start({});
+  const far = await replicas.start({}, near.backend);
+  const step = { action: { type: 'call_tool', tool_name: 'echo', arguments: { text: 'x' } } };
+  await post(near, '/container/two/reset', {}, {});
+  for (let n = 0; n < 2; n += 1) expect((await post(near, '/container/two/step', step, {})).status).toBe(200);
+  const state = async ({ url }: Replica) =>
+    (await (await fetch(`${url}${BASE}/container/two/state`, { headers: { 'x-api-key': 'alice' } })).json()) as object;
+  expect(await state(far)).toMatchObject({ step_count: 2 });
+  expect((await post(far, '/container/two/step', step, {})).status).toBe(200);
+  expect(await state(far)).toMatchObject({ step_count: 3 });
 });

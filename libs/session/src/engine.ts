@@ -11,7 +11,7 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts';
-import type { CallLedger, ReplicaLeases } from './call-ledger.port.ts';
+import type { CallLedger, CallOutcome, ReplicaLeases } from './call-ledger.port.ts';
 import { CallRunner, type OpenCall } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import { Exchanges } from './exchanges.ts';
@@ -244,6 +244,15 @@ export class SessionEngine {
    */
   async exchange(caller: Caller, sid: string, message: OpenEnvMessage): Promise<string> {
     return this.#exchanges.run(await this.#registry.bound(sid, caller), message);
+  }
+
+  /** What became of the session's calls whose tool ran to an end, in order. Reads all of them: for whoever takes a session over. */
+  async endedCalls(caller: Caller, sid: string): Promise<CallOutcome[]> {
+    const live = await this.#registry.bound(sid, caller);
+    await this.#options.ledger.drain();
+    return (await this.#options.ledger.journal(live.record.sid)).flatMap(({ kind, outcome }) =>
+      kind === 'call' && outcome !== null ? [outcome] : [],
+    );
   }
 
   /** Comparative rewards for the trajectories of one task; changes nothing of the episode. */

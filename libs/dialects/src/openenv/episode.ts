@@ -32,8 +32,8 @@ export interface Episode {
   /** Session of the engine that is open, or holds a slot; null before the first. */
   readonly sid: string | null;
   readonly isOpen: boolean;
-  /** Goes on with a session that is open, or holds a slot. */
-  resume(sid: string, isOpen: boolean): void;
+  /** Goes on with a session that is open, or holds a slot. `isStepped`: all of its calls were steps, none came by JSON-RPC. */
+  resume(sid: string, isOpen: boolean, isStepped: boolean): void;
   /** Takes a slot before anything needs it. */
   reserve(): Promise<void>;
   reset(data: JsonObject): Promise<Reply>;

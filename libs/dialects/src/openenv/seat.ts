@@ -82,7 +82,8 @@ export class Seat {
   /** Goes on after the session of that number. */
   resume(number: number, standing: Standing): void {
     this.#sessions = number + 1;
-    if (standing !== 'ended') this.episode.resume(derivedSid(this.id, number), standing === 'open');
+    const isStepped = this.kind === 'container' || !this.scene.shape.toolActions;
+    if (standing !== 'ended') this.episode.resume(derivedSid(this.id, number), standing === 'open', isStepped);
   }
 
   get backlog(): number {

@@ -27,6 +27,8 @@ export class TranslatedEpisode implements Episode {
   isOpen = false;
   #episodeId: string | null = null;
   #steps = 0;
+  /** The steps of before it was resumed are not counted yet. */
+  #hasEarlierSteps = false;
   #split: string | null = null;
   #index: number | null = null;
   /** JSON text of the tools of this task. */
@@ -41,9 +43,11 @@ export class TranslatedEpisode implements Episode {
     await reserveSlot(this.scene, this.sid);
   }
 
-  resume(sid: string, isOpen: boolean): void {
+  resume(sid: string, isOpen: boolean, isStepped: boolean): void {
     this.sid = sid;
     this.isOpen = isOpen;
+    // What steps and JSON-RPC did to an episode is one in the ledger, and only steps count.
+    this.#hasEarlierSteps = isOpen && isStepped;
   }
 
   async reset(data: JsonObject): Promise<Observed> {
@@ -76,6 +80,7 @@ export class TranslatedEpisode implements Episode {
     }
     this.isOpen = true;
     this.#steps = 0;
+    this.#hasEarlierSteps = false;
     this.#split = choice.split;
     this.#index = choice.index;
     return this.sid;
@@ -170,7 +175,20 @@ export class TranslatedEpisode implements Episode {
     return outcome;
   }
 
-  state(): Reply {
+  state(): Promise<Reply> | Reply {
+    return this.#hasEarlierSteps ? this.#countSteps().then(() => this.#state()) : this.#state();
+  }
+
+  /** Those that another process served, or this one before it started again, too. */
+  async #countSteps(): Promise<void> {
+    const { engine, caller, shape } = this.scene;
+    const calls = await engine.endedCalls(caller, this.sid!);
+    // An action that was refused is no step; a tool that was is one.
+    this.#steps = calls.filter((outcome) => shape.toolActions || outcome.type !== 'result' || outcome.ok).length;
+    this.#hasEarlierSteps = false;
+  }
+
+  #state(): Reply {
     this.#episodeId ??= crypto.randomUUID();
     const { sid } = this;
     const state = { episode_id: this.#episodeId, step_count: this.#steps, split: this.#split, index: this.#index, session_id: sid };
