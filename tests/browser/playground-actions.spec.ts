@@ -10,7 +10,7 @@ import { WebSocket } from 'ws';
 import { serve } from '@palestra/environment-kit';
 import type { SessionCallList, SessionList, SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { columns, forms } from './playground.environments.ts';
 
 /** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
@@ -90,8 +90,8 @@ describe('an environment that takes actions', () => {
     await prompt.getByText('first observation').waitFor();
     expect(await prompt.getByRole('group', { name: '3 rows of 4' }).innerText()).toContain('0 0 0 0\n0 0 0 0\n0 0 0 0');
     await prompt.getByText('<img src=x onerror="document.title=1"> Drop a stone.').waitFor();
-    expect(await prompt.locator('img').evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(2);
-    expect(await legal(page).getByRole('button').allInnerTexts()).toEqual(['0', '1', '2', '3']);
+    await expect.poll(() => prompt.locator('img').evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(2);
+    await expect.poll(() => legal(page).getByRole('button').allInnerTexts()).toEqual(['0', '1', '2', '3']);
 
     await legal(page).getByRole('button', { name: '2' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
@@ -118,7 +118,7 @@ describe('an environment that takes actions', () => {
       ['step', '{"column":2}', null, false],
       ['step', '{"column":0}', 1, true],
     ]);
-    expect(await fact(page, 'steps').innerText()).toContain('4');
+    await expect.poll(() => fact(page, 'steps').innerText()).toContain('4');
     await expect.poll(() => fact(page, 'finished').innerText()).toBe('yes');
     await expect.poll(() => fact(page, 'reward so far').innerText()).toContain('1.000 over 1 scored');
     expect(await fact(page, 'session').innerText()).toBe(sid);
@@ -170,10 +170,12 @@ describe('a session of an OpenEnv server', () => {
     await legal(page).getByRole('button', { name: '3' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
     expect(await page.getByText('It may hold the answer').count()).toBe(0);
-    expect(await api('GET', `/v1/sessions/${sid}/state`)).toEqual({
-      source: 'ledger',
-      state: { episode_id: sid, step_count: 1, split: 'train', index: 0, total_reward: null, state: 'ready' },
-    });
+    await expect
+      .poll(() => api('GET', `/v1/sessions/${sid}/state`))
+      .toEqual({
+        source: 'ledger',
+        state: { episode_id: sid, step_count: 1, split: 'train', index: 0, total_reward: null, state: 'ready' },
+      });
     await close();
   });
 });
@@ -189,11 +191,13 @@ describe('an environment of tools, whatever its backend', () => {
     await page.getByRole('textbox', { name: 'suspect' }).fill(suspect!);
     await page.keyboard.press('Control+Enter');
     await card(page, 1, 'interview').getByRole('button', { name: 'Copy call 1 as JSON' }).waitFor();
-    const [call] = await ledger(sid);
-    expect(call).toMatchObject({ tool: 'interview', input: JSON.stringify({ suspect }), ok: true, reward: 0 });
-    // The same three statements, whichever way they came.
-    expect(await card(page, 1, 'interview').innerText()).toContain(call!.text!.split('\n', 1)[0]!);
-    expect(await fact(page, 'tools').innerText()).toBe('accuse, check_alibi, interview, search');
+    await soon(async () => {
+      const [call] = await ledger(sid);
+      expect(call).toMatchObject({ tool: 'interview', input: JSON.stringify({ suspect }), ok: true, reward: 0 });
+      // The same three statements, whichever way they came.
+      expect(await card(page, 1, 'interview').innerText()).toContain(call!.text!.split('\n', 1)[0]!);
+    });
+    await expect.poll(() => fact(page, 'tools').innerText()).toBe('accuse, check_alibi, interview, search');
     await expectSound(page);
     expect(foreign(complaints)).toEqual([]);
     await close();
@@ -205,14 +209,16 @@ describe('an environment of tools, whatever its backend', () => {
     await page.getByRole('radio', { name: /^ls/ }).check();
     await page.getByRole('button', { name: 'Call ls' }).click();
     await card(page, 1, 'ls').getByRole('button', { name: 'Copy call 1 as JSON' }).waitFor();
-    const [call] = await ledger(sid);
-    expect(call).toMatchObject({ tool: 'ls', input: '{}', ok: true });
+    await expect.poll(() => ledger(sid)).toMatchObject([{ tool: 'ls', input: '{}', ok: true }]);
     await page.getByRole('radio', { name: /^submit/ }).check();
     await page.getByRole('textbox', { name: 'flag' }).fill('not the flag');
     await page.keyboard.press('Control+Enter');
     await card(page, 2, 'submit').getByRole('button', { name: 'Copy call 2 as JSON' }).waitFor();
-    const [, submitted] = await ledger(sid);
-    expect(await fact(page, 'finished').innerText()).toBe(submitted!.finished ? 'yes' : 'no');
+    await soon(async () => {
+      const [, submitted] = await ledger(sid);
+      expect(submitted).toMatchObject({ tool: 'submit', ok: true });
+      expect(await fact(page, 'finished').innerText()).toBe(submitted!.finished ? 'yes' : 'no');
+    });
     expect(foreign(complaints)).toEqual([]);
     await close();
   });
@@ -225,14 +231,14 @@ describe('forms', () => {
     const form = page.getByRole('form', { name: 'Call every' });
     const box = (name: string) => form.getByRole('textbox', { name, exact: true });
     // Eight of them, and both of the place that must be given.
-    expect(await form.getByText('required').count()).toBe(10);
+    await expect.poll(() => form.getByText('required').count()).toBe(10);
     expect(await box('count').inputValue()).toBe('2');
     expect(await form.getByRole('checkbox', { name: 'maybe: null' }).isChecked()).toBe(true);
     await box('count').fill('6');
     await box('tensor').fill('1 2\n3 10');
     await page.keyboard.press('Control+Enter');
     for (const message of ['At most 5.', 'Number 4 (10): At most 9.', 'Choose one.']) await form.getByText(message).waitFor();
-    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('code');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('code');
     await box('tensor').fill('1 2 3');
     await form.getByText('2 numbers at most; these are 3.').waitFor();
     expect(await ledger(sid)).toEqual([]);
@@ -247,7 +253,7 @@ describe('forms', () => {
     await form.getByRole('textbox', { name: 'names 1' }).fill('first');
     await form.getByRole('textbox', { name: 'names 2' }).fill('second');
     await form.getByRole('button', { name: 'Move names 2 up' }).click();
-    expect(await form.getByRole('textbox', { name: 'names 1' }).inputValue()).toBe('second');
+    await expect.poll(() => form.getByRole('textbox', { name: 'names 1' }).inputValue()).toBe('second');
     await box('x').fill('10');
     await box('y').fill('0');
     await form.getByRole('checkbox', { name: 'comment: empty text' }).check();
@@ -277,8 +283,8 @@ describe('forms', () => {
     await form.getByText('Not valid JSON').waitFor();
     await json.fill(value);
     await form.getByRole('button', { name: 'Form', exact: true }).click();
-    expect(await form.getByRole('textbox', { name: 'tensor' }).inputValue()).toBe('[[1.0,2]]');
-    expect(await form.getByRole('radio', { name: 'by place' }).isChecked()).toBe(true);
+    await expect.poll(() => form.getByRole('textbox', { name: 'tensor' }).inputValue()).toBe('[[1.0,2]]');
+    await expect.poll(() => form.getByRole('radio', { name: 'by place' }).isChecked()).toBe(true);
     await page.keyboard.press('Control+Enter');
     await card(page, 1, 'every').waitFor();
     expect(JSON.parse((await ledger(sid))[0]!.input)).toEqual(JSON.parse(value));
@@ -348,11 +354,13 @@ describe('sessions that others play', () => {
     const { socket, ask } = await openEnvClient('columns');
     expect(await ask({ type: 'reset', data: { split: 'train', index: 1 } })).toMatchObject({ type: 'observation' });
     const live = `/v1/sessions?state=live&environment=${encodeURIComponent(own('columns'))}`;
-    const { sessions } = await api<SessionList>('GET', live);
-    const sids = await Promise.all(
-      sessions.map(async ({ sid }) => (await api<SessionView>('GET', `/v1/sessions/${sid}`)).task?.['index'] === 1 && sid),
-    );
-    const sid = sids.find((one) => one !== false) as string;
+    const find = async () => {
+      const { sessions } = await api<SessionList>('GET', live);
+      const views = await Promise.all(sessions.map((session) => api<SessionView>('GET', `/v1/sessions/${session.sid}`)));
+      return views.find(({ task }) => task?.['index'] === 1)?.sid;
+    };
+    await expect.poll(find).toBeDefined();
+    const sid = await find();
     await page.goto(`${palestra.url}/sessions/${sid}`);
     await page.getByText('No call yet').waitFor();
     await ask({ type: 'step', data: { column: 4 } });
@@ -374,9 +382,13 @@ describe('sessions that others play', () => {
     await ask({ type: 'reset', data: { split: 'test', index: 0 } });
     await ask({ type: 'step', data: { column: 2 } });
     const live = `/v1/sessions?state=live&environment=${encodeURIComponent(own('oe-columns'))}`;
-    const { sessions } = await api<SessionList>('GET', live);
-    const views = await Promise.all(sessions.map((session) => api<SessionView>('GET', `/v1/sessions/${session.sid}`)));
-    const { sid } = views.find(({ task }) => task?.['kind'] === 'none')!;
+    const find = async () => {
+      const { sessions } = await api<SessionList>('GET', live);
+      const views = await Promise.all(sessions.map((session) => api<SessionView>('GET', `/v1/sessions/${session.sid}`)));
+      return views.find(({ task }) => task?.['kind'] === 'none')?.sid;
+    };
+    await expect.poll(find).toBeDefined();
+    const sid = await find();
     await page.goto(`${palestra.url}/sessions/${sid}`);
     await page.getByText('as its OpenEnv client resets it').waitFor();
     await page.getByRole('link', { name: 'Play', exact: true }).click();
@@ -442,7 +454,7 @@ describe('the log', () => {
     const command = await copied();
     expect(command).not.toContain(palestra.apiKey);
     const env = { ...process.env, OPENREWARD_API_KEY: palestra.apiKey };
-    const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent --max-time 20`], { env });
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent --max-time 40`], { env });
     expect(stdout).toContain('Stone 3.');
     await card(page, 3).getByText('Stone 3.').waitFor();
     expect((await ledger(sid)).map(({ input }) => input)).toEqual(['{"column":0}', '{"column":1}', '{"column":1}']);

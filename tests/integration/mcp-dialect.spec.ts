@@ -181,7 +181,7 @@ describe('an episode', () => {
     });
     expect(await call('say')).toMatchObject({ isError: true, reward: null, meta: { 'palestra/reason': 'input_validation' } });
     expect(await call('raise')).toMatchObject({ isError: true, text: expect.stringContaining('the lamp fell'), reward: null });
-    expect(Date.now() - started).toBeLessThan(5_000);
+    expect(Date.now() - started).toBeLessThan(15_000);
     expect(await call('look')).toMatchObject({ isError: false });
   });
 
@@ -231,7 +231,7 @@ describe('an episode', () => {
     const headers = { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
     const open = (signal: AbortSignal) => fetch(address('narrow'), { method: 'POST', headers, body: JSON.stringify(INITIALIZE), signal });
     await expect(open(AbortSignal.timeout(700))).rejects.toThrow('aborted');
-    await expect.poll(async () => (await openSessions('narrow')).map(({ sid }) => sid), { timeout: 10_000 }).toEqual([first.sid]);
+    await expect.poll(async () => (await openSessions('narrow')).map(({ sid }) => sid)).toEqual([first.sid]);
     const waiting = open(AbortSignal.timeout(30_000));
     await expect.poll(async () => (await openSessions('narrow')).length).toBe(2);
     await first.transport.terminateSession();
@@ -240,7 +240,7 @@ describe('an episode', () => {
 });
 
 describe('connections', () => {
-  test('the stream that listens keeps the session alive, and ends with it', { timeout: 90_000 }, async () => {
+  test('the stream that listens keeps the session alive, and ends with it', { timeout: 180_000 }, async () => {
     await server.request('POST', '/v1/environments', { body: { name: 'lively', source: { kind: 'remote', url: upstream.url } } });
     const sessions = { heartbeat_timeout_s: 25 };
     await server.request('PUT', `/v1/environments/${server.orgName}/lively/details`, { body: { sessions } });
@@ -250,7 +250,7 @@ describe('connections', () => {
     let ended = false;
     void stream.text().then(() => (ended = true));
     const stateOf = async (one: string) => (await server.request('GET', `/v1/sessions/${one}`)).body.state as string;
-    await expect.poll(() => stateOf(silent.headers.get('mcp-session-id')!), { timeout: 45_000, interval: 500 }).toBe('expired');
+    await expect.poll(() => stateOf(silent.headers.get('mcp-session-id')!), { timeout: 100_000, interval: 500 }).toBe('expired');
     expect([await stateOf(sid), ended]).toEqual(['ready', false]);
     await server.request('DELETE', `/v1/sessions/${sid}`);
     await expect.poll(() => ended, { timeout: 30_000, interval: 500 }).toBe(true);
@@ -258,10 +258,17 @@ describe('connections', () => {
 
   test('a repeated call whose connection broke is the same call', async () => {
     const { sid } = await connect('gallery');
-    const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 1_500 } } };
+    const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 4_000 } } };
     const headers = { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-session-id': sid };
-    const cut = fetch(address('gallery'), { method: 'POST', headers, body: JSON.stringify(doze), signal: AbortSignal.timeout(400) });
-    await expect(cut).rejects.toThrow();
+    const leaves = new AbortController();
+    const cut = fetch(address('gallery'), { method: 'POST', headers, body: JSON.stringify(doze), signal: leaves.signal });
+    const ended = cut.then(
+      () => 'answered',
+      () => 'gone',
+    );
+    await expect.poll(async () => (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls.length).toBe(1);
+    leaves.abort();
+    expect(await ended).toBe('gone');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await raw(doze, { ...key(), 'mcp-session-id': sid })).body.result.content[0].text).toBe('awake');
     expect((await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls).toHaveLength(1);
@@ -286,7 +293,7 @@ describe('connections', () => {
     await expect(call('look')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('a call that takes long is answered as a stream that is kept open', { timeout: 90_000 }, async () => {
+  test('a call that takes long is answered as a stream that is kept open', { timeout: 150_000 }, async () => {
     const { sid } = await connect('gallery');
     const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 41_000 } } };
     const headers = { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-session-id': sid };

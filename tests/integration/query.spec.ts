@@ -263,7 +263,7 @@ describe('a query cannot leave its parameters', () => {
   });
 });
 
-test('a regex never reaches PostgreSQL, only the letters that it must contain', async () => {
+test('a regex never reaches PostgreSQL, only the letters that it must contain', { retry: 2 }, async () => {
   const { compiled, candidates, found } = await ask('in:assistant /Trace(back)+ .*line \\d/ tool:/^ac.use$/ step:>=100');
   expect(compiled.values).toEqual([['assistant_message'], '%Trace%', '%use%', 100]);
   expect(compiled.where).not.toContain('~');

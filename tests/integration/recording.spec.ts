@@ -205,7 +205,7 @@ test('reservations that never became an episode, and sessions without a run, are
   expect((await server.request('GET', '/v1/runs?name=never')).body.runs).toEqual([]);
 });
 
-test('a service that is killed in the middle writes the rest after its restart, once', async () => {
+test('a service that is killed in the middle writes the rest after its restart, once', { timeout: 180_000 }, async () => {
   const palestra = await startPalestra();
   const service = overHttp(palestra);
   const there = await startObserved(service);
@@ -217,7 +217,11 @@ test('a service that is killed in the middle writes the rest after its restart, 
     if (i % 8 === 7) await new Promise((resolve) => setTimeout(resolve, 1_100));
   }
   // The service tells a client its outcome before the ledger has it.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const ended = async () => {
+    const { calls } = (await service.request('GET', `/v1/sessions/${sid}/calls?limit=100`)).body;
+    return calls.filter(({ state }: any) => state === 'result').length as number;
+  };
+  await expect.poll(ended).toBe(20);
   await palestra.kill();
   await palestra.restart();
   for (let i = 20; i < 25; i += 1) await callTool(service, sid, 'score', { reward: i });

@@ -182,6 +182,7 @@ describe('turns', () => {
     expect(await step(id, call('wait'), { turn: 1, wait_s: 0.2 })).toMatchObject({ status: 503, body: { code: 'turn_running' } });
     const waiting = step(id, call('wait'), { turn: 1 });
     await new Promise((resolve) => setTimeout(resolve, 100));
+    while (gates.open.toString() === '() => {}') await new Promise((resolve) => setTimeout(resolve, 20));
     gates.open();
     expect((await waiting).body).toMatchObject({ turn: 1, observations: response('waited') });
     expect(await metrics(id)).toMatchObject({ turns: 1, num_rewards: 1 });

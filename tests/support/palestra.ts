@@ -58,14 +58,14 @@ async function createDatabase(): Promise<string> {
 }
 
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
-  const deadline = Date.now() + 100_000;
+  const deadline = Date.now() + 170_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`palestra ended with ${child.exitCode} while starting:\n${output()}`);
     const answer = await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) }).catch(() => null);
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`palestra did not become healthy within 100 s:\n${output()}`);
+  throw new Error(`palestra did not become healthy within 170 s:\n${output()}`);
 }
 
 export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {
