@@ -8,6 +8,7 @@ import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
 import { ObserverList } from './observer-list.ts';
+import { textsOf } from './text/recorded-text.sql.ts';
 
 const ROUND_MS = 1_000;
 const SWEEP_MS = 30_000;
@@ -119,7 +120,15 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     const busy = found.flatMap(({ sid, mine }) => (mine ? [] : sid));
     if (sessions.length === 0) return busy;
     const calls = await nextCalls(client, sessions);
-    const transcripts = sessions.map((session) => ({ session, transcript: transcribe(session, calls.get(session.sid) ?? []) }));
+    // After the calls: a turn is there before its call has ended.
+    const texts = await textsOf(
+      client,
+      sessions.map(({ sid, recorded_seq: seq }) => ({ sid, after: seq ?? '0' })),
+    );
+    const transcripts = sessions.map((session) => {
+      const { sid } = session;
+      return { session, transcript: transcribe(session, calls.get(sid) ?? [], texts.get(sid) ?? null) };
+    });
     for (const orgId of new Set(sessions.map((session) => session.org_id))) {
       await this.#store(
         client,

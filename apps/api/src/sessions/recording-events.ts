@@ -4,6 +4,8 @@ import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
 import type { Recording } from '@palestra/session';
 import type { RolloutFailure } from '../rollouts/ingest/ingest.sql.ts';
 import type { RecordedCall, RecordedSession } from './recording.sql.ts';
+import type { RecordedText } from './text/recorded-text.sql.ts';
+import { type Line, TextScript } from './text/text-script.ts';
 
 /** What is to be stored of one session now. */
 export interface SessionTranscript {
@@ -21,9 +23,10 @@ const LATE_OUTCOME_MS = 15_000;
 
 /**
  * The next events of a session's rollout. Every id follows from the session or the call, so that writing twice changes nothing; calls
- * are written in the ledger's order, each when it and all before it have ended. A session that never opened an episode has none.
+ * are written in the ledger's order, each when it and all before it have ended; of a text session what the model said and was told, too. A session
+ * that never opened an episode has none.
  */
-export function transcribe(session: RecordedSession, calls: readonly RecordedCall[]): SessionTranscript {
+export function transcribe(session: RecordedSession, calls: readonly RecordedCall[], text: RecordedText | null): SessionTranscript {
   const recording = JSON.parse(session.recording) as Recording;
   const nothing = { events: [], failure: null, pending: 0 };
   if (session.task === null && session.ended_at !== null) return { ...nothing, seq: COMPLETE };
@@ -32,11 +35,15 @@ export function transcribe(session: RecordedSession, calls: readonly RecordedCal
   const { settled, all } = settledCalls(session, calls);
   const events: object[] = session.recorded_seq === null ? [startEvent(session, recording)] : [];
   let ordinal = session.recorded_calls;
+  const script = text === null ? null : new TextScript(text, ordinal);
+  const toEvent = (line: Line) => lineEvent(session, recording, line);
   for (const call of settled) {
     if (!call.counts) continue;
-    events.push(...callEvents(session, recording, call, ordinal));
+    events.push(...(script?.before(call, ordinal) ?? []).map(toEvent));
+    events.push(...callEvents(session, recording, call, script?.indexOf(ordinal) ?? 2 * ordinal, script));
     ordinal += 1;
   }
+  events.push(...(script?.rest(settled.at(-1)?.ended_at ?? session.created_at) ?? []).map(toEvent));
   const over = session.ended_at !== null || session.state === 'failed';
   const failureClass = over && all ? failureOf(session) : null;
   if (over && all) events.push(endEvent(session, recording, failureClass));
@@ -90,14 +97,35 @@ function startEvent(session: RecordedSession, recording: Recording): object {
   };
 }
 
-function callEvents(session: RecordedSession, recording: Recording, call: RecordedCall, ordinal: number): object[] {
+/** A text of the model, or what it was told where it made no call. Its reward is the trainer's alone: the environment gave none. */
+function lineEvent(session: RecordedSession, recording: Recording, { turn, type, content, index, at, metadata }: Line): object {
+  return {
+    eventType: 'message',
+    rolloutEventId: recording.rolloutId,
+    eventId: uuidOf(`${session.sid}:${turn}:${type}`),
+    timestamp: Math.trunc(at),
+    index,
+    type,
+    content,
+    isFinished: false,
+    metadata: { ...metadata, session_id: session.sid },
+  };
+}
+
+function callEvents(
+  session: RecordedSession,
+  recording: Recording,
+  call: RecordedCall,
+  index: number,
+  script: TextScript | null,
+): object[] {
   const facts = { task_id: call.task_id, session_id: session.sid };
   const common = { eventType: 'message', rolloutEventId: recording.rolloutId, callId: call.task_id };
   const asked = {
     ...common,
     eventId: uuidOf(`${call.task_id}:call`),
     timestamp: Math.trunc(call.started_at),
-    index: 2 * ordinal,
+    index,
     type: 'tool_call',
     name: call.tool,
     content: call.input,
@@ -107,16 +135,22 @@ function callEvents(session: RecordedSession, recording: Recording, call: Record
   // Nobody knows what became of it: there is no result to show.
   if (call.ended_at === null) return [asked];
   const { content, reward } = resultOf(call);
+  const told = script?.told(call) ?? null;
   const answered = {
     ...common,
     eventId: uuidOf(`${call.task_id}:result`),
     timestamp: Math.trunc(call.ended_at),
-    index: 2 * ordinal + 1,
+    index: index + 1,
     type: 'tool_result',
-    content,
+    content: told?.content ?? content,
     reward: reward ?? undefined,
     isFinished: call.finished === true,
-    metadata: { ...facts, latency_ms: Math.round(call.ended_at - call.started_at), failure_class: call.failure_class },
+    metadata: {
+      ...facts,
+      latency_ms: Math.round(call.ended_at - call.started_at),
+      failure_class: call.failure_class,
+      ...(told !== null && { turn: told.turn, step_reward: told.step_reward, shown: told.content !== null }),
+    },
   };
   return [asked, answered];
 }

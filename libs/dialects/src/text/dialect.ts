@@ -150,13 +150,15 @@ export class TextDialect {
       const read = readTurn(config, turn, text);
       if (asked === null) assertNext(turn, last);
       if (read.type === 'played') {
-        if (asked !== null || (await this.#playAlone(caller, sid, turn, fingerprint, read.played))) return { ...read.played.step, turn };
+        if (asked !== null || (await this.#playAlone(caller, sid, { turn, fingerprint, text }, read.played)))
+          return { ...read.played.step, turn };
         continue;
       }
+      const said = asked === null ? await this.engine.forRecording(caller, sid, text) : null;
       const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null });
       if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
       // Two equal calls in a row look like one that was repeated to the ledger, when the process of the first one died; here they have numbers.
-      const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId }, null));
+      const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, said }, null));
       if (begun) return { ...(await this.#play(sid, turn, config, read, call)), turn };
       call.abandon();
     }
@@ -164,9 +166,15 @@ export class TextDialect {
   }
 
   /** A turn that makes no call. False when the session has the turn already. */
-  async #playAlone(caller: Caller, sid: string, turn: number, fingerprint: string, played: PlayedTurn): Promise<boolean> {
+  async #playAlone(
+    caller: Caller,
+    sid: string,
+    { text, ...turn }: { turn: number; fingerprint: string; text: string },
+    played: PlayedTurn,
+  ): Promise<boolean> {
     await this.engine.ping(caller, sid);
-    return this.store.begin(sid, { turn, fingerprint, taskId: null }, outcomeOf(played));
+    const said = await this.engine.forRecording(caller, sid, text);
+    return this.store.begin(sid, { ...turn, taskId: null, said }, outcomeOf(played));
   }
 
   async #play(

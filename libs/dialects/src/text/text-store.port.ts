@@ -12,6 +12,12 @@ export interface TextTurn {
   settled: boolean;
 }
 
+/** A turn that begins. */
+export interface BegunTurn extends Omit<TextTurn, 'settled'> {
+  /** The model's text, for the recording of the session; null where there is none. */
+  said: string | null;
+}
+
 export interface TextTotals {
   turns: number;
   /** The last turn ended the episode. */
@@ -33,7 +39,7 @@ export interface TextStore {
   /** `asked`: the turn of that number; null when there is none. null for a session that is none of text. */
   read(sid: string, turn: number | null): Promise<{ config: TextConfig; last: TextTurn | null; asked: TextTurn | null } | null>;
   /** False when the session has that turn already, or another turn of it made that call. A turn that made no call comes with its outcome. */
-  begin(sid: string, turn: Omit<TextTurn, 'settled'>, outcome: TextOutcome | null): Promise<boolean>;
+  begin(sid: string, turn: BegunTurn, outcome: TextOutcome | null): Promise<boolean>;
   /** The first outcome stays. */
   settle(sid: string, turn: number, outcome: TextOutcome): Promise<void>;
   /** Forgets a turn without outcome whose call did certainly not run. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import {
+  type BegunTurn,
   readActionTool,
   type TextConfig,
   type TextOutcome,
@@ -9,6 +10,7 @@ import {
   writeActionTool,
 } from '@palestra/dialects';
 import { patiently } from '../../platform/database-retry.ts';
+import { withoutNul } from '../postgres-text.ts';
 
 /**
  * Text sessions in PostgreSQL. Every statement finds its rows by a primary key. That a turn has made a call waits for the disk: by it a repeated
@@ -39,12 +41,30 @@ const SETTLE = `
 const RELEASE = `DELETE FROM text_turns WHERE sid = $1 AND turn = $2 AND task_id = $3 AND done IS NULL`;
 const TURNS = `SELECT turn, reward, done, counted FROM text_turns WHERE sid = $1 ORDER BY turn`;
 
-interface SessionRow {
+/** A fingerprint has none. Of a recorded session, what follows it is the model's text itself, which the recording is written from. */
+const SEPARATOR = ' ';
+
+/** The model's text of a turn, from its fingerprint's column; null where the session was not recorded. */
+export function saidOf(column: string): string | null {
+  const at = column.indexOf(SEPARATOR);
+  return at === -1 ? null : column.slice(at + 1);
+}
+
+/** Columns of a text session. */
+export interface SessionRow {
   parse: TextConfig['parse'];
   max_turns: number;
   environment: string;
   action: string | null;
 }
+
+export const toConfig = (row: SessionRow): TextConfig => ({
+  parse: row.parse,
+  maxTurns: row.max_turns,
+  environment: row.environment,
+  action: readActionTool(row.action),
+});
+
 type TurnColumns<Name extends string> = Record<`${Name}_turn`, number | null> &
   Record<`${Name}_fingerprint` | `${Name}_task_id`, string | null> &
   Record<`${Name}_settled`, boolean>;
@@ -66,23 +86,17 @@ export class SqlTextStore implements TextStore {
   async read(sid: string, turn: number | null) {
     const [row] = await this.#query<ReadRow>('text_read', READ, [sid, turn]);
     if (row === undefined) return null;
-    const config: TextConfig = {
-      parse: row.parse,
-      maxTurns: row.max_turns,
-      environment: row.environment,
-      action: readActionTool(row.action),
-    };
     const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
     const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
-    return { config, last, asked };
+    return { config: toConfig(row), last, asked };
   }
 
-  async begin(sid: string, { turn, fingerprint, taskId }: Omit<TextTurn, 'settled'>, outcome: TextOutcome | null): Promise<boolean> {
+  async begin(sid: string, { turn, fingerprint, taskId, said }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
     const settled = [outcome?.reward ?? null, outcome?.done ?? null, outcome?.counted ?? null];
     let attempts = 0;
     return patiently(async () => {
       attempts += 1;
-      const values = [sid, turn, fingerprint, taskId];
+      const values = [sid, turn, said === null ? fingerprint : fingerprint + SEPARATOR + withoutNul(said).toWellFormed(), taskId];
       if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: [...values, ...settled] })).rowCount === 1) return true;
       return attempts > 1 && (await this.pool.query({ name: 'text_is_own', text: IS_OWN, values })).rowCount === 1;
     });
@@ -111,5 +125,5 @@ export class SqlTextStore implements TextStore {
 }
 
 function toTurn(turn: number | null, fingerprint: string | null, taskId: string | null, settled: boolean): TextTurn | null {
-  return turn === null ? null : { turn, fingerprint: fingerprint!, taskId, settled };
+  return turn === null ? null : { turn, fingerprint: fingerprint!.split(SEPARATOR, 1)[0]!, taskId, settled };
 }

@@ -1,0 +1,108 @@
+import { playedTurn, readTurn, type TextStep } from '@palestra/dialects';
+import { type JsonObject, parseJson, toPlainNumber } from '@palestra/protocol';
+import type { CallOutcome } from '@palestra/session';
+import type { RecordedCall } from '../recording.sql.ts';
+import { extrasOf, type RecordedText, type RecordedTurn } from './recorded-text.sql.ts';
+
+/** A message of the conversation that is no call and no result. */
+export interface Line {
+  turn: number;
+  type: 'assistant_message' | 'user_message';
+  content: string;
+  index: number;
+  /** Milliseconds since the epoch: turns have no time of their own, so it is that of the call beside them. */
+  at: number;
+  /** Of the trainer's answer, beside the reward of the call. */
+  metadata: JsonObject;
+}
+
+/**
+ * What a model said and was told in a text session, between the calls of its recording. Each call is two messages, and each turn brings what it
+ * has beside its call, so that an index follows from the turns and calls before it, whoever writes them when.
+ */
+export class TextScript {
+  readonly #text: RecordedText;
+  readonly #calls = new Map<string, RecordedTurn>();
+  #next = 0;
+  /** Messages so far that belong to no call. */
+  #extras: number;
+  /** Calls so far, up to the one of the last turn. */
+  #ordinal: number;
+
+  constructor(text: RecordedText, ordinal: number) {
+    this.#text = text;
+    this.#extras = text.extras;
+    this.#ordinal = ordinal;
+    for (const turn of text.turns) if (turn.task_id !== null) this.#calls.set(turn.task_id, turn);
+  }
+
+  /** What comes before a call: turns that made none, and the text that made it. `ordinal`: calls before it. */
+  before(call: RecordedCall, ordinal: number): Line[] {
+    const turn = this.#calls.get(call.task_id);
+    // A call of another client, or one that certainly did not run: no turn of the model.
+    if (turn === undefined) return [];
+    const at = call.started_at;
+    const lines = this.#until(turn.turn, at);
+    this.#next += 1;
+    if (turn.said !== null) lines.push({ ...this.#line(turn, 'assistant_message', turn.said, 0), index: this.indexOf(ordinal), at });
+    this.#extras += extrasOf(turn);
+    this.#ordinal = ordinal + 1;
+    return lines;
+  }
+
+  /** Index of the call after what `before` gave. */
+  indexOf(ordinal: number): number {
+    return 2 * ordinal + this.#extras;
+  }
+
+  /** What the model was told of a call; null where it was told nothing, or not by a turn. */
+  told(call: RecordedCall): { content: string | null; turn: number; step_reward: number | null } | null {
+    const turn = this.#calls.get(call.task_id);
+    if (turn === undefined) return null;
+    const outcome = outcomeOf(call);
+    if (outcome === null) return null;
+    try {
+      const input = parseJson(call.input) as JsonObject;
+      const { step } = playedTurn(this.#text.config, turn.turn, { tool: call.tool, input }, outcome);
+      return { content: contentOf(step), turn: turn.turn, step_reward: toPlainNumber(step.reward) };
+    } catch {
+      // A failure of the infrastructure: the trainer got an error, and its model nothing.
+      return null;
+    }
+  }
+
+  /** The turns after the last call, until one whose call is not written yet. Written again with every round, until they are followed. */
+  rest(at: number): Line[] {
+    return this.#until(Infinity, at);
+  }
+
+  #until(end: number, at: number): Line[] {
+    const lines: Line[] = [];
+    for (let turn = this.#text.turns[this.#next]; turn !== undefined && turn.turn < end && turn.task_id === null;) {
+      if (turn.said !== null) {
+        lines.push({ ...this.#line(turn, 'assistant_message', turn.said, 0), at });
+        const read = readTurn(this.#text.config, turn.turn, turn.said);
+        const answer = read.type === 'played' ? contentOf(read.played.step) : null;
+        if (answer !== null) lines.push({ ...this.#line(turn, 'user_message', answer, 1), at });
+      }
+      this.#extras += extrasOf(turn);
+      this.#next += 1;
+      turn = this.#text.turns[this.#next];
+    }
+    return lines;
+  }
+
+  #line({ turn, reward, done, task_id: taskId }: RecordedTurn, type: Line['type'], content: string, offset: number): Omit<Line, 'at'> {
+    const answered = taskId === null && { step_reward: reward === null ? null : Number(reward), done };
+    return { turn, type, content, index: this.indexOf(this.#ordinal) + offset, metadata: { turn, ...answered } };
+  }
+}
+
+const contentOf = ({ observations }: TextStep): string | null =>
+  observations.length === 0 ? null : observations.map(({ content }) => content).join('\n');
+
+function outcomeOf({ state, result, ok, reward, finished }: RecordedCall): CallOutcome | null {
+  if (state === 'running' || result === null) return null;
+  if (state !== 'result') return JSON.parse(result) as CallOutcome;
+  return { type: 'result', text: result, ok: ok === true, reason: null, reward, finished: finished === true };
+}
