@@ -77,4 +77,5 @@ async def main():
     print(json.dumps(seen))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
