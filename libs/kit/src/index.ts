@@ -1,3 +1,4 @@
+export * from './abortable.ts';
 export * from './clock.ts';
 export * from './ids.ts';
 export * from './micro-batcher.ts';

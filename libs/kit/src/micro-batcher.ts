@@ -24,6 +24,8 @@ interface Entry<In, Out> {
   reject: (error: unknown) => void;
 }
 
+const unheard = (): void => {};
+
 /** Collects items for a short while and writes them together, in the order they came; bounded, and drained on shutdown. */
 export class MicroBatcher<In, Out> {
   readonly #options: MicroBatcherOptions<In, Out>;
@@ -50,13 +52,20 @@ export class MicroBatcher<In, Out> {
     if (this.#waiting.length >= this.#options.maxQueued) {
       return Promise.reject(new BatchQueueFullError(this.#options.maxQueued));
     }
-    return new Promise<Out>((resolve, reject) => {
-      this.#added += 1;
-      this.#waiting.push({ item, resolve, reject });
-      if (this.#waiting.length >= this.#options.maxItems) this.#release();
-      else if (soon || this.#options.maxAgeMs === 0) this.#releaseAtTurnEnd();
-      else this.#timer ??= setTimeout(() => this.#release(), this.#options.maxAgeMs);
-    });
+    return new Promise<Out>((resolve, reject) => this.#queue({ item, resolve, reject }, soon));
+  }
+
+  /** As `add`, for an item whose end nobody hears of: `flush` itself has to tell of failures. Never refused; see `waiting`. */
+  post(item: In, soon = false): void {
+    this.#queue({ item, resolve: unheard, reject: unheard }, soon);
+  }
+
+  #queue(entry: Entry<In, Out>, soon: boolean): void {
+    this.#added += 1;
+    this.#waiting.push(entry);
+    if (this.#waiting.length >= this.#options.maxItems) this.#release();
+    else if (soon || this.#options.maxAgeMs === 0) this.#releaseAtTurnEnd();
+    else this.#timer ??= setTimeout(() => this.#release(), this.#options.maxAgeMs);
   }
 
   /** Resolves when all that had been added before is written, or has failed. */

@@ -49,6 +49,12 @@ export interface CallResult {
   endedAt: number;
 }
 
+/** A call that began without being in the ledger. */
+export interface NotedCall {
+  /** Once. It is written soon; nobody waits for that, and the ledger itself tells of a failure. */
+  end(end: Omit<CallResult, 'taskId'>): void;
+}
+
 export interface CallRecord extends CallIntent {
   /** Order of the calls of a session. */
   seq: number;
@@ -65,9 +71,9 @@ export interface CallLedger {
   intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
   /**
    * Begins a call that no client can ask for again, of a session that is known to be this process's: it is written with its outcome, or
-   * by itself when that takes long. A crash of this process may forget it. False: too much waits to be written, its intent has to be waited for.
+   * by itself when that takes long. A crash of this process may forget it. null: too much waits to be written, its intent has to be waited for.
    */
-  note(call: CallIntent): boolean;
+  note(call: CallIntent): NotedCall | null;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
   /** The first outcome of a call stays. `soon`: at once; what nobody waits for may be collected for a few milliseconds. */
   result(result: CallResult, soon: boolean): Promise<void>;

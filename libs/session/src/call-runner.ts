@@ -1,9 +1,8 @@
-import { type Clock, newTaskId, SingleFlight } from '@palestra/kit';
+import { type Clock, newTaskId, newUntoldTaskId, SingleFlight } from '@palestra/kit';
 import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
-import { abortable } from './abortable.ts';
 import type { BackendCall, BackendSession } from './backend.port.ts';
-import type { CallIntent, CallLedger, CallOutcome, CallRecord, ReplicaLeases } from './call-ledger.port.ts';
-import { withDeadline } from './deadline.ts';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
+import { CallWatch } from './call-watch.ts';
 import { classifyOutcome, outcomeOfError } from './failure.ts';
 import { deathError, type LiveSession } from './live-session.ts';
 import type { SessionObserver } from './observer.port.ts';
@@ -13,6 +12,7 @@ import type { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
 type Work = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
+type End = Omit<CallResult, 'taskId'>;
 interface Result {
   text: string;
   ok: boolean;
@@ -30,8 +30,6 @@ export interface CallRequest {
   taskId: string | null;
   /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
   named?: string | null;
-  /** False: its client is never told the task id, and cannot come back for the outcome. */
-  resumable: boolean;
   run: (backend: BackendSession, work: Work) => Promise<Result>;
 }
 
@@ -88,13 +86,54 @@ export class CallRunner {
   readonly #streams = new Map<string, { open: number; delivered: boolean }>();
   /** Named calls whose intent is on its way. */
   readonly #opening = new SingleFlight<OpenCall>();
+  readonly #watch: CallWatch;
+  /** Noted calls that run. */
+  #performing = 0;
+  #onIdle: (() => void) | null = null;
 
   constructor(
     readonly registry: SessionRegistry,
     readonly setup: SetupGate,
     readonly restorer: Restorer,
     readonly options: CallRunnerOptions,
-  ) {}
+  ) {
+    this.#watch = new CallWatch(options.clock);
+  }
+
+  /** Runs a call whose client never hears of its task id, and cannot come back for it. Rejects as `open` does. */
+  perform(live: LiveSession, request: CallRequest): Promise<CallOutcome> {
+    if (this.#mayNote(live)) {
+      const intent = this.#intentOf(live, request, newUntoldTaskId(this.options.clock.now()));
+      const noted = this.options.ledger.note(intent);
+      if (noted !== null) return this.#performNoted(live, request, intent, noted);
+    }
+    return this.#open(live, request, newTaskId()).then((call) => call.outcome());
+  }
+
+  async #performNoted(live: LiveSession, request: CallRequest, intent: CallIntent, noted: NotedCall): Promise<CallOutcome> {
+    this.#performing += 1;
+    try {
+      const result = await this.#execute(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null });
+      noted.end(result);
+      this.#noteEnd(live, result.outcome);
+      return result.outcome;
+    } finally {
+      this.#performing -= 1;
+      if (this.#performing === 0) this.#onIdle?.();
+    }
+  }
+
+  #intentOf(live: LiveSession, request: CallRequest, taskId: string): CallIntent {
+    return {
+      taskId,
+      sid: live.record.sid,
+      kind: request.kind,
+      tool: request.tool,
+      input: this.registry.mask(live).hide(request.input),
+      replicaId: this.options.replicaId,
+      startedAt: this.options.clock.now(),
+    };
+  }
 
   /**
    * Answers once the intent is stored (and setup is done, or has taken long); the tool runs when `outcome` is asked. A request
@@ -113,19 +152,9 @@ export class CallRunner {
   async #open(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
     if (!this.setup.isOpen(live)) await this.#holdForSetup(live);
     const named = taskId === request.named;
-    const intent: CallIntent = {
-      taskId,
-      sid: live.record.sid,
-      kind: request.kind,
-      tool: request.tool,
-      input: this.registry.mask(live).hide(request.input),
-      replicaId: this.options.replicaId,
-      startedAt: this.options.clock.now(),
-      ...(named && { named }),
-    };
+    const intent: CallIntent = { ...this.#intentOf(live, request, taskId), ...(named && { named }) };
     const begin = () =>
       this.#track(live, request, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
-    if (!request.resumable && this.#mayNote(live) && this.options.ledger.note(intent)) return begin();
     let sure = false;
     for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
       const answer = await this.options.ledger.intent(intent, sure);
@@ -176,7 +205,11 @@ export class CallRunner {
   async drain(graceMs: number): Promise<void> {
     const ends = [...this.#running.values()].map(({ call }) => call.outcome());
     const deadline = new AbortController();
-    await Promise.race([Promise.all(ends), this.options.clock.sleep(graceMs, deadline.signal).catch(() => {})]);
+    const idle = new Promise<void>((resolve) => {
+      if (this.#performing === 0) resolve();
+      else this.#onIdle = resolve;
+    });
+    await Promise.race([Promise.all([idle, ...ends]), this.options.clock.sleep(graceMs, deadline.signal).catch(() => {})]);
     deadline.abort();
     await this.options.ledger.drain();
   }
@@ -198,7 +231,9 @@ export class CallRunner {
       outcome: () => (running ??= run()),
       abandon: () => {
         if (running !== null) return;
-        running = this.#finish(live, taskId, outcomeOfError(new PalestraError('call_abandoned')));
+        const outcome = outcomeOfError(new PalestraError('call_abandoned'));
+        const end = { outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() };
+        running = this.#finish(live, taskId, end);
       },
       stream: () => this.#stream(live, request, taskId),
     };
@@ -231,6 +266,10 @@ export class CallRunner {
   }
 
   async #run(live: LiveSession, request: CallRequest, intent: CallIntent, work: Work): Promise<CallOutcome> {
+    return this.#finish(live, work.taskId, await this.#execute(live, request, intent, work));
+  }
+
+  async #execute(live: LiveSession, request: CallRequest, intent: CallIntent, work: Work): Promise<End> {
     const { clock, observer } = this.options;
     const startedAt = clock.now();
     observer.callStarted?.(intent, live.record);
@@ -242,20 +281,20 @@ export class CallRunner {
       if (!(error instanceof PalestraError)) this.#reportUnexpected(error, live);
       outcome = this.#masked(live, outcomeOfError(error));
       await this.setup.note(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
-    } finally {
-      live.runningCalls -= 1;
-      live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = clock.now();
     }
+    const endedAt = clock.now();
+    live.runningCalls -= 1;
+    live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = endedAt;
     const failureClass = classifyOutcome(outcome);
-    observer.callEnded?.(intent, live.record, { outcome, failureClass, ranMs: clock.now() - startedAt });
-    return this.#finish(live, work.taskId, outcome);
+    observer.callEnded?.(intent, live.record, { outcome, failureClass, ranMs: endedAt - startedAt });
+    return { outcome, failureClass, endedAt };
   }
 
   /** The tool runs once; again only in a session that was restored to the moment before, or when its author allows it. */
   async #runOnce(live: LiveSession, request: CallRequest, work: Work): Promise<CallOutcome> {
     for (let restores = 0; ; restores += 1) {
       if (!this.setup.isOpen(live)) await this.setup.wait(live);
-      const { policy } = await this.registry.hosted(live);
+      const { policy } = live.hosted ?? (await this.registry.hosted(live));
       const backend = live.backend ?? (await this.registry.backend(live));
       const onUpstreamTaskId = (id: string) => this.#noteUpstream(live, work.taskId, id);
       const tooLong = () =>
@@ -263,8 +302,8 @@ export class CallRunner {
           detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
         });
       try {
-        const run = abortable(request.run(backend, { ...work, onUpstreamTaskId }), live.signal);
-        return this.#masked(live, { type: 'result', ...pick(await withDeadline(this.options.clock, run, policy.callTimeoutMs, tooLong)) });
+        const run = request.run(backend, { ...work, onUpstreamTaskId });
+        return this.#resultOf(live, await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong));
       } catch (error) {
         if (restores >= MAX_RESTORES) throw error;
         if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);
@@ -275,9 +314,12 @@ export class CallRunner {
     }
   }
 
-  #masked(live: LiveSession, outcome: CallOutcome): CallOutcome {
+  #resultOf(live: LiveSession, { text, ok, reason, reward, finished }: Result): CallOutcome {
+    return { type: 'result', text: this.registry.mask(live).hide(text), ok, reason, reward, finished };
+  }
+
+  #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {
     const mask = this.registry.mask(live);
-    if (outcome.type === 'result') return { ...outcome, text: mask.hide(outcome.text) };
     if (outcome.type === 'tool_failed') return { ...outcome, message: mask.hide(outcome.message) };
     return { ...outcome, detail: mask.hide(outcome.detail) };
   }
@@ -286,27 +328,27 @@ export class CallRunner {
    * The client gets its outcome at once; that it reached the ledger is waited for by `drain`. Not so in a session that may be
    * replayed, or is recorded: there no client may know a result that the journal could lose.
    */
-  async #finish(live: LiveSession, taskId: string, outcome: CallOutcome): Promise<CallOutcome> {
+  async #finish(live: LiveSession, taskId: string, end: End): Promise<CallOutcome> {
+    const { outcome } = end;
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
     const awaited = isAwaited(live);
-    const stored = this.options.ledger
-      .result(
-        { taskId, outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() },
-        awaited || outcome.type !== 'result',
-      )
-      .then(
-        () => void this.#running.delete(taskId),
-        (error: unknown) => {
-          background(error);
-          // Not in the ledger: whoever resumes soon must still find it here.
-          this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
-        },
-      );
-    if (outcome.type === 'result' && outcome.finished && live.record.state !== 'finished') {
-      this.registry.advance(live, 'finished').catch(background);
-    }
+    const stored = this.options.ledger.result({ taskId, ...end }, awaited || outcome.type !== 'result').then(
+      () => void this.#running.delete(taskId),
+      (error: unknown) => {
+        background(error);
+        // Not in the ledger: whoever resumes soon must still find it here.
+        this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
+      },
+    );
+    this.#noteEnd(live, outcome);
     if (awaited) await stored;
     return outcome;
+  }
+
+  /** Whether the episode ended with it. */
+  #noteEnd(live: LiveSession, outcome: CallOutcome): void {
+    if (outcome.type !== 'result' || !outcome.finished || live.record.state === 'finished') return;
+    this.registry.advance(live, 'finished').catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
   /** Most calls end a moment after they were given an id: then nobody needs it any more. */
@@ -391,8 +433,6 @@ const isAwaited = ({ hosted, record }: LiveSession): boolean => hosted?.policy.d
 
 const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
   idempotent && error instanceof PalestraError && error.code === 'session_lost';
-
-const pick = ({ text, ok, reason, reward, finished }: Result): Result => ({ text, ok, reason, reward, finished });
 
 const nameTaken = (): PalestraError =>
   new PalestraError('invalid_request', { detail: 'The id of this call was given to another call of the session before.' });

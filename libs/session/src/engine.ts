@@ -204,7 +204,7 @@ export class SessionEngine {
   }
 
   /**
-   * See {@link CallRunner.open}. `taskId` is set by a client that resumes; `resumable` is false for one that never hears of it. `name`: what a
+   * See {@link CallRunner.open}. `taskId` is set by a client that resumes. `name`: what a
    * client that will repeat itself calls the call; the same name in the session, the same call.
    */
   async call(
@@ -214,7 +214,6 @@ export class SessionEngine {
       tool: string;
       input: JsonObject;
       taskId: string | null;
-      resumable?: boolean;
       name?: string | null;
       onProgress?: (progress: CallProgress) => void;
     },
@@ -227,11 +226,26 @@ export class SessionEngine {
       input: stringifyJson(request.input),
       taskId: request.taskId,
       named: name === null ? null : namedTaskId(sid, name),
-      resumable: request.resumable ?? true,
       run: (backend, call) =>
         backend.call({ ...call, tool: request.tool, input: request.input, ...(onProgress && { onProgress }) }, live.signal),
     });
     return this.#hiddenError(live, open);
+  }
+
+  /** A tool call whose client never hears of its task id, and so cannot come back for it. Rejects as `call` does, or answers how it ended. */
+  async act(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<CallOutcome> {
+    const live = this.#registry.known(sid, caller) ?? (await this.#registry.bound(sid, caller));
+    try {
+      return await this.#calls.perform(live, {
+        kind: 'call',
+        tool,
+        input: stringifyJson(input),
+        taskId: null,
+        run: (backend, call) => backend.call({ ...call, tool, input }, live.signal),
+      });
+    } catch (error) {
+      throw this.#registry.mask(live).hideInError(error);
+    }
   }
 
   /** A call whose client knows nothing of it but its task id: the running one, or its outcome; null where the session has none of that id. */
@@ -272,7 +286,6 @@ export class SessionEngine {
       tool: 'score_group',
       input: stringifyJson({ candidates: request.candidates }),
       taskId: request.taskId,
-      resumable: true,
       run: async (backend, { taskId }) => ({
         text: await backend.scoreGroup(request.candidates, taskId, live.signal),
         ok: true,

@@ -32,12 +32,11 @@ export class Exchanges {
 
   async #act(live: LiveSession, message: OpenEnvMessage, { tool, input }: Action): Promise<string> {
     let reply: string | null = null;
-    const open = await this.calls.open(live, {
+    const outcome = await this.calls.perform(live, {
       kind: 'call',
       tool,
       input: stringifyJson(input),
       taskId: null,
-      resumable: false,
       run: async (backend, work) => {
         const exchange = await send(backend, message, work, live.signal);
         reply = this.registry.mask(live).hide(exchange.reply);
@@ -45,7 +44,6 @@ export class Exchanges {
         return exchange.result;
       },
     });
-    const outcome = await open.outcome();
     if (reply !== null) return reply;
     if (outcome.type === 'refused') throw errorOfOutcome(outcome);
     throw new PalestraError('internal_error');

@@ -2,7 +2,7 @@ import { newTaskId } from '@palestra/kit';
 import type { AdmissionStore } from './admission.ts';
 import type { AdmissionFacts, AdmittedSession } from './admission-order.ts';
 import type { SecretMap } from './backend.port.ts';
-import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, ReplicaLeases } from './call-ledger.port.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
 import type { SecretBox } from './secrets.ts';
 import type { SessionActivity, SessionRecord, SessionStore } from './session-store.port.ts';
 
@@ -89,9 +89,9 @@ export class MemoryCallLedger implements CallLedger {
     this.#add(call);
     return { verdict: 'begun' };
   }
-  note(call: CallIntent): boolean {
+  note(call: CallIntent): NotedCall | null {
     this.#add(call);
-    return true;
+    return { end: (end) => void this.result({ taskId: call.taskId, ...end }) };
   }
   async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
     Object.assign(this.records.get(taskId)!, { upstreamTaskId });

@@ -50,6 +50,14 @@ export class SessionRegistry {
     return live;
   }
 
+  /** As `bound`, where neither the store nor an error is needed for the answer; null elsewhere. */
+  known(sid: string, caller: Caller): LiveSession | null {
+    const live = this.#live.get(sid);
+    if (live === undefined || live.record.orgId !== caller.orgId || live.record.ref === null || isDead(live.record.state)) return null;
+    live.lastSeenAt = live.lastRequestAt = this.clock.now();
+    return live;
+  }
+
   /** Another process may have opened it: then this one has to look again where it is. */
   async #opened(live: LiveSession): Promise<void> {
     await this.refresh(live);

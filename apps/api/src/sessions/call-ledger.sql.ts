@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
-import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
-import { isDatabaseAway } from '../platform/database-errors.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall } from '@palestra/session';
+import { isDatabaseAway, isRolledBack } from '../platform/database-errors.ts';
 import { patiently } from '../platform/database-retry.ts';
 import {
   BROKEN,
@@ -24,7 +24,10 @@ import {
   upstreamColumns,
   type Verdict,
   WHOLE,
+  WHOLE_AGAIN,
+  wholeLine,
 } from './call-rows.sql.ts';
+import { copyIn } from './copy-in.ts';
 import { NotedCalls } from './noted-calls.ts';
 import { withoutNul } from './postgres-text.ts';
 
@@ -33,7 +36,9 @@ const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
 /** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
 const LATER = { ...BATCH, maxAgeMs: 10 };
 /** Ended calls that wait to be written; beyond it calls wait for PostgreSQL again. */
-const MAX_BEHIND = 4 * BATCH.maxItems;
+const MAX_BEHIND = 1_024;
+/** A crash of the API may forget them for a tenth of a second anyway. */
+const WHOLES = { ...BATCH, maxItems: 512, maxAgeMs: 20 };
 const MAX_JOURNAL = 100_000;
 /**
  * After PostgreSQL may have crashed: by then every process has noticed and has written again what it knows of calls that run (it confirms once
@@ -48,17 +53,20 @@ interface Unconfirmed {
   intents: CallIntent[];
   upstreams: [string, string][];
   results: CallResult[];
+  /** Lines of noted calls with their ends. */
+  wholes: Buffer[];
   broken: string[];
 }
-const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], broken: [] });
+const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], wholes: [], broken: [] });
 
 /** The call ledger in PostgreSQL. */
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
   readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
-  readonly #noted = new NotedCalls((calls) => this.#writeNoted(calls));
-  readonly #wholes: MicroBatcher<{ call: CallIntent; result: CallResult }, void>;
+  readonly #noted: NotedCalls;
+  /** Lines. */
+  readonly #wholes: MicroBatcher<string, void>;
   readonly #upstreams: MicroBatcher<[string, string], void>;
   /** Calls whose upstream id waits to be written, and that have not ended. */
   readonly #unended = new Set<string>();
@@ -68,11 +76,20 @@ export class SqlCallLedger implements CallLedger {
   /** Monotonic time before which no new call begins. */
   #settledAt = 0;
 
-  constructor(pool: pg.Pool) {
+  /** `onLost`: outcomes that no client waits for could not be written for so long that they were given up. */
+  constructor(
+    pool: pg.Pool,
+    readonly onLost: (error: unknown) => void,
+  ) {
     this.#pool = pool;
+    this.#noted = new NotedCalls({
+      writeRunning: (calls) => this.#writeRunning(calls),
+      ended: (call, end) => this.#wholes.post(wholeLine(call, end), end.outcome.type !== 'result'),
+      endedLate: ({ taskId }, end) => this.#results.add({ taskId, ...end }, end.outcome.type !== 'result').catch(this.onLost),
+    });
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
     this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
-    this.#wholes = new MicroBatcher({ ...LATER, flush: (ended) => this.#writeWholes(ended) });
+    this.#wholes = new MicroBatcher({ ...WHOLES, flush: (lines) => this.#writeWholes(lines) });
     this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
     this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
     pool.on('error', () => this.#suspectCrash());
@@ -82,24 +99,18 @@ export class SqlCallLedger implements CallLedger {
     return this.#intents.add({ call, sure });
   }
 
-  note(call: CallIntent): boolean {
-    if (this.#wholes.waiting >= MAX_BEHIND) return false;
-    this.#noted.add(call);
-    return true;
+  note(call: CallIntent): NotedCall | null {
+    return this.#wholes.waiting >= MAX_BEHIND ? null : this.#noted.add(call);
   }
 
   async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
-    if (this.#noted.has(taskId)) return;
     this.#unended.add(taskId);
     return this.#upstreams.add([taskId, upstreamTaskId]);
   }
 
   async result(result: CallResult, soon: boolean): Promise<void> {
     this.#unended.delete(result.taskId);
-    const noted = this.#noted.take(result.taskId);
-    if (noted === undefined) return this.#results.add(result, soon);
-    if (noted.written !== null) await noted.written;
-    return this.#wholes.add({ call: noted.call, result }, soon);
+    return this.#results.add(result, soon);
   }
 
   broken(taskId: string): Promise<void> {
@@ -153,11 +164,12 @@ export class SqlCallLedger implements CallLedger {
       await commit();
     } catch (error) {
       this.#mayHaveCrashed = true;
-      const { intents, upstreams, results, broken } = this.#unconfirmed;
+      const { intents, upstreams, results, wholes, broken } = this.#unconfirmed;
       this.#unconfirmed = {
         intents: [...before.intents, ...intents],
         upstreams: [...before.upstreams, ...upstreams],
         results: [...before.results, ...results],
+        wholes: [...before.wholes, ...wholes],
         broken: [...before.broken, ...broken],
       };
       throw error;
@@ -169,10 +181,11 @@ export class SqlCallLedger implements CallLedger {
     this.#settledAt = performance.now() + SETTLE_AFTER_CRASH_MS;
   }
 
-  async #rewrite({ intents, upstreams, results, broken }: Unconfirmed): Promise<void> {
+  async #rewrite({ intents, upstreams, results, wholes, broken }: Unconfirmed): Promise<void> {
     if (intents.length > 0) await this.#query('call_rewrite', REWRITE, intentColumns(intents));
     if (upstreams.length > 0) await this.#query('call_upstream', UPSTREAM, upstreamColumns(upstreams));
     if (results.length > 0) await this.#query('call_result', RESULT, resultColumns(results));
+    for (const lines of wholes) await this.#copy(WHOLE_AGAIN, lines);
     if (broken.length > 0) await this.#query('call_broken_again', BROKEN_AGAIN, [broken.toSorted()]);
   }
 
@@ -228,23 +241,29 @@ export class SqlCallLedger implements CallLedger {
     return results.map(() => undefined);
   }
 
-  async #writeNoted(calls: CallIntent[]): Promise<void> {
+  async #writeRunning(calls: CallIntent[]): Promise<boolean> {
     try {
       await this.#query('call_rewrite', REWRITE, intentColumns(calls));
       this.#unconfirmed.intents.push(...calls);
+      return true;
     } catch {
       // Its outcome is written with all that is known of it.
+      return false;
     }
   }
 
-  async #writeWholes(ended: { call: CallIntent; result: CallResult }[]): Promise<void[]> {
-    const calls = ended.map(({ call }) => call);
-    const results = ended.map(({ result }) => result);
-    const [, ...outcomes] = resultColumns(results);
-    await this.#query('call_whole', WHOLE, [...intentColumns(calls), ...outcomes], RESULT_PATIENCE_MS);
-    this.#unconfirmed.intents.push(...calls);
-    this.#unconfirmed.results.push(...results);
-    return ended.map(() => undefined);
+  async #writeWholes(lines: string[]): Promise<void[]> {
+    const data = Buffer.from(lines.join(''));
+    try {
+      await this.#copy(WHOLE, data).catch((error: unknown) => {
+        if (!isDatabaseAway(error) && !isRolledBack(error) && !isTaken(error)) throw error;
+        return patiently(() => this.#copy(WHOLE_AGAIN, data), RESULT_PATIENCE_MS);
+      });
+      this.#unconfirmed.wholes.push(data);
+    } catch (error) {
+      this.onLost(error);
+    }
+    return [];
   }
 
   async #writeUpstreams(asked: [string, string][]): Promise<void[]> {
@@ -274,4 +293,16 @@ export class SqlCallLedger implements CallLedger {
       }
     }, patienceMs);
   }
+
+  async #copy(sql: string, lines: Buffer): Promise<void> {
+    try {
+      await copyIn(this.#pool, sql, lines);
+    } catch (error) {
+      if (isDatabaseAway(error)) this.#suspectCrash();
+      throw error;
+    }
+  }
 }
+
+/** A statement whose answer was lost has written some of them. */
+const isTaken = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === '23505';

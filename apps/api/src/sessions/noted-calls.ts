@@ -1,47 +1,72 @@
-import type { CallIntent } from '@palestra/session';
+import type { CallIntent, CallResult, NotedCall } from '@palestra/session';
 
 /** A noted call that has not ended within this (and twice this at most) is written as one that runs: whoever watches the session sees it. */
 const LOOK_MS = 100;
 
-interface Noted {
-  call: CallIntent;
-  /** The last one before it was noted. */
-  look: number;
+type End = Omit<CallResult, 'taskId'>;
+
+export interface NotedCallsOptions {
+  /** Stores calls as ones that run; answers whether they are stored. Does not reject. */
+  writeRunning(calls: CallIntent[]): Promise<boolean>;
+  /** One that is not stored has ended. */
+  ended(call: CallIntent, end: End): void;
+  /** One that is stored as running has ended. */
+  endedLate(call: CallIntent, end: End): void;
+}
+
+class Noted implements NotedCall {
   /** Settles when it is in the table as one that runs; null = it is in memory alone. */
-  written: Promise<void> | null;
+  written: Promise<boolean> | null = null;
+
+  constructor(
+    readonly calls: NotedCalls,
+    readonly call: CallIntent,
+    /** The last one before it was noted. */
+    readonly look: number,
+  ) {}
+
+  end(end: End): void {
+    this.calls.end(this, end);
+  }
 }
 
 /** Calls that nobody can come back for, until they have ended: most end long before anybody would look, and are written once. */
 export class NotedCalls {
-  readonly #noted = new Map<string, Noted>();
+  readonly #noted = new Set<Noted>();
+  /** Ends that wait until their calls are stored. */
+  readonly #late = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
   #look = 0;
 
-  /** `write` stores calls as ones that run; it does not reject. */
-  constructor(readonly write: (calls: CallIntent[]) => Promise<void>) {}
+  constructor(readonly options: NotedCallsOptions) {}
 
-  add(call: CallIntent): void {
-    this.#noted.set(call.taskId, { call, look: this.#look, written: null });
+  add(call: CallIntent): NotedCall {
+    const noted = new Noted(this, call, this.#look);
+    this.#noted.add(noted);
     this.#timer ??= setTimeout(() => this.#lookAround(), LOOK_MS);
-  }
-
-  has(taskId: string): boolean {
-    return this.#noted.has(taskId);
-  }
-
-  /** Forgets a call that has ended. `written`: wait for it, or two statements would wait for each other's row. */
-  take(taskId: string): Pick<Noted, 'call' | 'written'> | undefined {
-    const noted = this.#noted.get(taskId);
-    this.#noted.delete(taskId);
     return noted;
   }
 
-  /** Resolves when all that still run are stored. */
+  end(noted: Noted, end: End): void {
+    this.#noted.delete(noted);
+    const { call, written } = noted;
+    if (written === null) return this.options.ended(call, end);
+    // Two statements would wait for each other's row.
+    const late = written.then((stored) => {
+      this.#late.delete(late);
+      if (stored) this.options.endedLate(call, end);
+      else this.options.ended(call, end);
+    });
+    this.#late.add(late);
+  }
+
+  /** Resolves when all that still run are stored, and no end waits here. */
   async drain(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#write(this.#unwritten());
-    await Promise.all([...this.#noted.values()].flatMap(({ written }) => written ?? []));
+    await Promise.all([...this.#noted].flatMap(({ written }) => written ?? []));
+    await Promise.all(this.#late);
   }
 
   #lookAround(): void {
@@ -52,12 +77,12 @@ export class NotedCalls {
   }
 
   #unwritten(): Noted[] {
-    return [...this.#noted.values()].filter(({ written }) => written === null);
+    return [...this.#noted].filter(({ written }) => written === null);
   }
 
   #write(open: readonly Noted[]): void {
     if (open.length === 0) return;
-    const written = this.write(open.map(({ call }) => call));
+    const written = this.options.writeRunning(open.map(({ call }) => call));
     for (const noted of open) noted.written = written;
   }
 }

@@ -54,7 +54,7 @@ export class SessionPlane {
     const { pool, directory, secret, observer, onBackgroundError } = options;
     const { replicaId } = this;
     this.#options = options;
-    this.#ledger = new SqlCallLedger(pool);
+    this.#ledger = new SqlCallLedger(pool, (error) => onBackgroundError(error, 'ended calls'));
     this.leases = new SqlReplicaLeases({ pool, replicaId, confirm: (commit) => this.#ledger.confirm(commit) });
     this.engine = new SessionEngine({
       store: new SqlSessionStore(pool, LEASE_MS),

@@ -169,8 +169,7 @@ export class TranslatedEpisode implements Episode {
   async #call(tool: string, input: JsonObject): Promise<Exclude<CallOutcome, { type: 'refused' }>> {
     if (!this.isOpen) throw new OpenEnvError('EXECUTION_ERROR', RESET_FIRST);
     const { engine, caller } = this.scene;
-    const call = await engine.call(caller, this.sid!, { tool, input, taskId: null, resumable: false });
-    const outcome = await call.outcome();
+    const outcome = await engine.act(caller, this.sid!, tool, input);
     if (outcome.type === 'refused') throw errorOfOutcome(outcome);
     return outcome;
   }
