@@ -3,6 +3,16 @@ import { z } from 'zod';
 /** Environment variables, read once; everything else gets this object passed in. */
 const flag = z.enum(['0', '1', 'true', 'false']).transform((text) => text === '1' || text === 'true');
 
+/** By commas; `none` is none. */
+const names = z.string().transform((text) =>
+  text === 'none'
+    ? []
+    : text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+);
+
 const configSchema = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
@@ -12,6 +22,7 @@ const configSchema = z.object({
   PALESTRA_ANONYMOUS: flag.default(false),
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
+  PALESTRA_IN_PROCESS_ENVIRONMENTS: names.default(['bench']),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
   PALESTRA_REPLICA_URL: z.url().optional(),
@@ -53,6 +64,8 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
+  /** Names of bundled environments that run inside this process (docs/adr/0022). */
+  inProcessEnvironments: string[];
   /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
   allowCommands: boolean;
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
@@ -110,6 +123,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     anonymous: value.PALESTRA_ANONYMOUS,
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
+    inProcessEnvironments: value.PALESTRA_IN_PROCESS_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readme } from './card.ts';
 
 const LONGEST_WAIT_SECONDS = 600;
+/** Asking the system for it costs more than a step. */
+const HOST = hostname();
 
 /** The fields of OpenEnv's scaling benchmark, so that its load client can be pointed at us. */
 const observation = z.object({
@@ -35,5 +37,5 @@ export const bench = defineActionEnvironment({
 });
 
 function report(waitedSeconds: number, { sessionHash, steps }: { sessionHash: string; steps: number }): z.input<typeof observation> {
-  return { waited_seconds: waitedSeconds, pid: process.pid, session_hash: sessionHash, host_url: hostname(), step_count: steps };
+  return { waited_seconds: waitedSeconds, pid: process.pid, session_hash: sessionHash, host_url: HOST, step_count: steps };
 }

@@ -1,4 +1,5 @@
-import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
+import { defineEnvironment, InProcessLink, LinkClient, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
+import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,6 +17,15 @@ const environment = defineEnvironment<{ id?: number; setup?: number }>({
   tools: {
     say: tool({ description: 'Says it', input: z.object({ text: z.string() }), run: ({ text }) => ({ content: text, reward: 1 }) }),
     wait: tool({ description: 'Waits', run: () => sleep(60_000, '') }),
+    change: tool({
+      description: 'Changes what it was given',
+      input: z.object({ value: z.any() }),
+      run({ value }) {
+        const { float, list } = value as { float: unknown; list: number[] };
+        list.push(2);
+        return { content: 'changed', metadata: { type: typeof float } };
+      },
+    }),
     boom: tool({
       description: 'Crashes',
       run() {
@@ -30,16 +40,19 @@ let server: RunningServer;
 let backend: LocalBackend;
 const never = new AbortController().signal;
 
-beforeEach(async () => {
+const overLink = async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'palestra-link-'));
   server = await serve([environment], { link: path.join(folder, 'link.sock') });
-  backend = new LocalBackend(server.link!);
-});
-afterEach(async () => {
-  await backend.close();
+  backend = new LocalBackend(new LinkClient(server.link!));
+};
+const endLink = async () => {
   await server.close();
   await rm(folder, { recursive: true });
-});
+};
+const inProcess = async () => {
+  backend = new LocalBackend(new InProcessLink([environment]));
+};
+afterEach(() => backend.close());
 
 async function open(sid: string, spec: object = {}) {
   const ref = await backend.create({ sid, env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: {} }, never);
@@ -47,7 +60,13 @@ async function open(sid: string, spec: object = {}) {
 }
 const say = (text: string) => ({ tool: 'say', input: { text }, taskId: 't' });
 
-describe('LocalBackend', () => {
+describe.each([
+  { way: 'over a link', begin: overLink, end: endLink },
+  { way: 'in this process', begin: inProcess, end: async () => {} },
+])('LocalBackend $way', ({ begin, end }) => {
+  beforeEach(begin);
+  afterEach(end);
+
   test('passes refusals on with their codes', async () => {
     await expect(backend.tasks('nope', 'train', never)).rejects.toMatchObject({ code: 'unknown_variant', status: 404 });
     await expect(backend.tasks(null, 'nope', never)).rejects.toMatchObject({ code: 'invalid_split' });
@@ -59,11 +78,6 @@ describe('LocalBackend', () => {
       message: 'kaboom',
     });
     await expect(session.call({ ...say('x'), upstreamTaskId: 'old' }, never)).rejects.toMatchObject({ code: 'session_lost' });
-  });
-
-  test('nobody listening: nothing was run', async () => {
-    const dead = new LocalBackend(path.join(folder, 'nobody.sock'));
-    await expect(dead.environments(never)).rejects.toMatchObject({ code: 'backend_unreachable' });
   });
 
   test('plays an episode; results come as the text that the environment made', async () => {
@@ -101,6 +115,37 @@ describe('LocalBackend', () => {
       name: 'TimeoutError',
     });
     expect(await session.call(say('still here'), never)).toMatchObject({ ok: true });
+  });
+
+  test('keeps its objects to itself, and numbers as any process would read them', async () => {
+    const session = await open('apart');
+    const tasks = await backend.tasks(null, 'train', never);
+    (tasks[0] as { id: number }).id = 7;
+    expect(await backend.tasks(null, 'train', never)).toEqual([{ id: 0 }, { id: 1 }, { id: 2 }]);
+    const input = parseJson('{"value":{"float":1.0,"list":[1]}}') as JsonObject;
+    const { text } = await session.call({ tool: 'change', input, taskId: 't' }, never);
+    expect(JSON.parse(text)).toMatchObject({ output: { metadata: { type: 'number' } } });
+    expect(stringifyJson(input)).toBe('{"value":{"float":1.0,"list":[1]}}');
+  });
+
+  test('ends its sessions when it is closed', async () => {
+    const session = await open('closing');
+    const asked = session.call(say('before'), never);
+    await asked;
+    await end();
+    await backend.close();
+    await expect(session.call(say('after'), never)).rejects.toBeInstanceOf(PalestraError);
+    await begin();
+  });
+});
+
+describe('LocalBackend over a link', () => {
+  beforeEach(overLink);
+  afterEach(endLink);
+
+  test('nobody listening: nothing was run', async () => {
+    const dead = new LocalBackend(new LinkClient(path.join(folder, 'nobody.sock')));
+    await expect(dead.environments(never)).rejects.toMatchObject({ code: 'backend_unreachable' });
   });
 
   test('a dead process: its sessions are lost, everything else unreachable, and a new process does not know them', async () => {

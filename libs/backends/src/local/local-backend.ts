@@ -1,4 +1,4 @@
-import { LinkClient, type LinkMethod, type LinkParams, type LinkResult, ToolRaisedError } from '@palestra/environment-kit';
+import { type Link, type LinkMethod, type LinkParams, type LinkResult, ToolRaisedError } from '@palestra/environment-kit';
 import {
   type GroupCandidate,
   type Message,
@@ -19,13 +19,15 @@ import {
   ToolFailedError,
 } from '@palestra/session';
 
-/** An environment of the kit in a child process of ours, reached over its link. Closing it does not end the process. */
+/**
+ * An environment of the kit that we run ourselves: in a child process, reached over its link (`LinkClient`), or in this one (`InProcessLink`).
+ * Closing it does not end a process.
+ */
 export class LocalBackend implements Backend {
-  readonly #link: LinkClient;
+  readonly #link: Link;
 
-  /** The link address that the child printed: `host:port`, or the path of a unix socket. */
-  constructor(address: string) {
-    this.#link = new LinkClient(address);
+  constructor(link: Link) {
+    this.#link = link;
   }
 
   environments(signal: AbortSignal): Promise<string[]> {
@@ -71,11 +73,11 @@ export class LocalBackend implements Backend {
 const GONE: ReadonlySet<string> = new Set(['session_not_found', 'backend_unreachable']);
 
 class LocalSession implements BackendSession {
-  readonly #link: LinkClient;
+  readonly #link: Link;
   readonly #sid: string;
   readonly #env: string | null;
 
-  constructor(link: LinkClient, { sid, env }: { sid: string; env: string | null }) {
+  constructor(link: Link, { sid, env }: { sid: string; env: string | null }) {
     this.#link = link;
     this.#sid = sid;
     this.#env = env;
@@ -95,7 +97,7 @@ class LocalSession implements BackendSession {
   }
 
   call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
-    // A child process ends with the API that started it: what a dead one ran, nobody can know.
+    // What runs it ends with the API that started it: what a dead one ran, nobody can know.
     if (upstreamTaskId != null || mayHaveRun) return Promise.reject(new PalestraError('session_lost'));
     return this.#request('call', { sid: this.#sid, name: tool, input }, signal);
   }

@@ -1,8 +1,9 @@
+import { onAbort } from '@palestra/kit';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import { connect, type Socket } from 'node:net';
 import { parseLinkAddress } from './address.ts';
 import { decodeAnswer, fromErrorFrame, lineWriter, readLines } from './frames.ts';
-import type { LinkMethod, LinkParams, LinkResult } from './methods.ts';
+import type { Link, LinkMethod, LinkParams, LinkResult } from './methods.ts';
 
 /** Past this many unanswered requests new ones are refused, nothing having run. */
 const MAX_PENDING = 20_000;
@@ -27,7 +28,7 @@ interface Connection {
  * The API's end of the link: any number of requests at the same time over one socket. Connects when first used, and again
  * after a drop, which rejects what was pending: `session_lost` when it may have run, `backend_unreachable` when not.
  */
-export class LinkClient {
+export class LinkClient implements Link {
   readonly #address: string;
   #connecting: Promise<Connection> | null = null;
   #connection: Connection | null = null;
@@ -49,18 +50,16 @@ export class LinkClient {
     signal.throwIfAborted();
     return new Promise<LinkResult<M>>((resolve, reject) => {
       const id = this.#nextId++;
-      const onAbort = () => {
+      const forget = onAbort(signal, (reason) => {
         connection.pending.delete(id);
         connection.write(`{"cancel":${id}}`);
-        reject(signal.reason as Error);
-      };
-      const forget = () => signal.removeEventListener('abort', onAbort);
+        reject(reason as Error);
+      });
       connection.pending.set(id, {
         method,
         resolve: (result) => (forget(), resolve(result)),
         reject: (error) => (forget(), reject(error)),
       });
-      signal.addEventListener('abort', onAbort, { once: true });
       connection.write(`{"id":${id},"method":"${method}","params":${stringifyJson(params)}}`);
     });
   }

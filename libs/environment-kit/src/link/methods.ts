@@ -24,6 +24,13 @@ export type LinkMethod = keyof LinkMethods;
 export type LinkParams<M extends LinkMethod> = LinkMethods[M][0];
 export type LinkResult<M extends LinkMethod> = LinkMethods[M][1];
 
+/** The API's end of a link. */
+export interface Link {
+  /** Rejects with the signal's reason when it aborts first. */
+  request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>>;
+  close(): void;
+}
+
 type Handlers = { [M in LinkMethod]: (params: LinkParams<M>, signal: AbortSignal) => LinkResult<M> | Promise<LinkResult<M>> };
 
 const nothing = (): null => null;
