@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { PalestraError } from '@palestra/protocol';
 import { afterEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { Sockets } from './sockets.ts';
+import { sendText, Sockets } from './sockets.ts';
 
 const stop: (() => unknown)[] = [];
 afterEach(() => Promise.all(stop.splice(0).map((one) => one())));
@@ -19,7 +19,15 @@ async function start(pingMs: number) {
       if (raw.headers['x-api-key'] !== 'sk-1') throw new PalestraError('unauthorized');
       return { elsewhere: false, context: null };
     },
-    open: (socket, { params }) => socket.on('close', () => closed.push(params['name']!)),
+    open: (socket, { params }) => {
+      socket.on('close', () => closed.push(params['name']!));
+      // Every text twice, in both ways of sending one.
+      socket.on('message', (data) => {
+        sendText(socket, String(data));
+        socket.ping();
+        socket.send(String(data));
+      });
+    },
   });
   const server = createServer();
   sockets.listen(server);
@@ -61,4 +69,18 @@ test.each([
   const [, response] = (await once(client, 'unexpected-response')) as [unknown, { statusCode: number }];
   expect(response.statusCode).toBe(status);
   client.terminate();
+});
+
+test('texts of any size and script arrive as they are, in order', async () => {
+  const { connect } = await start(10_000);
+  const client = await connect('/k/sk-1/of/texts');
+  const sizes = [0, 1, 125, 126, 127, 128, 255, 256, 65_535, 65_536, 200_000];
+  const texts = [...sizes.map((size) => 'x'.repeat(size)), 'é', '\u007F\u0080', '🂡'.repeat(40_000), '{"a":"\\n"}'];
+  const heard: string[] = [];
+  client.on('message', (data) => heard.push(String(data)));
+  for (const text of texts) client.send(text);
+  await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(2 * texts.length);
+  expect(heard).toEqual(texts.flatMap((text) => [text, text]));
+  client.close(1000);
+  await once(client, 'close');
 });
