@@ -7,6 +7,7 @@ import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { type Config, ConfigError, readConfig } from './platform/config.ts';
 import { Database } from './platform/database.ts';
+import { keepHeapSmall } from './platform/heap.ts';
 import { randomSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/logger.ts';
 import { Metrics } from './platform/metrics.ts';
@@ -36,6 +37,7 @@ export function workerFault(error: unknown): string {
 
 /** Runs jobs of the given database until it is closed. Throws `ConfigError` when it would not see the API's rows or objects. */
 export async function startWorker(config: Config): Promise<RunningWorker> {
+  keepHeapSmall();
   const databaseUrl = sharedDatabase(config);
   const shutdown = new ShutdownList();
   const logger = createLogger(config.logLevel);
