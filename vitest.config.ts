@@ -23,6 +23,9 @@ export default defineConfig({
           name: 'unit',
           include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', 'tests/*.spec.ts'],
           exclude: ['**/node_modules/**', '**/dist/**'],
+          // What a busy machine needs, here too.
+          testTimeout: 30_000,
+          expect: { poll: { timeout: 20_000 } },
           ...parallel,
         },
       },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit, type Watched } from './browser.ts';
+import { expectSound, launch, openPage, pressTwice, settled, shoot, type View, visit, type Watched } from './browser.ts';
 import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
 
 let palestra: Palestra;
@@ -104,11 +104,11 @@ describe('10 000 messages', () => {
     await open(watched, ids.long, '9000', '#m-9000');
     await article(page, 9000).waitFor();
     await article(page, 9000).getByText('9000').first().waitFor();
-    const landed = await topOf(page, 9000);
+    const landed = await settled(page, () => topOf(page, 9000));
     expect(Math.abs(landed)).toBeLessThan(24);
     await page.waitForTimeout(2_000);
     expect(Math.abs((await topOf(page, 9000)) - landed)).toBeLessThan(2);
-    expect(await article(page, 9000).getAttribute('aria-current')).toBe('true');
+    await expect.poll(() => article(page, 9000).getAttribute('aria-current')).toBe('true');
     expect(await page.locator('article').count()).toBeLessThanOrEqual(300);
     expect(await page.locator('nav[aria-label=Outline] button').count()).toBeLessThanOrEqual(300);
     const feed = page.getByRole('feed').locator('article').first();
@@ -126,8 +126,10 @@ describe('10 000 messages', () => {
     await page.getByText('Only here stands the word').waitFor();
     await page.getByText('1 of 1 messages').waitFor();
     await page.waitForURL(/#m-7777$/);
-    expect(await page.evaluate(() => CSS.highlights.get('find')?.size)).toBe(1);
+    await expect.poll(() => page.evaluate(() => CSS.highlights.get('find')?.size)).toBe(1);
     await page.getByRole('textbox', { name: 'Find in this rollout' }).fill('place 1');
+    // Not what was counted, and where it was, for the word before.
+    await expect.poll(() => new URL(page.url()).hash).not.toBe('#m-7777');
     await page.getByText(/\d+ of [\d\u202f]+\+? messages/).waitFor();
     const first = new URL(page.url()).hash;
     await page.keyboard.press('Enter');
@@ -167,7 +169,7 @@ test('a card holds arguments, result, error and reward; long results, JSON, term
     .getByRole('button', { name: /show all \(.*kB, 900 lines\)/ })
     .click();
   await article(page, 3).getByText('line 899').waitFor();
-  expect(await article(page, 3).locator('.ansi-1').count()).toBeGreaterThan(50);
+  await expect.poll(() => article(page, 3).locator('.ansi-1').count()).toBeGreaterThan(50);
   await page.getByRole('button', { name: '2 missing' }).click();
   await page.getByText('2 messages missing (5–6)').waitFor();
   const image = page.getByRole('img', { name: /Image 1 of the message/ });
@@ -175,7 +177,7 @@ test('a card holds arguments, result, error and reward; long results, JSON, term
   await image.click();
   const dialog = page.getByRole('dialog', { name: 'Image' });
   await dialog.waitFor();
-  expect(await dialog.locator('img').evaluate((one: HTMLImageElement) => one.naturalWidth)).toBe(1);
+  await expect.poll(() => dialog.locator('img').evaluate((one: HTMLImageElement) => one.naturalWidth)).toBe(1);
   await page.keyboard.press('Escape');
   await page.keyboard.press('G');
   await page.getByRole('button', { name: 'show raw lines (1.2 MB)' }).waitFor();
@@ -195,9 +197,9 @@ test('d lands at the first divergence from the best sibling and shows how the te
   const panel = page.getByRole('complementary', { name: 'Difference' });
   await panel.getByText('same first 1').waitFor();
   await panel.getByLabel('Text of the first divergence').getByText('Tom').waitFor();
-  expect(await panel.locator('del', { hasText: /Tom|Reed/ }).count()).toBeGreaterThan(0);
-  expect(await panel.locator('ins', { hasText: /Ada|Finch/ }).count()).toBeGreaterThan(0);
-  expect(await article(page, 5).getAttribute('aria-current')).toBe('true');
+  await expect.poll(() => panel.locator('del', { hasText: /Tom|Reed/ }).count()).toBeGreaterThan(0);
+  await expect.poll(() => panel.locator('ins', { hasText: /Ada|Finch/ }).count()).toBeGreaterThan(0);
+  await expect.poll(() => article(page, 5).getAttribute('aria-current')).toBe('true');
   await shoot(page, 'rollout-diff-1920-dark');
   // The address alone brings it back.
   await page.reload();
@@ -225,8 +227,8 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   await press('J', '#m-5');
   await press('K', '#m-2');
   await press('G', '#m-8');
-  await page.keyboard.press('g');
-  await press('g', '#m-0');
+  await pressTwice(page, 'g');
+  await expect.poll(hash).toBe('#m-0');
   await page.waitForTimeout(500);
   await page.keyboard.press('e');
   await page.getByRole('button', { name: 'fold the system message' }).waitFor();
@@ -280,7 +282,7 @@ test('a verdict by key and a note on messages are saved, shown, kept and deleted
   const panel = page.getByRole('tabpanel');
   await panel.getByText('asks for <b>nobody</b>').waitFor();
   await panel.getByRole('button', { name: '#5–6' }).waitFor();
-  expect(await article(page, 5).innerText()).toContain('✎');
+  await expect.poll(() => article(page, 5).innerText()).toContain('✎');
   await page.getByText('good, 4 of 5').waitFor();
   const answer = await page.request.get(`${palestra.url}/v1/annotations?rollout=${ids.bad}`);
   const { annotations } = (await answer.json()) as {
@@ -321,34 +323,38 @@ test('the tabs say where figures come from', async () => {
   await watched.close();
 });
 
-test('a live rollout keeps its reader’s place, counts what is new, and its tail follows until one scrolls up', async () => {
-  const lines = (from: number, count: number) =>
-    Array.from({ length: count }, (_, i): UploadedMessage => ({ type: 'assistant_message', content: `live line ${from + i}` }));
-  const id = await uploadRollout(palestra, { runName, task: 9, step: 7, messages: lines(0, 40) });
-  const watched = await openPage(browser, palestra, narrow);
-  const { page, complaints } = watched;
-  await open(watched, id, 'live line 0');
-  const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
-  await scroller.evaluate((element) => (element.scrollTop = 300));
-  await page.waitForTimeout(200);
-  const place = await scroller.evaluate((element) => element.scrollTop);
-  await uploadEvents(palestra, messageEvents(id, lines(40, 30), 40));
-  await page.getByRole('button', { name: '30 new' }).waitFor({ timeout: 8_000 });
-  expect(await scroller.evaluate((element) => element.scrollTop)).toBe(place);
-  await page.getByRole('button', { name: '30 new' }).click();
-  await page.getByText('live line 69').waitFor();
-  await uploadEvents(palestra, messageEvents(id, lines(70, 20), 70));
-  await page.getByText('live line 89').waitFor({ timeout: 8_000 });
-  await scroller.hover();
-  await page.mouse.wheel(0, -400);
-  await page.waitForTimeout(300);
-  const held = await scroller.evaluate((element) => element.scrollTop);
-  await uploadEvents(palestra, messageEvents(id, lines(90, 10), 90));
-  await page.getByRole('button', { name: '10 new' }).waitFor({ timeout: 8_000 });
-  expect(await scroller.evaluate((element) => element.scrollTop)).toBe(held);
-  expect(complaints).toEqual([]);
-  await watched.close();
-});
+test(
+  'a live rollout keeps its reader’s place, counts what is new, and its tail follows until one scrolls up',
+  { timeout: 150_000 },
+  async () => {
+    const lines = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i): UploadedMessage => ({ type: 'assistant_message', content: `live line ${from + i}` }));
+    const id = await uploadRollout(palestra, { runName, task: 9, step: 7, messages: lines(0, 40) });
+    const watched = await openPage(browser, palestra, narrow);
+    const { page, complaints } = watched;
+    await open(watched, id, 'live line 0');
+    const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
+    await scroller.evaluate((element) => (element.scrollTop = 300));
+    const place = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
+    await uploadEvents(palestra, messageEvents(id, lines(40, 30), 40));
+    await page.getByRole('button', { name: '30 new' }).waitFor();
+    expect(await scroller.evaluate((element) => element.scrollTop)).toBe(place);
+    await page.getByRole('button', { name: '30 new' }).click();
+    await page.getByText('live line 69').waitFor();
+    await uploadEvents(palestra, messageEvents(id, lines(70, 20), 70));
+    await page.getByText('live line 89').waitFor();
+    await scroller.hover();
+    const bottom = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
+    await page.mouse.wheel(0, -400);
+    await expect.poll(() => scroller.evaluate((element) => element.scrollTop)).toBeLessThan(bottom - 200);
+    const held = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
+    await uploadEvents(palestra, messageEvents(id, lines(90, 10), 90));
+    await page.getByRole('button', { name: '10 new' }).waitFor();
+    expect(await scroller.evaluate((element) => element.scrollTop)).toBe(held);
+    expect(complaints).toEqual([]);
+    await watched.close();
+  },
+);
 
 describe.each([
   { width: 1280, theme: 'light' },
@@ -374,7 +380,7 @@ test('the print view holds every row', async () => {
   const { page } = watched;
   await open(watched, ids.bad, 'Find who did it.', '?print');
   await page.getByText('The trail is cold.').waitFor();
-  expect(await page.locator('article').count()).toBe(7);
+  await expect.poll(() => page.locator('article').count()).toBe(7);
   await page.emulateMedia({ media: 'print' });
   expect(await page.getByRole('navigation', { name: 'Main' }).isVisible()).toBe(false);
   await watched.close();

@@ -4,7 +4,7 @@ import { Server as McpServer } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { clients, type Play, type Seen } from './matrix.clients.ts';
 import { type FixtureApp, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
@@ -184,14 +184,18 @@ test('whoever the client was, the store has a session with its calls and rewards
   };
   for (const { environment, calls, results } of Object.values(backends)) {
     const name = environment.includes('/') ? environment : `${palestra.namespace}/${environment}`;
-    const { sessions } = await get(`/v1/sessions?environment=${encodeURIComponent(name)}&limit=100`);
-    const played = [];
-    for (const { sid } of sessions) {
-      const { calls: traced } = await get(`/v1/sessions/${sid}/calls?after=0`);
-      // An OpenEnv client resets by itself: that is part of its trace.
-      played.push(traced.filter(({ tool }: { tool: string }) => tool !== 'reset').map((call: any) => [call.tool, call.reward ?? null]));
-    }
     const expected = calls.map(({ tool: called }, index) => [called, results[index]!.reward]);
-    expect(played.filter((one) => JSON.stringify(one) === JSON.stringify(expected))).toHaveLength(Object.keys(clients).length);
+    const check = async () => {
+      const { sessions } = await get(`/v1/sessions?environment=${encodeURIComponent(name)}&limit=100`);
+      const played = [];
+      for (const { sid } of sessions) {
+        const { calls: traced } = await get(`/v1/sessions/${sid}/calls?after=0`);
+        // An OpenEnv client resets by itself: that is part of its trace.
+        played.push(traced.filter(({ tool }: { tool: string }) => tool !== 'reset').map((call: any) => [call.tool, call.reward ?? null]));
+      }
+      expect(played.filter((one) => JSON.stringify(one) === JSON.stringify(expected))).toHaveLength(Object.keys(clients).length);
+    };
+    // What went over a socket is written down a moment later.
+    await vi.waitFor(check, { timeout: 20_000, interval: 200 });
   }
 });

@@ -100,10 +100,9 @@ describe('rollouts uploaded by the SDK', () => {
     const wide = await read<StoredRollout>(`/v1/rollouts/${ids.wide}`);
     expect(wide.messages[0]!.content).toBe('é'.repeat(1_500_000));
 
-    const { runs, total } = await read<{ runs: { id: string; name: string; num_rollouts: number }[]; total: number }>(
-      `/v1/runs?search=${run}`,
-    );
-    expect({ total, rollouts: runs[0]!.num_rollouts }).toEqual({ total: 1, rollouts: 3 });
+    const listed = () => read<{ runs: { id: string; name: string; num_rollouts: number }[]; total: number }>(`/v1/runs?search=${run}`);
+    await expect.poll(listed).toMatchObject({ total: 1, runs: [{ num_rollouts: 3 }] });
+    const { runs } = await listed();
     const list = await read<{ rollouts: { id: string }[]; total: number }>(`/v1/runs/${runs[0]!.id}/rollouts`);
     expect(list.rollouts.map(({ id }) => id).toSorted()).toEqual([ids.every, ids.many, ids.wide].toSorted());
   });

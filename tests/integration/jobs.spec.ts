@@ -143,7 +143,7 @@ describe('the job queue', () => {
     queues.splice(queues.indexOf(queue), 1);
     await queue.beforeApplicationShutdown();
     expect(aborted).toEqual(['deadline', 'stop']);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 
   it('goes on after PostgreSQL cut every connection', async () => {

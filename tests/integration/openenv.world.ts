@@ -35,7 +35,7 @@ export class Client {
   }
 
   /** The next frame; null when the socket closes instead, or closed. */
-  async next(timeoutMs = 20_000): Promise<any> {
+  async next(timeoutMs = 50_000): Promise<any> {
     const frame = this.#frames.shift() ?? (this.closed === null ? await this.#wait(timeoutMs) : null);
     return frame === null ? null : JSON.parse(frame);
   }
@@ -100,7 +100,7 @@ export class Client {
 }
 
 /** Waits until `condition` holds. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 40_000): Promise<void> {
   for (const deadline = Date.now() + timeoutMs; !(await condition());) {
     if (Date.now() > deadline) throw new Error('it did not come true');
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -122,6 +122,7 @@ describe('sessions of one socket', () => {
     const queued = ask('metrics', { session: slow });
     const counted = await Promise.all([1, 2, 3, 4].map(() => ask('step', { session: quick, text: call('count') })));
     expect(counted.map(({ result }) => [result.turn, result.observations])).toEqual([1, 2, 3, 4].map((n) => [n, response(`count ${n}`)]));
+    while (gates.open.toString() === '() => {}') await new Promise((resolve) => setTimeout(resolve, 20));
     gates.open();
     expect((await waited).result).toMatchObject({ turn: 1, observations: response('waited') });
     expect((await queued).result).toEqual({ turns: 1, total_reward: 0, num_rewards: 1 });

@@ -180,6 +180,7 @@ test('no text makes the parser or the compiler throw anything but QueryError, an
 
 test.each(['/a ', '/ ', '/\\/ ', '(', '((a OR ', '"a" ', '-', 'tool:/a ', '\\', 'a,', 'tool:a,', '/a/'])(
   'reads a long row of %j in no time',
+  { retry: 2 },
   (piece) => {
     const text = piece.repeat(Math.floor(2_000 / piece.length));
     const started = performance.now();

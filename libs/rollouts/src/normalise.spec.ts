@@ -158,7 +158,7 @@ describe('SkyRL', () => {
     expect(normal({ ...start, environment: 'acme/other' })).toMatchObject({ taskIndex: null });
   });
 
-  it('is not fooled by an enormous number of turns', () => {
+  it('is not fooled by an enormous number of turns', { retry: 2 }, () => {
     const foreign = [message(0, 'tool_call', { name: 'x', callId: '000000000000' }), message(1, 'tool_result', { callId: '000000000000' })];
     const startedAt = performance.now();
     expect(normal(skyrlStart(2_000_000_000), foreign).stop).toBe('unknown');
