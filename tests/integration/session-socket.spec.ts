@@ -15,6 +15,8 @@ let database: Awaited<ReturnType<typeof createDatabase>>;
 let running: Awaited<ReturnType<typeof serve>>;
 let stranger: Record<string, string>;
 let environment: string;
+/** The same through an OpenEnv server: our kit's server would run a call once by itself, this one runs what it is told to. */
+let naive: string;
 
 beforeAll(async () => {
   running = await serve([counter]);
@@ -26,6 +28,9 @@ beforeAll(async () => {
     body: { name: 'counter', source: { kind: 'remote', url: running.url } },
   });
   environment = `${added.body.owner}/counter`;
+  const source = { kind: 'openenv', url: `${first.url}/k/${first.apiKey}/openenv/${environment}` };
+  await first.request('POST', '/v1/environments', { body: { name: 'naive', source } });
+  naive = `${added.body.owner}/naive`;
 });
 afterAll(async () => {
   await second?.close();
@@ -210,7 +215,8 @@ test('two clients of a session see each other’s calls, and those of HTTP, each
 
 describe('a socket that is cut', () => {
   test.each(['the same process', 'another process', 'HTTP'])('between call and result: the tool ran once, by way of %s', async (way) => {
-    const sid = await open();
+    const sid = await open({ environment: naive });
+    const before = gate.runs;
     const cut = await connect(sid);
     gate.open = () => {};
     const id = cut.call('wait');
@@ -239,10 +245,11 @@ describe('a socket that is cut', () => {
       expect(again.of('result')[1]).toEqual(again.of('result')[0]);
     }
     expect((await ledger(sid)).map(({ tool, task_id: task }) => [tool, task])).toEqual([['wait', taskId]]);
+    expect(gate.runs).toBe(before + 1);
   });
 
   test('before anything was heard: the same id again is the same call, whether or not the first one arrived', async () => {
-    const sid = await open();
+    const sid = await open({ environment: naive });
     for (let round = 0; round < 10; round += 1) {
       const cut = await connect(sid);
       const id = cut.call('add', { by: 1 });

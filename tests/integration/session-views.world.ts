@@ -4,8 +4,8 @@ import { defineEnvironment, tool } from '@palestra/environment-kit';
 import { type SessionCallView, type SessionView, type SseEvent, SseParser } from '@palestra/protocol';
 import type { TestServer } from '../support/server.ts';
 
-/** Lets calls of `wait` go on. */
-export const gate = { open: () => {} };
+/** Lets calls of `wait` go on, and counts how often it ran. */
+export const gate = { open: () => {}, runs: 0 };
 
 /** Counts; `wait` lets a test look while a call runs. */
 export const counter = defineEnvironment<{ start: number }, { value: number }>({
@@ -24,7 +24,13 @@ export const counter = defineEnvironment<{ start: number }, { value: number }>({
       },
     }),
     boom: { description: 'Raises.', run: () => Promise.reject(new Error('the tool broke')) },
-    wait: { description: 'Waits.', run: () => new Promise<string>((resolve) => (gate.open = () => resolve('waited'))) },
+    wait: {
+      description: 'Waits.',
+      run: () => {
+        gate.runs += 1;
+        return new Promise<string>((resolve) => (gate.open = () => resolve('waited')));
+      },
+    },
     long: { description: 'Talks.', run: () => 'x'.repeat(100_000) },
   },
 });
@@ -38,7 +44,7 @@ export async function follow(
 ) {
   const { from, query = '' } = options;
   const gone = new AbortController();
-  const timer = setTimeout(() => gone.abort(new Error('no such event within 15 s')), 15_000);
+  const timer = setTimeout(() => gone.abort(new Error('no such event within 40 s')), 40_000);
   const events: (SseEvent & { id: string })[] = [];
   const headers = { 'x-api-key': server.apiKey, ...(from === undefined ? {} : { 'last-event-id': from }) };
   const answer = await fetch(`${server.url}/v1/sessions/${sid}/events${query}`, { headers, signal: gone.signal });
