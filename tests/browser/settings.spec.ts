@@ -88,7 +88,9 @@ test('a key is made for what it may do, works, and is refused once it is revoked
   expect(await faults(page)).toEqual([]);
   expect([await statusOf('/v1/runs', key), await statusOf('/v1/sessions', key), await statusOf('/v1/keys', key)]).toEqual([200, 403, 403]);
   const row = page.getByRole('row', { name: /reader/ });
-  expect((await row.innerText()).split('\n')).toEqual(expect.arrayContaining([`${key.slice(0, 9)}…`, 'rollouts', '2']));
+  await expect
+    .poll(async () => (await row.innerText()).split('\n'))
+    .toEqual(expect.arrayContaining([`${key.slice(0, 9)}…`, 'rollouts', '2']));
   await row.getByRole('button', { name: 'Revoke reader' }).click();
   const dialog = page.getByRole('dialog', { name: 'Revoke reader?' });
   expect(await dialog.innerText()).toContain(key.slice(0, 9));
@@ -178,8 +180,10 @@ test('rows grow in every list, the theme stays, and the keyboard map opens', asy
   await page.getByRole('radio', { name: /Comfortable/ }).check();
   await page.getByRole('radio', { name: /^Dark/ }).check();
   await visit(page, `${palestra.url}/keys`, 'first key');
-  const heights = await page.locator('[data-row]').evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
-  expect(new Set(heights)).toEqual(new Set([34]));
+  await page.locator('[data-row]').first().waitFor();
+  const heights = () =>
+    page.locator('[data-row]').evaluateAll((rows) => [...new Set(rows.map((row) => row.getBoundingClientRect().height))]);
+  await expect.poll(heights).toEqual([34]);
   expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('dark');
   await visit(page, `${palestra.url}/settings?tab=keyboard`, 'Open the keyboard map');
   await page.getByRole('button', { name: /Open the keyboard map/ }).click();
@@ -246,15 +250,15 @@ test('the checker shows what the upload of each trainer resolves to', async () =
   for (const [name, source, fields] of expected) {
     await page.getByLabel('As sent by').selectOption(name);
     await page.locator('.chip', { hasText: new RegExp(`^${source}$`) }).waitFor();
-    expect([name, await values()]).toEqual([name, expect.objectContaining(fields)]);
+    await expect.poll(async () => [name, await values()]).toEqual([name, expect.objectContaining(fields)]);
   }
-  expect(new URL(page.url()).search).toBe('?example=recommended');
+  await expect.poll(() => new URL(page.url()).search).toBe('?example=recommended');
   await page.getByText('Everything of the recommended contract is there.').waitFor();
 
   const secret = { eventType: 'message', eventId: rollout, rolloutEventId: rollout, type: 'thought', index: 0, content: 'secret-text' };
   await page.getByLabel('An event or a batch, as JSON').fill(JSON.stringify([secret]));
   await page.getByText('Refused with 422').waitFor();
-  expect(await page.getByRole('list', { name: 'Problems' }).innerText()).toContain('type must be one of');
+  await expect.poll(() => page.getByRole('list', { name: 'Problems' }).innerText()).toContain('type must be one of');
   const answer = await fetch(`${palestra.url}/v1/rollouts`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },

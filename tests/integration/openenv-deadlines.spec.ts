@@ -54,15 +54,18 @@ describe('a step that takes longer than the deadline', () => {
     await here.ask(reset);
     const answers: unknown[] = [];
     const began = Date.now();
-    here.submit(call('slow', { n: 900 }), (result) => answers.push(told(result)));
+    here.submit(call('slow', { n: 4_000 }), (result) => answers.push(told(result)));
     expect(await asked(here, { type: 'state' })).toBe(
       'EXECUTION_ERROR: No result within 0.3 s. The message before it still runs; this one was not run.',
     );
-    expect(Date.now() - began).toBeLessThan(800);
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    expect(answers).toEqual(['EXECUTION_ERROR: No result within 0.3 s. It goes on; its result is not sent.']);
+    expect(Date.now() - began).toBeLessThan(3_500);
     // It counts: the environment has done it.
-    expect(JSON.parse(((await here.ask({ type: 'state' })) as { text: string }).text)).toMatchObject({ step_count: 1 });
+    const state = async () => {
+      const reply = await here.ask({ type: 'state' });
+      return reply instanceof OpenEnvError ? null : (JSON.parse((reply as { text: string }).text) as object);
+    };
+    await expect.poll(state).toMatchObject({ step_count: 1 });
+    expect(answers).toEqual(['EXECUTION_ERROR: No result within 0.3 s. It goes on; its result is not sent.']);
     expect([...backend.executions.values()]).toEqual([1]);
     expect(await asked(here, call('echo', { text: 'next' }))).toBe('next');
   });

@@ -280,8 +280,8 @@ describe('an attached session', () => {
     const id = await session(replica);
     const first = await connect(replica, `/ws?session_id=${id}`);
     await first.reset();
-    first.send(callTool('slow', { n: 800 }));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    first.send(callTool('slow', { n: 3_000 }));
+    await until(() => [...replica.backend.executions.values()].includes(1));
     first.destroy();
     await new Promise((resolve) => setTimeout(resolve, 100));
     const second = await connect(replica, `/ws?session_id=${id}`);

@@ -212,8 +212,13 @@ describe('a session', () => {
   test('streams its changes and calls as they happen, on a process that does not run it, until it ends', async () => {
     const { sid } = await open({ environment: 'palestra/echo' });
     await call(sid, 'echo', { text: 'before' });
-    const stream = follow(second, sid, () => false);
-    await new Promise((resolve) => setTimeout(resolve, 800));
+    let begun = () => {};
+    const listens = new Promise<void>((resolve) => (begun = resolve));
+    const stream = follow(second, sid, () => {
+      begun();
+      return false;
+    });
+    await listens;
     await call(sid, 'echo', { text: 'during' });
     await end(sid);
     const { parsed } = await stream;
@@ -373,7 +378,7 @@ describe('slots', () => {
     const holding = await open();
     const waiting = open();
     const group = async () => (await first.request('GET', `/v1/slots?environment=${environment}`)).body.environments[0];
-    await expect.poll(group, { timeout: 10_000 }).toMatchObject({ capacity: 1, used: 1, waiting: 1 });
+    await expect.poll(group).toMatchObject({ capacity: 1, used: 1, waiting: 1 });
     expect((await group()).sessions).toMatchObject([
       { sid: holding.sid, waiting: false },
       { waiting: true, state: 'reserved' },

@@ -283,7 +283,7 @@ describe('an episode', () => {
     }
   });
 
-  test('requests are held while setup runs, task tools are not', async () => {
+  test('requests are held while setup runs, task tools are not', { retry: 3 }, async () => {
     const sid = await opened({ split: 'train', index: 0, env_name: 'slowenv' });
     const started = performance.now();
     await get('/task_tools', { sid });
