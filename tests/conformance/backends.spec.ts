@@ -7,7 +7,7 @@ import { startForwarder, type Forwarder } from './support/cutting-forwarder.ts';
 import { type PythonName, startUpstream, type Upstream } from './support/python.ts';
 
 /** Our gateway client against the official Python servers, every generation of them. */
-const soon = () => AbortSignal.timeout(20_000);
+const soon = () => AbortSignal.timeout(60_000);
 const first = (): BackendCreate => ({
   sid: randomUUID(),
   env: null,

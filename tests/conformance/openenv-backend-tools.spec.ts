@@ -3,7 +3,7 @@ import { OpenEnvBackend } from '@palestra/backends';
 import type { JsonObject } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { call, open, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
+import { call, open, openWhenFree, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
 import { type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 
 /** Our client of OpenEnv servers against an environment with tools, in both modes of the newest server. */
@@ -104,7 +104,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
   });
 
   test('every slot comes back: of sessions that ended, that failed, that were given up', async () => {
-    const all = await Promise.all([open(backend), open(backend), open(backend)]);
+    const all = await Promise.all([openWhenFree(backend), openWhenFree(backend), openWhenFree(backend)]);
     expect(await rejection(open(backend))).toMatchObject({ code: 'capacity_exhausted', detail: expect.stringContaining('3/3') });
     const slow = all[0]!.call({ tool: 'slow', input: { seconds: 2 }, taskId: '' }, AbortSignal.timeout(200));
     await expect(slow).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -118,8 +118,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
     cancelled.abort();
     await leaving.catch(() => {});
     await all[2]!.delete(soon());
-    await pause(3_000);
-    const again = await Promise.all([open(backend), open(backend), open(backend)]);
+    const again = await Promise.all([openWhenFree(backend), openWhenFree(backend), openWhenFree(backend)]);
     await Promise.all(again.map((session) => session.delete(soon())));
     // An unknown id is what a closed one is.
     expect((await rpc('openenv/session/close', { session_id: 'zzz' })).error?.message).toContain('Unknown session_id');

@@ -32,7 +32,7 @@ async function post(events: readonly Event[]): Promise<number> {
       expect(await answer.json()).toMatchObject({ rejected: [] });
       return repeats;
     }
-    if (repeats > 300) throw new Error(`not acknowledged: ${answer?.status}`);
+    if (repeats > 2_000) throw new Error(`not acknowledged: ${answer?.status}`);
     await pause(50);
   }
 }

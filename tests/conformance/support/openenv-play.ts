@@ -6,12 +6,24 @@ import { expect } from 'vitest';
 
 /** What specs of the OpenEnv backend do with it. */
 
-export const soon = () => AbortSignal.timeout(30_000);
+export const soon = () => AbortSignal.timeout(60_000);
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 export async function open(backend: OpenEnvBackend, task: BackendCreate['task'] = { kind: 'spec', spec: {} }): Promise<BackendSession> {
   const request: BackendCreate = { sid: randomUUID(), env: null, task, toolsetName: null, secrets: {} };
   return backend.session(await backend.create(request, soon()));
+}
+
+/** As `open`, of a server whose slots come back a moment after their sessions have ended. */
+export async function openWhenFree(backend: OpenEnvBackend): Promise<BackendSession> {
+  for (const deadline = Date.now() + 30_000; ;) {
+    try {
+      return await open(backend);
+    } catch (error) {
+      if (!(error instanceof PalestraError) || error.code !== 'capacity_exhausted' || Date.now() > deadline) throw error;
+      await pause(100);
+    }
+  }
 }
 
 export const call = (session: BackendSession, tool: string, input: object = {}): Promise<ToolCallResult> =>
