@@ -60,7 +60,7 @@ async function connect(sid: string, { server = first, after = '', headers = {} a
   const of = <T extends SessionTold['type']>(type: T, wanted: (one: Told<T>) => boolean = () => true): Told<T>[] =>
     told.filter((one): one is Told<T> => one.type === type && wanted(one as Told<T>));
   const heard = async <T extends SessionTold['type']>(type: T, wanted?: (one: Told<T>) => boolean): Promise<Told<T>> => {
-    await expect.poll(() => of(type, wanted).length, { timeout: 10_000, interval: 10 }).toBeGreaterThan(0);
+    await expect.poll(() => of(type, wanted).length, { interval: 10 }).toBeGreaterThan(0);
     return of(type, wanted)[0]!;
   };
   const say = (message: object) => socket.send(JSON.stringify(message));
