@@ -1,7 +1,7 @@
 import { OpenEnvBackend } from '@palestra/backends';
 import { ToolFailedError } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { acted, call, open, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
+import { acted, call, open, openWhenFree, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
 import { type OpenEnvPython, type OpenEnvServerProcess, startOpenEnv, startScaffold } from './support/openenv-server.ts';
 import { startTcpForwarder } from './support/tcp-forwarder.ts';
 
@@ -62,23 +62,21 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
 
   test('its one slot is refused while it is taken, and free when its session has ended', async () => {
     for (let round = 0; round < 3; round += 1) {
-      const session = await open(backend);
+      const session = await openWhenFree(backend);
       expect(await rejection(open(backend))).toMatchObject({ code: 'capacity_exhausted', status: 429 });
       await session.delete(soon());
-      await pause(100);
     }
     // A reset that fails gives its slot back.
     if (!first) {
-      expect(await rejection(open(backend, { kind: 'spec', spec: { start: { no: 'number' } } }))).toMatchObject({ code: 'setup_failed' });
-      await pause(100);
+      const refused = async () => (await rejection(open(backend, { kind: 'spec', spec: { start: { no: 'number' } } }))).code;
+      await expect.poll(refused).toBe('setup_failed');
     }
-    await (await open(backend)).delete(soon());
+    await (await openWhenFree(backend)).delete(soon());
   });
 
   test('an action that its validator refuses', async () => {
     if (first) return;
-    await pause(100);
-    const session = await open(backend);
+    const session = await openWhenFree(backend);
     const refused = call(session, 'step', { add: 1_000 });
     if (generation === 'E') expect(await refused).toMatchObject({ ok: false, reason: 'input_validation' });
     else expect(await rejection(refused)).toMatchObject({ code: 'session_lost' });
@@ -86,10 +84,9 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
   });
 
   test('the wire breaks in the middle of a step, which is not sent again', async () => {
-    await pause(200);
     const wire = await startTcpForwarder(server.port);
     const through = new OpenEnvBackend({ url: wire.url });
-    const session = await open(through);
+    const session = await openWhenFree(through);
     const running = call(session, 'step', { add: 1, wait: 1 });
     await pause(300);
     wire.cut();
@@ -97,8 +94,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     await through.close();
     await wire.stop();
     // Its slot comes back when the step has ended.
-    await pause(1_500);
-    await (await open(backend)).delete(soon());
+    await (await openWhenFree(backend)).delete(soon());
   });
 });
 
