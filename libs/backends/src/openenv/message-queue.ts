@@ -8,6 +8,10 @@ export class MessageQueue {
   /** Of the last message; null when none is under way. */
   #tail: Promise<unknown> | null = null;
   #waiting = 0;
+  readonly #onEnd = (): void => {
+    this.#waiting -= 1;
+    if (this.#waiting === 0) this.#tail = null;
+  };
 
   /** A message whose caller has left before its turn is not sent. */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
@@ -16,25 +20,21 @@ export class MessageQueue {
       return Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 1 }));
     }
     this.#waiting += 1;
-    const done = this.#tail === null ? this.#now(work, signal) : this.#after(this.#tail, work, signal);
-    if (this.#waiting > 0) this.#tail = done;
+    const done = this.#tail === null ? this.#start(work, signal) : this.#startAfter(this.#tail, work, signal);
+    // Before whoever waits for it goes on.
+    done.then(this.#onEnd, this.#onEnd);
+    this.#tail = done;
     return done;
   }
 
-  async #now<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    try {
-      signal.throwIfAborted();
-      return await work();
-    } finally {
-      this.#waiting -= 1;
-      if (this.#waiting === 0) this.#tail = null;
-    }
+  #start<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return signal.aborted ? Promise.reject(signal.reason as Error) : work();
   }
 
-  async #after<T>(before: Promise<unknown>, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async #startAfter<T>(before: Promise<unknown>, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await before.catch(() => {});
     // A second copy of the reply before this is in the same packets: it is to be read before the next message is sent.
     await new Promise((resolve) => setImmediate(resolve));
-    return this.#now(work, signal);
+    return this.#start(work, signal);
   }
 }

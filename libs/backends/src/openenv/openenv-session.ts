@@ -147,17 +147,19 @@ export class OpenEnvEpisode implements BackendSession {
   async #send(message: OpenEnvMessage, signal: AbortSignal): Promise<string> {
     this.#assertOpen();
     const text = serverText(message);
-    return this.#queue.run(async () => {
-      this.#assertOpen();
-      try {
-        return await this.#options.carrier.send(message, text, signal);
-      } catch (error) {
-        // A wait that ended early with a step on its way: nobody knows what became of it.
-        if (signal.aborted && actsOn(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
-        if (error instanceof PalestraError && error.code === 'session_lost') throw this.#end(error);
-        throw error;
-      }
-    }, signal);
+    return await this.#queue.run(() => this.#deliver(message, text, signal), signal);
+  }
+
+  async #deliver(message: OpenEnvMessage, text: string, signal: AbortSignal): Promise<string> {
+    this.#assertOpen();
+    try {
+      return await this.#options.carrier.send(message, text, signal);
+    } catch (error) {
+      // A wait that ended early with a step on its way: nobody knows what became of it.
+      if (signal.aborted && actsOn(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
+      if (error instanceof PalestraError && error.code === 'session_lost') throw this.#end(error);
+      throw error;
+    }
   }
 
   /** What cannot be read may have been a step's reply, so nothing is to be asked again. */

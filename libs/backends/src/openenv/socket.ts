@@ -37,7 +37,8 @@ export class SocketBroken extends Error {
 }
 
 interface Waiter {
-  resolve(text: string): void;
+  /** Given what came. */
+  hear(text: string): void;
   reject(error: unknown): void;
 }
 
@@ -119,14 +120,21 @@ export class UpstreamSocket {
    * Sends one message and waits for its one reply. Never two at the same time. Rejects with `SocketBroken`, or with the signal's reason, and
    * either way the socket is gone then. `fits` says whether a frame can be the reply to this message.
    */
-  async exchange(message: string, fits: (reply: string) => boolean, signal: AbortSignal): Promise<string> {
-    const reply = await this.#roundTrip(message, signal);
-    if (quotes(reply, FENCE) || !fits(reply)) throw this.#shifted('it sent a reply to another message than the last');
-    if (this.#doubts.raisedBy(message, reply)) {
-      if ((await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
-      this.#doubts.settled();
-    }
-    return reply;
+  exchange(message: string, fits: (reply: string) => boolean, signal: AbortSignal): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const hear = (reply: string): void => {
+        if (quotes(reply, FENCE) || !fits(reply)) reject(this.#shifted('it sent a reply to another message than the last'));
+        else if (!this.#doubts.raisedBy(message, reply)) resolve(reply);
+        else this.#verify(signal).then(() => resolve(reply), reject);
+      };
+      this.#send(message, { hear, reject }, signal);
+    });
+  }
+
+  /** Rejects when the last reply was none to the last message. */
+  async #verify(signal: AbortSignal): Promise<void> {
+    if ((await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
+    this.#doubts.settled();
   }
 
   /**
@@ -135,7 +143,7 @@ export class UpstreamSocket {
    */
   async fence(signal: AbortSignal): Promise<string | null> {
     const type = `${FENCE}${(fences += 1)}`;
-    const reply = await this.#roundTrip(`{"type":"${type}"}`, signal);
+    const reply = await new Promise<string>((hear, reject) => this.#send(`{"type":"${type}"}`, { hear, reject }, signal));
     if (quotes(reply, type)) return null;
     if (isError(reply)) return reply;
     throw this.#shifted(ONE_TOO_MANY);
@@ -166,23 +174,21 @@ export class UpstreamSocket {
     this.#fail(why);
   }
 
-  #roundTrip(message: string, signal: AbortSignal): Promise<string> {
+  #send(message: string, waiter: Waiter, signal: AbortSignal): void {
     if (this.#refusal !== null) {
       const refusal = this.#refusal;
       this.#refusal = null;
-      return Promise.resolve(refusal);
+      return waiter.hear(refusal);
     }
-    if (this.#broken !== null) return Promise.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
-    if (this.#socket.readyState !== WebSocket.OPEN) return this.#hungUp();
+    if (this.#broken !== null) return waiter.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
+    if (this.#socket.readyState !== WebSocket.OPEN) return this.#hungUp(waiter);
     if (signal.aborted) {
       this.#fail('its reply was no longer waited for');
-      return Promise.reject(signal.reason as Error);
+      return waiter.reject(signal.reason);
     }
-    return new Promise((resolve, reject) => {
-      this.#heed(signal);
-      this.#waiter = { resolve, reject };
-      this.#socket.send(Buffer.from(message), TEXT, this.#onSent);
-    });
+    this.#heed(signal);
+    this.#waiter = waiter;
+    this.#socket.send(Buffer.from(message), TEXT, this.#onSent);
   }
 
   /** Who waits is told; from now on nobody waits. */
@@ -201,13 +207,11 @@ export class UpstreamSocket {
   }
 
   /** The server has said goodbye, with a code that is known when it has hung up. */
-  #hungUp(): Promise<never> {
-    return new Promise((_resolve, reject) => {
-      const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
-      this.#socket.once('close', () => {
-        clearTimeout(impatience);
-        reject(this.#end('it closed the connection'));
-      });
+  #hungUp(waiter: Waiter): void {
+    const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+    this.#socket.once('close', () => {
+      clearTimeout(impatience);
+      waiter.reject(this.#end('it closed the connection'));
     });
   }
 
@@ -218,7 +222,7 @@ export class UpstreamSocket {
     const text = data.toString('utf8');
     const first = !this.#heard;
     this.#heard = true;
-    if (this.#waiter !== null) return this.#settle().resolve(text);
+    if (this.#waiter !== null) return this.#settle().hear(text);
     if (first && isError(text)) this.#refusal = text;
     else this.#fail('it sent a frame that nobody asked for');
   }
