@@ -69,8 +69,14 @@ describe('docker-compose.yml', () => {
 
   test.each(ours)('%s: its command is a file of the build', (_name, { command = JSON.parse(instructions('CMD')[0]!) as string[] }) => {
     expect(command[0]).toBe('node');
-    expect(command[1]).toMatch(/^apps\/\w+\/dist\/\w+\.js$/);
-    expect(existsSync(path.join(root, command[1]!)), `${command[1]} is missing: npm run build`).toBe(true);
+    const file = command.at(-1)!;
+    expect(file).toMatch(/^apps\/\w+\/dist\/\w+\.js$/);
+    expect(existsSync(path.join(root, file)), `${file} is missing: npm run build`).toBe(true);
+  });
+
+  test('the image starts the service as `npm start` does', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } };
+    expect((JSON.parse(instructions('CMD')[0]!) as string[]).join(' ')).toBe(scripts.start);
   });
 
   test('health checks ask the ports at which the services listen', () => {

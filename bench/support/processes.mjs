@@ -1,7 +1,7 @@
 // Starts what a bench measures, and ends it: only processes of our own, by their handle.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -62,6 +62,9 @@ export async function startServer(command, args, env, port, health = '/health') 
   };
 }
 
+/** What `npm start` runs, as arguments of node. */
+const [, ...startArguments] = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).scripts.start.split(' ');
+
 /** The service with everything on: embedded PostgreSQL, authentication, ledger, the bundled environments. */
 export async function startPalestra() {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-'));
@@ -69,7 +72,7 @@ export async function startPalestra() {
   const port = await freePort();
   const env = { HOST: '127.0.0.1', PORT: String(port), PALESTRA_DATA_DIR: dataDir, PALESTRA_DEMO: '0', PALESTRA_API_KEY: apiKey };
   const profile = process.env.PALESTRA_BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.PALESTRA_BENCH_PROFILE}`] : [];
-  const server = await startServer(process.execPath, [...profile, path.join(root, 'apps/api/dist/main.js')], env, port);
+  const server = await startServer(process.execPath, [...profile, ...startArguments], env, port);
   return {
     ...server,
     dataDir,
