@@ -2,7 +2,9 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY . .
-RUN npm ci && npm run build
+RUN npm ci
+# The image keeps what the service needs; the rest of it builds.
+RUN npm run build && npm prune --omit=dev
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 PALESTRA_DATA_DIR=/data
