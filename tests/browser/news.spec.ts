@@ -41,6 +41,9 @@ const another = (task: number) =>
     messages: [{ type: 'assistant_message', content: `task ${task}`, reward: 0, isFinished: true }],
   });
 
+const scored = (runName: string) =>
+  rolloutEvents(random, { runName, messages: [{ type: 'assistant_message', content: 'done', reward: 1, isFinished: true }] });
+
 test.each([
   { list: 'groups', table: 'Groups' },
   { list: 'tasks', table: 'Tasks of the run' },
@@ -99,6 +102,36 @@ test('a list without a row fills by itself', async () => {
     }).events,
   );
   await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor({ timeout: SOON });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('the list of runs keeps its order while figures follow; a pill tells of new runs', async () => {
+  const first = ['the older run', 'the newer run'] as const;
+  for (const runName of first) await sendEvents(palestra, scored(runName).events);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs`, first[1]);
+  const table = page.getByRole('table', { name: 'Runs, newest first' });
+  const names = async () => {
+    const all = await table.locator('[data-row] a.strong').allInnerTexts();
+    return all.filter((name) => name.startsWith('the older run') || name.startsWith('the newer run') || name.startsWith('the newest run'));
+  };
+  await expect.poll(async () => (await names()).length).toBe(2);
+  const read = await names();
+  const older = table.locator('[data-row]', { hasText: read[1] });
+  const column = (await table.locator('[role=columnheader]').allInnerTexts()).indexOf('rollouts');
+  const rollouts = () => older.locator('[role=cell]').nth(column).innerText();
+  await expect.poll(rollouts).toBe('1');
+  await sendEvents(palestra, [...scored(read[1]!).events, ...scored(read[1]!).events]);
+  await expect.poll(rollouts, { timeout: SOON }).toBe('3');
+  expect(await names()).toEqual(read);
+  await sendEvents(palestra, scored('the newest run').events);
+  const pill = page.getByRole('button', { name: '1 new', exact: true });
+  await pill.waitFor({ timeout: SOON });
+  expect(await names()).toEqual(read);
+  await pill.click();
+  await expect.poll(async () => (await names()).toSorted()).toEqual([...read, 'the newest run'].toSorted());
+  await pill.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await close();
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { studentInterval } from '../../libs/metrics/src/index.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { type Seeded, seeded, strangerOf, upload } from './run-reads.world.ts';
+import { eventsOf, type Seeded, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const [A, B, C] = ['compare/a', 'compare, b', 'compare/c'] as const;
 const runs: Record<string, Seeded[]> = {
@@ -108,6 +108,35 @@ describe('tasks of runs beside each other', () => {
       tasks: [],
       pairs: [{ mean: null, low: null }],
     });
+  });
+
+  it('count what the denominator says, and keep to an environment', async () => {
+    const other = 'acme/other';
+    const one = (task: number, more: object, reward: number | null) => {
+      const rollout = randomUUID();
+      const [start, ...rest] = eventsOf('broken', { id: rollout, step: 0, task, sample: 0, reward, failed: false }) as Record<
+        string,
+        object
+      >[];
+      return [{ ...start, ...more, metadata: { ...start!['metadata'], ...(more as { metadata?: object }).metadata } }, ...rest];
+    };
+    const aborted = { metadata: { stop_reason: 'aborted' } };
+    const events = [one(0, {}, 1), one(0, aborted, 0), one(0, {}, null), one(1, aborted, 1), one(2, { environment: other }, 1)].flat();
+    await server.request('POST', '/v1/rollouts', { body: { events } });
+    const cells = async (query: string) =>
+      Object.fromEntries(
+        (await tasksOf(`${list(['broken', 'broken'])}&${query}`)).tasks.map((row: any) => [
+          row.task.index,
+          [row.runs[0].mean, row.runs[0].scored],
+        ]),
+      );
+    expect(await cells('')).toEqual({ 0: [0.5, 2], 1: [1, 1], 2: [1, 1] });
+    expect(await cells('den=all')).toEqual({ 0: [1 / 3, 3], 1: [1, 1], 2: [1, 1] });
+    expect(await cells('den=effective')).toEqual({ 0: [1, 1], 2: [1, 1] });
+    expect(await cells(`env=${other}`)).toEqual({ 2: [1, 1] });
+    expect(await cells('env=acme/math&den=effective')).toEqual({ 0: [1, 1] });
+    expect(await cells('env=acme/nothing')).toEqual({});
+    expect(await get(`/v1/compare/tasks?${list([A, B])}&den=some`)).toMatchObject({ status: 422 });
   });
 
   it.each(['size', 'delta', 'first', 'other'])('come in the order of %s, page by page, none twice', async (sort) => {

@@ -115,7 +115,7 @@ describe('runs', () => {
       zero_variance: 0.5,
     });
     expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
-    expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b' });
+    expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b', agent: null, user: null, key: null });
     const { runs: others } = (await server.request('GET', '/v1/runs?name=alpha')).body;
     expect(others[0].recent).toBeNull();
   });

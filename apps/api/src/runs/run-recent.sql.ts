@@ -37,15 +37,25 @@ export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[
 export interface RunOrigin {
   source: string | null;
   model: string | null;
+  /** The program that played it, as its uploader named it. */
+  agent: string | null;
+  /** Who played it: user and key of the session that it names. */
+  user: string | null;
+  key: string | null;
 }
 
-/** Trainer and model of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then rollout_meta_pkey. */
+/**
+ * Trainer, model and people of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then one probe each of
+ * rollout_meta_pkey, runs_seq_key, sessions_pkey, users_pkey and api_keys_pkey.
+ */
 export async function selectOrigins(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunOrigin>> {
   const { rows } = await pool.query<RunOrigin & { run_seq: number }>({
     name: 'runs-origins',
-    text: `SELECT w.run_seq, m.source, m.model FROM unnest($1::int[]) AS w(run_seq),
-      LATERAL (SELECT seq FROM rollouts r WHERE r.run_seq = w.run_seq ORDER BY r.seq DESC LIMIT 1) newest JOIN rollout_meta m ON m.rollout_seq = newest.seq`,
+    text: `SELECT w.run_seq, m.source, m.model, m.author AS agent, u.name AS user, k.name AS key FROM unnest($1::int[]) AS w(run_seq) JOIN runs ON runs.seq = w.run_seq
+      JOIN LATERAL (SELECT seq FROM rollouts r WHERE r.run_seq = w.run_seq ORDER BY r.seq DESC LIMIT 1) newest ON true JOIN rollout_meta m ON m.rollout_seq = newest.seq
+      LEFT JOIN sessions s ON s.sid = m.sid AND s.org_id = runs.org_id::text
+      LEFT JOIN users u ON u.id = s.user_id::uuid LEFT JOIN api_keys k ON k.id = s.key_id::uuid`,
     values: [runSeqs],
   });
-  return new Map(rows.map(({ run_seq, source, model }) => [run_seq, { source, model }]));
+  return new Map(rows.map(({ run_seq, ...origin }) => [run_seq, origin]));
 }

@@ -61,9 +61,15 @@ const listedRunSchema = runViewSchema.extend({
     .nullable()
     .describe('Figures of the newest steps, of training where there is any; null when no step is known.'),
   origin: z
-    .object({ source: z.string().nullable(), model: z.string().nullable() })
+    .object({
+      source: z.string().nullable(),
+      model: z.string().nullable(),
+      agent: z.string().nullable().describe('The program that played it, as its uploader named it.'),
+      user: z.string().nullable().describe('Who played it: of the session that it names. Who uploaded it is not kept.'),
+      key: z.string().nullable().describe('Name of the API key of that session.'),
+    })
     .nullable()
-    .describe('Trainer and model of its newest rollout; null while none is understood.'),
+    .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const rolloutListSchema = z.object({

@@ -84,7 +84,14 @@ function TaskLink({ run, task, children }: { run: ComparedRun; task: string; chi
   );
 }
 
-function columnsOf(runs: readonly ComparedRun[], most: readonly number[]): Column<ComparedTask>[] {
+/** What a mean is over, by the denominator of the scope. */
+const COUNTED: Record<ComparedTasks['den'], string> = {
+  scored: 'scored rollouts',
+  all: 'all rollouts, unscored ones as 0',
+  effective: 'effective rollouts',
+};
+
+function columnsOf(runs: readonly ComparedRun[], most: readonly number[], den: ComparedTasks['den']): Column<ComparedTask>[] {
   const right = { align: 'right', sortable: true } as const;
   return [
     {
@@ -108,7 +115,7 @@ function columnsOf(runs: readonly ComparedRun[], most: readonly number[]): Colum
         </>
       ),
       track: 'minmax(104px,0.6fr)',
-      explain: `Mean reward over the scored rollouts of the task in ${run.run.name}, and how many`,
+      explain: `Mean reward over ${COUNTED[den]} of the task in ${run.run.name}, and how many`,
       ...right,
       cell: ({ task, runs: cells }) => (
         <>
@@ -152,12 +159,13 @@ export function TaskTable({ runs, scope }: { runs: readonly ComparedRun[]; scope
   const ids = runs.map(({ run }) => run.id);
   const pages = useInfiniteQuery(comparedTasksQuery(ids, scope, sort));
   const tasks = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
+  const den = pages.data?.pages[0]?.den ?? 'scored';
   const most = useMemo(
     () =>
       runs.slice(1).map((_, i) => tasks.reduce((max, { runs: cells }) => Math.max(max, Math.abs(cells[i + 1]!.mean - cells[0]!.mean)), 0)),
     [runs, tasks],
   );
-  const columns = useMemo(() => columnsOf(runs, most), [runs, most]);
+  const columns = useMemo(() => columnsOf(runs, most, den), [runs, most, den]);
   if (pages.error) return <ErrorState error={pages.error} retry={() => void pages.refetch()} />;
   const head = pages.data?.pages[0];
   if (!head) return <SkeletonRows />;
@@ -190,8 +198,8 @@ function TaskHead({ head, runs }: { head: ComparedTasks; runs: readonly Compared
       <h2 className="panel-title">
         The same tasks{' '}
         <span className="label">
-          {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of scored rollouts, whatever the lens ·
-          95 % Student-t over the differences of tasks
+          {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of {COUNTED[head.den]}, whatever the
+          lens · 95 % Student-t over the differences of tasks
         </span>
       </h2>
       {head.pairs.map((pair, i) => (

@@ -18,12 +18,12 @@ export interface CompareSort {
 const TASK_PAGE = 100;
 
 /** Tasks that all of these runs scored; run ids, of which the first is what the others are held against. */
-export const comparedTasksQuery = (runs: readonly string[], { steps, phase }: RunScope, { by, against, order }: CompareSort) =>
+export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env, den }: RunScope, { by, against, order }: CompareSort) =>
   infiniteQueryOptions({
-    queryKey: ['compare', runs, steps, phase, by, against, order],
+    queryKey: ['compare', runs, steps, phase, env, den, by, against, order],
     queryFn: ({ pageParam, signal }) =>
       api('GET /v1/compare/tasks', {
-        query: { runs, steps, phase, sort: by, against, order, limit: TASK_PAGE, cursor: pageParam },
+        query: { runs, steps, phase, env, den, sort: by, against, order, limit: TASK_PAGE, cursor: pageParam },
         signal,
       }),
     initialPageParam: '',

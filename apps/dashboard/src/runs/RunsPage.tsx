@@ -1,9 +1,11 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef, useState } from 'react';
-import { type ListedRun, runPagesQuery, uniqueRuns } from '../data/runs.ts';
+import { type ListedRun, runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
 import { formatCount, plural } from '../format/number.ts';
+import { useReadings } from '../explorer/restore.ts';
 import { useKeys } from '../frame/keyboard.ts';
+import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { DataTable } from '../table/DataTable.tsx';
@@ -25,7 +27,9 @@ export function RunsPage() {
   const { org } = useParams({ from: '/$org/runs' });
   const { q, tag } = useSearch({ from: '/$org/runs' });
   const navigate = useNavigate({ from: '/$org/runs' });
-  const pages = useInfiniteQuery(runPagesQuery({ search: q, tag }));
+  const ask = { search: q, tag };
+  const { snapshot, reload } = useReadings(JSON.stringify(['runs', org, ask]));
+  const pages = useInfiniteQuery(runPagesQuery(ask, snapshot));
   const search = useRef<HTMLInputElement>(null);
   const [selected, setSelected] = useState<readonly Chosen[]>([]);
   const [focused, setFocused] = useState<ListedRun | null>(null);
@@ -34,16 +38,19 @@ export function RunsPage() {
     setSelected((old) =>
       old.some(({ ref }) => ref === chosen.ref) ? old.filter(({ ref }) => ref !== chosen.ref) : [...old, chosen].slice(-MAX_COMPARED),
     );
-  }, []);
+  }, [setSelected]);
   const columns = useMemo(() => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }), [selected, toggle]);
-  const runs = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
+  const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
+  const total = pages.data?.pages.at(-1)?.total;
+  const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];
+  const now = useQuery(runsNowQuery(ask, snapshot, first, pages.dataUpdatedAt)).data;
+  const { runs, fresh } = useMemo(() => runsWithNews(read, total ?? 0, now), [read, total, now]);
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
 
   const open = (run: ListedRun, newTab: boolean) => {
     if (newTab) window.open(`/${encodeURIComponent(run.org)}/runs/${encodeURIComponent(run.name)}`, '_blank', 'noopener');
     else void navigate({ to: '/$org/runs/$run', params: { org: run.org, run: run.name }, search: {} });
   };
-  const total = pages.data?.pages.at(-1)?.total;
   const filtered = Boolean(q) || Boolean(tag);
   return (
     <>
@@ -67,6 +74,7 @@ export function RunsPage() {
             tag {tag} <span aria-hidden="true">×</span>
           </button>
         )}
+        <NewsPill news={{ fresh, changed: false }} what="runs" onShow={reload} />
         {total !== undefined && <span className="label">{plural(total, 'run')}</span>}
         <input
           ref={search}

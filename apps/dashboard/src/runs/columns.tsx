@@ -28,6 +28,11 @@ function Delta({ value }: { value: number | null | undefined }) {
 /** How a comparison's address names a run: a name with a comma would be two. */
 export const refOf = ({ id, name }: Pick<ListedRun, 'id' | 'name'>): string => (name.includes(',') ? id : name);
 
+function ownerTitle({ origin }: ListedRun): string | undefined {
+  if (origin?.user) return `${origin.user}${origin.key ? `\nkey ${origin.key}` : ''}, by the session of the newest rollout`;
+  return origin?.agent ? `agent ${origin.agent}, as its uploader named it` : undefined;
+}
+
 interface Selection {
   has: (run: ListedRun) => boolean;
   toggle: (run: ListedRun) => void;
@@ -54,19 +59,19 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'state',
       head: 'event',
       explain: 'Whether something came in the last seconds, and how long ago',
-      track: '92px',
+      track: '74px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
           <span className="sr-only">{run.live ? 'live' : 'quiet'}</span>
-          <Age iso={run.updated_at} />
+          <Age iso={run.updated_at} short />
         </span>
       ),
     },
     {
       id: 'name',
       head: 'run',
-      track: 'minmax(118px,2.2fr)',
+      track: 'minmax(150px,2.2fr)',
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
@@ -76,8 +81,9 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     },
     {
       id: 'environments',
-      head: 'environments',
-      track: 'minmax(80px,1.5fr)',
+      head: 'envs',
+      explain: 'Environments of its rollouts',
+      track: 'minmax(58px,1.3fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
@@ -85,7 +91,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'model',
       head: 'model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(60px,1.2fr)',
+      track: 'minmax(50px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -96,13 +102,13 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'step',
       head: 'step',
-      track: '54px',
+      track: '50px',
       align: 'right',
       cell: (run) => (
         <Known provenance={run.last_step === null ? 'unknown' : inferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
       ),
     },
-    { id: 'rollouts', head: 'rollouts', track: '67px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
+    { id: 'rollouts', head: 'rollouts', track: '64px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
     {
       id: 'reward',
       head: 'mean reward',
@@ -121,7 +127,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps less that of the 10 before',
-      track: '68px',
+      track: '64px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },
@@ -166,6 +172,19 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       track: '67px',
       align: 'right',
       cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
+    },
+    {
+      id: 'owner',
+      head: 'owner',
+      explain:
+        'Who played the newest rollout: the user of its session, and the API key. Who uploaded it is not kept; without a session it is the agent that its uploader named',
+      track: 'minmax(54px,0.9fr)',
+      title: (run) => ownerTitle(run),
+      cell: ({ origin }) => (
+        <span className={origin?.user ? 'text-ink-2' : 'text-ink-3'}>
+          <PlainText text={origin?.user ?? origin?.agent ?? UNKNOWN} />
+        </span>
+      ),
     },
     {
       id: 'tags',

@@ -15,6 +15,13 @@ export const compareTasksQuerySchema = z.object({
     ),
   steps: scopeQuery.steps,
   phase: scopeQuery.phase.describe('Unless asked for, the phase with the most rollouts of the first run.'),
+  env: scopeQuery.env,
+  den: z
+    .enum(['all', 'scored', 'effective'])
+    .default('scored')
+    .describe(
+      'What means are over: all counts an unscored rollout as 0, effective leaves out what the environment or the infrastructure broke off.',
+    ),
   against: z.coerce
     .number()
     .int()
@@ -31,6 +38,7 @@ export type CompareTasksQuery = z.infer<typeof compareTasksQuerySchema>;
 
 export const compareTasksSchema = z.object({
   phase: z.enum(PHASES).nullable(),
+  den: z.enum(['all', 'scored', 'effective']),
   runs: z
     .array(z.object({ id: z.string(), name: z.string(), tasks: z.number().describe('With a scored rollout in the scope.') }))
     .describe('In the order that was asked for.'),
@@ -54,9 +62,9 @@ export const compareTasksSchema = z.object({
       environment: z.string().nullable(),
       runs: z.array(
         z.object({
-          mean: z.number().describe('Reward over the scored rollouts of the task.'),
-          scored: z.number(),
-          successes: z.number(),
+          mean: z.number().describe('Reward over the rollouts of the task that `den` counts.'),
+          scored: z.number().describe('How many those are.'),
+          successes: z.number().describe('Among the scored ones.'),
         }),
       ),
     }),

@@ -33,6 +33,8 @@ export class CompareTasksService {
     const found = await selectComparedTasks(this.database.pool, {
       runSeqs: runs.map(({ seq }) => seq),
       phase: phase === null ? null : codeOf(PHASES, phase),
+      env: query.env ?? null,
+      den: query.den,
       from: query.steps?.from ?? -1,
       to: query.steps?.to ?? 2_147_483_647,
       against: query.against,
@@ -47,6 +49,7 @@ export class CompareTasksService {
     const deltasOf = (at: number) => found.deltas?.find((one) => one.at === at)?.values ?? [];
     return {
       phase,
+      den: query.den,
       runs: runs.map(({ id, name }, i) => ({ id, name, tasks: found.counted?.find(({ at }) => at === i + 1)?.tasks ?? 0 })),
       common: deltasOf(2).length,
       pairs: runs.slice(1).map(({ id }, i) => ({ run: id, ...pairOf(deltasOf(i + 2)) })),

@@ -1,4 +1,6 @@
+import { NOT_THE_POLICY } from '@palestra/metrics';
 import type pg from 'pg';
+import { codeOf, STOPS } from '../../rollouts/codes.ts';
 import type { COMPARE_SORTS } from './compare-tasks.schema.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];
@@ -27,6 +29,9 @@ export interface ComparedTasks {
 export interface ComparePage {
   runSeqs: readonly number[];
   phase: number | null;
+  /** Name of the environment; null for all of them. */
+  env: string | null;
+  den: 'all' | 'scored' | 'effective';
   from: number;
   to: number;
   /** Position of the run that `sort` is about, from 1. */
@@ -45,18 +50,43 @@ const sorts: Record<CompareSort, string> = {
   other: 'round(means[$5 + 1]::numeric, 9)::float8',
 };
 
+/** $9: name of the environment; it has an id for each of its variants. */
+const envOf = (row: string) =>
+  `($9::text IS NULL OR ${row}.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $9)))`;
+
+const WHOLE = `SELECT task_id, at, counted AS scored, successes, sum / counted AS mean FROM grouped
+      WHERE counted > 0 AND $10::text[] IS NOT NULL AND $11::smallint[] IS NOT NULL`;
+/**
+ * Less what was scored and yet broken off. Plan: step_rollups_pkey tells the steps where something was; their rollouts by an Index Scan using
+ * rollouts_run_step_idx. $10, $11: the stops, as words and as codes.
+ */
+const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
+      FROM grouped w LEFT JOIN (
+        SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, sum(r.reward) AS sum
+        FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at)
+        JOIN step_rollups s ON s.run_seq = o.run_seq AND s.env_id = 0 AND ($2::smallint IS NULL OR s.phase = $2) AND s.step >= $3 AND s.step <= $4
+          AND s.figures->'stops' ?| $10::text[]
+        JOIN rollouts r ON r.run_seq = o.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase
+        WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($11::smallint[])) AND ${envOf('r')}
+        GROUP BY 1, 2) b USING (task_id, at)
+      WHERE w.counted > COALESCE(b.counted, 0)`;
+const BROKEN_OFF = [...NOT_THE_POLICY].filter((stop) => stop !== null);
+
 /**
  * Tasks that all runs scored. Tasks are of an organisation, so those of two runs have one id. Plan: per run an Index Scan using
  * rollout_groups_task_idx over its groups, hashed by task; all tasks are ordered, a page of them is named.
  */
-export function compareTasksSql({ sort, order, after }: Pick<ComparePage, 'sort' | 'order' | 'after'>): string {
+export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, 'sort' | 'order' | 'after' | 'den'>): string {
   const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const keyset = after ? `(sort_value, task_id) ${beyond} ($7::float8, $8::int)` : '$7::text IS NULL AND $8::text IS NULL';
-  return `WITH own AS MATERIALIZED (
-      SELECT g.task_id, o.at::int AS at, sum(g.scored)::int AS scored, sum(g.successes)::int AS successes, sum(g.sum) / sum(g.scored) AS mean
+  // An unscored rollout is 0 in the sum already.
+  const counted = den === 'all' ? 'g.n' : 'g.scored';
+  return `WITH grouped AS MATERIALIZED (
+      SELECT g.task_id, o.at::int AS at, sum(${counted})::int AS counted, sum(g.successes)::int AS successes, COALESCE(sum(g.sum), 0) AS sum
       FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at) JOIN rollout_groups g ON g.run_seq = o.run_seq
-      WHERE g.task_id IS NOT NULL AND ($2::smallint IS NULL OR g.phase = $2) AND g.step >= $3 AND g.step <= $4
-      GROUP BY 1, 2 HAVING sum(g.scored) > 0),
+      WHERE g.task_id IS NOT NULL AND ($2::smallint IS NULL OR g.phase = $2) AND g.step >= $3 AND g.step <= $4 AND ${envOf('g')}
+      GROUP BY 1, 2),
+    own AS MATERIALIZED (${den === 'effective' ? EFFECTIVE : WHOLE}),
     shared AS MATERIALIZED (
       SELECT task_id, array_agg(mean ORDER BY at) AS means, array_agg(scored ORDER BY at) AS scored, array_agg(successes ORDER BY at) AS successes
       FROM own GROUP BY 1 HAVING count(*) = cardinality($1::int[])),
@@ -74,8 +104,9 @@ export function compareTasksSql({ sort, order, after }: Pick<ComparePage, 'sort'
 }
 
 export async function selectComparedTasks(pool: pg.Pool, page: ComparePage): Promise<ComparedTasks> {
-  const { runSeqs, phase, from, to, against, limit, after } = page;
-  const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null];
+  const { runSeqs, phase, from, to, against, limit, after, env } = page;
+  const codes = BROKEN_OFF.map((stop) => codeOf(STOPS, stop)!);
+  const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null, env, BROKEN_OFF, codes];
   const { rows } = await pool.query<ComparedTasks>(compareTasksSql(page), values);
   return rows[0]!;
 }

@@ -39,6 +39,7 @@ created_at: string
 "GET /v1/billing/api-usage": unknown
 "GET /v1/compare/tasks": {
 phase: (("train" | "eval" | "unknown") | null)
+den: ("all" | "scored" | "effective")
 /**
  * In the order that was asked for.
  */
@@ -85,10 +86,16 @@ split: (string | null)
 environment: (string | null)
 runs: {
 /**
- * Reward over the scored rollouts of the task.
+ * Reward over the rollouts of the task that `den` counts.
  */
 mean: number
+/**
+ * How many those are.
+ */
 scored: number
+/**
+ * Among the scored ones.
+ */
 successes: number
 }[]
 }[]
@@ -2452,11 +2459,23 @@ broken_off: (number | null)
 tokens: (number | null)
 } | null)
 /**
- * Trainer and model of its newest rollout; null while none is understood.
+ * Trainer, model and people of its newest rollout; null while none is understood.
  */
 origin: ({
 source: (string | null)
 model: (string | null)
+/**
+ * The program that played it, as its uploader named it.
+ */
+agent: (string | null)
+/**
+ * Who played it: of the session that it names. Who uploaded it is not kept.
+ */
+user: (string | null)
+/**
+ * Name of the API key of that session.
+ */
+key: (string | null)
 } | null)
 }[]
 total: number
