@@ -48,6 +48,7 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
       { key: 't', what: 'follow the end, or stay' },
       { key: 'f', what: 'focus: the transcript alone' },
       { key: 'mod+f', what: 'find in this rollout' },
+      { key: 'mod+p', what: 'print the whole rollout' },
       { key: 'y', what: 'copy a link to this message' },
       { key: 'g', what: 'verdict: good' },
       { key: 'b', what: 'verdict: bad' },

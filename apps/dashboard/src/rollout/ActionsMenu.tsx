@@ -1,12 +1,10 @@
-import { useNavigate } from '@tanstack/react-router';
 import { rawUrl, readWholeRollout, type RolloutHeader } from '../data/rollout.ts';
 import { formatBytes } from '../format/number.ts';
 import { Menu, MenuItem, MenuLine } from '../frame/Menu.tsx';
 import { COPY_BYTES, curlOf, openAiMessages, replayTest } from './snippets.ts';
 
 /** What can be taken out of a rollout: for another program, a test, a printer. `say` tells the reader how it went. */
-export function ActionsMenu({ header, say }: { header: RolloutHeader; say: (text: string) => void }) {
-  const navigate = useNavigate();
+export function ActionsMenu({ header, say, print }: { header: RolloutHeader; say: (text: string) => void; print: () => void }) {
   const copy = async (what: string, make: () => Promise<string> | string) => {
     try {
       await navigator.clipboard.writeText(await make());
@@ -46,9 +44,7 @@ export function ActionsMenu({ header, say }: { header: RolloutHeader; say: (text
       >
         Download raw ({formatBytes(header.bytes)})
       </MenuItem>
-      <MenuItem onSelect={() => void navigate({ to: '.', search: (old: object) => ({ ...old, print: true }) as never })}>
-        Print view
-      </MenuItem>
+      <MenuItem onSelect={print}>Print whole</MenuItem>
     </Menu>
   );
 }

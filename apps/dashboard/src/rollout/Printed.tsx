@@ -1,3 +1,4 @@
+import { useEffect } from 'react';
 import type { Outline } from '../data/rollout.ts';
 import { useTranscriptPages } from '../data/transcript-pages.ts';
 import type { Openness } from './context.ts';
@@ -7,19 +8,25 @@ import type { TranscriptItem } from './transcript.ts';
 
 const noToggle = () => undefined;
 
-/** Every row at once, for paper: reasoning open, long results at their gates. */
+/** Every row at once, for paper: reasoning open, long results at their gates. `onReady`: all of them have their texts. */
 export function Printed({
   id,
   outline,
   items,
   decisive,
+  onReady,
 }: {
   id: string;
   outline: Outline;
   items: readonly TranscriptItem[];
   decisive: number;
+  onReady: () => void;
 }) {
   const messageAt = useTranscriptPages(id, outline, 0, outline.total - 1);
+  const ready = outline.index.every((_, at) => messageAt(at) !== undefined);
+  useEffect(() => {
+    if (ready) onReady();
+  }, [ready, onReady]);
   const openness = (item: TranscriptItem): Openness => (item.kind === 'message' ? 'all' : 'folded');
   return (
     <div role="feed" aria-label="Transcript" className="min-h-0 max-w-[1040px] overflow-auto print:overflow-visible">

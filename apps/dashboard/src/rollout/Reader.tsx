@@ -21,6 +21,7 @@ import { SidePanel, tabOf } from './side/SidePanel.tsx';
 import { ListSteps, Stepper } from './Steppers.tsx';
 import { Transcript, type TranscriptHandle } from './Transcript.tsx';
 import { buildTranscript, decisiveRow, errorOf, rewardOf, rowOfMessage, turnStarts } from './transcript.ts';
+import { usePrinting } from './usePrinting.ts';
 import { useFind } from './useFind.ts';
 import { useReaderKeys } from './useReaderKeys.ts';
 import { useOpened, useSelection } from './useSelection.ts';
@@ -143,6 +144,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
     else void navigate({ to: '/$org/runs/$run', params: { org: run.org, run: run.name }, search: {} });
   };
   const guest = useGuest();
+  const printing = usePrinting(print === true, say);
   useReaderKeys(
     {
       turn: (step) => {
@@ -175,6 +177,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
       score: (score) => annotate({ score }, `score ${score}`),
       verdict: (verdict) => annotate({ verdict }, `verdict ${verdict}`),
       find: () => setBand((asked) => asked + 1),
+      print: printing.begin,
       back,
     },
     guest,
@@ -213,7 +216,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
             </button>
           }
         >
-          <ActionsMenu header={header} say={say} />
+          <ActionsMenu header={header} say={say} print={printing.begin} />
         </Suspense>
       </TopBar>
       <div className="flex h-full min-h-0 flex-col">
@@ -222,8 +225,13 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
           member={group?.rollouts.find((rollout) => rollout.id === id)}
         />
         {band > 0 && <FindBand {...{ typed, setTyped, find, selected, run }} asked={band} go={goHit} close={() => setBand(0)} />}
+        {!print && (
+          <p className="hidden p-2 print:block">
+            Only the rows that were on the screen are on this paper. Press Ctrl+P on the page itself, or choose More, Print whole.
+          </p>
+        )}
         {print ? (
-          <Printed {...{ id, outline, items, decisive }} />
+          <Printed {...{ id, outline, items, decisive }} onReady={printing.ready} />
         ) : (
           <div className={`grid min-h-0 flex-1 ${columns}`}>
             {!focusMode && (

@@ -17,6 +17,7 @@ export interface ReaderCommands {
   score: (score: number) => void;
   verdict: (verdict: 'good' | 'bad' | 'exploit') => void;
   find: () => void;
+  print: () => void;
   back: () => void;
 }
 
@@ -34,6 +35,7 @@ export function useReaderKeys(commands: ReaderCommands, guest: boolean): void {
     r: commands.reasoning,
     t: commands.tail,
     f: commands.focusMode,
+    'mod+p': commands.print,
     ...(guest ? {} : memberKeys(commands)),
   });
 }
