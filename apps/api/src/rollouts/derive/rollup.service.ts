@@ -15,7 +15,6 @@ import {
   takeDirtySteps,
   writeStepRollups,
   writeThresholds,
-  writeToolRollups,
 } from './rollup.sql.ts';
 import { selectStepParts, type StepPart } from './step-parts.sql.ts';
 
@@ -102,18 +101,13 @@ export class RollupService {
       const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
       const made = rollUpStep(step, parts[at]!, ruleOf);
       await writing;
-      writing = writeStep(client, step, made, version);
+      writing = writeStepRollups(client, step, made, version);
       // It is awaited below; until then it must not count as a rejection that nobody handles.
       writing.catch(() => {});
     }
     await writing;
     return runs;
   }
-}
-
-async function writeStep(client: pg.PoolClient, step: StepKey, made: ReturnType<typeof rollUpStep>, version: string): Promise<void> {
-  await writeStepRollups(client, step, made, version);
-  await writeToolRollups(client, step);
 }
 
 const hasUnitRewards = ({ rewards }: StepPart) => rewards.every((reward) => reward === null || (reward >= 0 && reward <= 1));

@@ -256,54 +256,13 @@ const GROUP_NAMES = Object.keys(GROUP_COLUMNS) as (keyof typeof GROUP_COLUMNS)[]
 const FIRST_GROUP_PARAMETER = 6;
 
 /**
- * Rollups and groups of one step replace those that were there. One step a statement: PostgreSQL takes the lists for short ones and compares each
- * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written, and not locked either, which would be a write. Plan: primary keys; rollout_groups_step_idx.
- */
-const WRITE = `
-WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
-  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb, windows jsonb)),
-grp AS MATERIALIZED (SELECT * FROM unnest(${Object.values(GROUP_COLUMNS)
-  .map((type, at) => `$${FIRST_GROUP_PARAMETER + at}::${type}[]`)
-  .join(', ')})
-  AS s(${GROUP_NAMES.join(', ')})),
-gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
-written AS (
-  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
-  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $5, figures, windows FROM rollup
-  ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
-    finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
-    version = excluded.version, figures = excluded.figures, windows = excluded.windows),
-ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND g.group_key NOT IN (SELECT group_key FROM grp))
-INSERT INTO rollout_groups (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
-SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM (
-  SELECT ${GROUP_NAMES.join(', ')} FROM grp EXCEPT SELECT ${GROUP_NAMES.join(', ')} FROM rollout_groups WHERE run_seq = $1 AND phase = $2 AND step = $3) changed
-ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-
-/** A PostgreSQL array of numbers. */
-const numbers = (values: readonly (number | string | null)[]): string => `{${values.map((value) => value ?? 'NULL').join(',')}}`;
-
-export async function writeStepRollups(
-  client: Pick<pg.Pool, 'query'>,
-  step: StepKey,
-  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[] },
-  version: string,
-): Promise<void> {
-  const column = (name: keyof typeof GROUP_COLUMNS) => numbers(made.groups.map((group) => group[name]));
-  await client.query({
-    name: 'rollups-write',
-    text: WRITE,
-    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), version, ...GROUP_NAMES.map(column)],
-  });
-}
-
-/**
  * Figures of tools at one step: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
  * Plan: an Index Scan using rollouts_run_step_idx; one of rollout_tools_pkey and of rollout_calls_pkey over the whole list, hashed with it. Sums are
  * hashed by tool: the outer join tells PostgreSQL how many rows to expect, which of the list it takes to be twenty, and sorts them. Names of tools that were
- * timed are sorted by their bytes, which is what a locale makes slow. One step a statement, for the lists.
+ * timed are sorted by their bytes, which is what a locale makes slow.
  */
 const TOOLS = `
-WITH member AS MATERIALIZED (
+member AS MATERIALIZED (
   SELECT seq, env_id, reward FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) = $3 AND phase = $2
 ), used AS (
   SELECT m.env_id, t.tool COLLATE "C" AS tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
@@ -321,13 +280,52 @@ WITH member AS MATERIALIZED (
     'scored', u.scored, 'reward_sum', u.reward_sum, 'timed', COALESCE(t.timed, 0), 'p50_ms', t.latency[1], 'p95_ms', t.latency[2], 'policy', COALESCE(t.policy, 0),
     'environment', COALESCE(t.environment, 0), 'infrastructure', COALESCE(t.infrastructure, 0)) AS figures
   FROM used u LEFT JOIN timed t USING (env_id, tool)
-), gone AS (
+), toolless AS (
   DELETE FROM tool_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3
     AND NOT EXISTS (SELECT FROM fresh f WHERE (f.env_id, f.tool) = (r.env_id, r.tool))
-)
+)`;
+
+/**
+ * Rollups, groups and tools of one step replace those that were there, in one statement: PostgreSQL has enough to do with it while the figures of
+ * the next step are made, and between two it would wait for them. One step a statement: PostgreSQL takes the lists for short ones and compares each
+ * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written, and not locked either, which would be a write. Plan: primary keys; rollout_groups_step_idx.
+ */
+const WRITE = `
+WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
+  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb, windows jsonb)),
+grp AS MATERIALIZED (SELECT * FROM unnest(${Object.values(GROUP_COLUMNS)
+  .map((type, at) => `$${FIRST_GROUP_PARAMETER + at}::${type}[]`)
+  .join(', ')})
+  AS s(${GROUP_NAMES.join(', ')})),
+gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
+written AS (
+  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
+  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $5, figures, windows FROM rollup
+  ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
+    finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
+    version = excluded.version, figures = excluded.figures, windows = excluded.windows),
+ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND g.group_key NOT IN (SELECT group_key FROM grp)),
+grouped AS (INSERT INTO rollout_groups (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
+SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM (
+  SELECT ${GROUP_NAMES.join(', ')} FROM grp EXCEPT SELECT ${GROUP_NAMES.join(', ')} FROM rollout_groups WHERE run_seq = $1 AND phase = $2 AND step = $3) changed
+ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}),
+${TOOLS}
 INSERT INTO tool_rollups AS old (run_seq, phase, step, env_id, tool, figures) SELECT $1, $2, $3, env_id, tool, figures FROM fresh
 ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures WHERE old.figures <> excluded.figures`;
 
-export async function writeToolRollups(client: Pick<pg.Pool, 'query'>, step: StepKey): Promise<void> {
-  await client.query({ name: 'rollups-tools', text: TOOLS, values: [step.run_seq, step.phase, step.step] });
+/** A PostgreSQL array of numbers. */
+const numbers = (values: readonly (number | string | null)[]): string => `{${values.map((value) => value ?? 'NULL').join(',')}}`;
+
+export async function writeStepRollups(
+  client: Pick<pg.Pool, 'query'>,
+  step: StepKey,
+  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[] },
+  version: string,
+): Promise<void> {
+  const column = (name: keyof typeof GROUP_COLUMNS) => numbers(made.groups.map((group) => group[name]));
+  await client.query({
+    name: 'rollups-write',
+    text: WRITE,
+    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), version, ...GROUP_NAMES.map(column)],
+  });
 }

@@ -37,20 +37,19 @@ export interface StepPart {
   tokensTool: Known;
 }
 
-/**
- * A column as text: nothing where all are null, the value where all are the same, else PostgreSQL's array. Writing two thousand numbers costs
- * more than reading their rows does.
- */
-const list = (column: string) =>
+/** PostgreSQL's array as text. */
+const list = (column: string) => `array_agg(${column})::text`;
+/** Nothing where all are null, the value where all are the same, else the array: writing two thousand numbers costs more than reading their rows does. */
+const fewValues = (column: string) =>
   `CASE WHEN count(${column}) = count(*) AND min(${column}) = max(${column}) THEN min(${column})::text WHEN count(${column}) > 0 THEN array_agg(${column})::text END`;
 const LISTS = {
-  groups: 'group_key',
-  rewards: 'reward',
-  stops: 'stop',
-  failures: 'failure',
-  taskIds: 'task_id',
-  groupSizes: 'group_size',
-  provenances: 'provenance',
+  groups: list('group_key'),
+  rewards: list('reward'),
+  stops: fewValues('stop'),
+  failures: fewValues('failure'),
+  taskIds: fewValues('task_id'),
+  groupSizes: fewValues('group_size'),
+  provenances: fewValues('provenance'),
 } as const;
 const SUMS = {
   rollouts: 'count(*)',
@@ -79,7 +78,7 @@ SELECT s.position::int - 1 AS position, p.* FROM unnest($1::int[], $2::smallint[
 CROSS JOIN LATERAL (
   SELECT env_id, CASE WHEN s.width IS NOT NULL THEN floor(${MILLISECONDS} / s.width) * s.width END AS "from", min(seq)::text AS first_seq, max(seq)::text AS last_seq,
     ${Object.entries(LISTS)
-      .map(([name, column]) => `${list(column)} AS "${name}"`)
+      .map(([name, values]) => `${values} AS "${name}"`)
       .join(', ')},
     ${Object.entries(SUMS)
       .map(([name, sum]) => `${sum}::float8 AS "${name}"`)
