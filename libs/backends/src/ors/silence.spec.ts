@@ -2,43 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import { MORTAL_SERVER } from './mortal-server.fixture.ts';
 import { OrsBackend } from './ors-backend.ts';
 
 /** Servers that die, freeze and fall silent: real processes, stopped and killed, with a silence that a test can wait for. */
 const SILENCE_MS = 1_500;
-
-/** A small ORS server; `/ran` tells how often the tool ran. Its tools take as many milliseconds as they are told. */
-const SERVER = `
-  const sessions = new Set(), ran = [];
-  const server = require('node:http').createServer(async (request, response) => {
-    let text = '';
-    for await (const piece of request) text += piece;
-    const sid = request.headers['x-session-id'], input = JSON.parse(text || '{}');
-    const json = (body, status = 200) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    switch (request.url) {
-      case '/list_environments': return json(['a']);
-      case '/version': return json({ version: 'x' });
-      case '/ran': return json(ran);
-      case '/delete': return sessions.delete(sid), json({ sid });
-      case '/create':
-        if (sessions.has(sid)) return json({ detail: 'Session already exists' }, 400);
-        sessions.add(sid);
-        return setTimeout(json, input.task_spec.ms, { sid });
-      case '/a/prompt': return setTimeout(json, 3 * ${SILENCE_MS}, []);
-      case '/a/call': {
-        if (input.task_id === undefined) ran.push(input.input.ms);
-        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('event: task_id\\r\\ndata: 7\\r\\n\\r\\n');
-        const beat = setInterval(() => response.write(': ping\\r\\n\\r\\n'), 200);
-        return setTimeout(() => {
-          clearInterval(beat);
-          response.end('event: end\\r\\ndata: {"ok":true,"output":{"blocks":[],"metadata":null,"reward":null,"finished":false}}\\r\\n\\r\\n');
-        }, input.input.ms);
-      }
-      default: return json({ detail: 'Not Found' }, 404);
-    }
-  });
-  server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));
-`;
 
 let ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -53,7 +21,10 @@ function backendAt(port: number, silenceMs = SILENCE_MS): OrsBackend {
 }
 
 async function serve() {
-  const child: ChildProcess = spawn(process.execPath, ['-e', SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child: ChildProcess = spawn(process.execPath, ['-e', MORTAL_SERVER], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, PROMPT_MS: String(3 * SILENCE_MS), BACKLOG: '1' },
+  });
   ends.push(() => child.kill('SIGKILL'));
   const [line] = (await once(child.stdout!, 'data')) as [Buffer];
   const port = Number(String(line));
