@@ -8,6 +8,7 @@ import { deathError, type LiveSession } from './live-session.ts';
 import type { SessionObserver } from './observer.port.ts';
 import type { Restorer } from './restorer.ts';
 import type { SessionRegistry } from './session-registry.ts';
+import { type CallStream, type OpenCall, unknownCall, unknownOutcome, settledCall } from './open-call.ts';
 import type { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
@@ -31,26 +32,6 @@ export interface CallRequest {
   /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
   named?: string | null;
   run: (backend: BackendSession, work: Work) => Promise<Result>;
-}
-
-/** A call whose task id may be told to the client now. */
-export interface OpenCall {
-  /** null when the client resumes a call that nobody knows. */
-  taskId: string | null;
-  /** Runs the tool, or joins or replays the call that did; never rejects. The same promise however often it is asked. */
-  outcome(): Promise<CallOutcome>;
-  /** The client vanished before it could learn the task id: a call of its own that has not begun does not run. */
-  abandon(): void;
-  /** A client's stream of this call opens; to be told how it ended. */
-  stream(): CallStream;
-}
-
-/** One client's view of a call. Exactly one of its methods is to be called, once. */
-export interface CallStream {
-  /** As far as can be known, the client has read the end. */
-  delivered(): void;
-  /** The stream broke before that: the client will come back, perhaps without the task id. */
-  broke(): void;
 }
 
 export interface CallRunnerOptions {
@@ -436,12 +417,3 @@ const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
 
 const nameTaken = (): PalestraError =>
   new PalestraError('invalid_request', { detail: 'The id of this call was given to another call of the session before.' });
-
-/** What the official client and its sandbox sibling match on. */
-const unknownOutcome: CallOutcome = { type: 'tool_failed', message: 'unknown task_id' };
-const unknownCall = (): OpenCall => settledCall(null, unknownOutcome);
-
-function settledCall(taskId: string | null, outcome: CallOutcome): OpenCall {
-  const settled = Promise.resolve(outcome);
-  return { taskId, outcome: () => settled, abandon: () => {}, stream: () => ({ delivered: () => {}, broke: () => {} }) };
-}

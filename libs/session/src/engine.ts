@@ -12,7 +12,7 @@ import {
 } from '@palestra/protocol';
 import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts';
 import type { CallLedger, CallOutcome, ReplicaLeases } from './call-ledger.port.ts';
-import { CallRunner, type OpenCall } from './call-runner.ts';
+import { CallRunner } from './call-runner.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
 import { Exchanges } from './exchanges.ts';
 import type { LiveSession } from './live-session.ts';
@@ -20,6 +20,7 @@ import type { CallProgress } from './backend.port.ts';
 import { namedTaskId } from './named-call.ts';
 import type { SessionObserver } from './observer.port.ts';
 import type { OpenEnvMessage } from './openenv.port.ts';
+import type { OpenCall } from './open-call.ts';
 import { type Place, Placement } from './placement.ts';
 import { SessionReaper } from './reaper.ts';
 import { Restorer } from './restorer.ts';

@@ -3,7 +3,7 @@ export type { AdmissionStore, QueuePlace } from './admission.ts';
 export * from './admission-order.ts';
 export * from './backend.port.ts';
 export * from './call-ledger.port.ts';
-export type { CallStream, OpenCall } from './call-runner.ts';
+export type { CallStream, OpenCall } from './open-call.ts';
 export * from './directory.port.ts';
 export * from './engine.ts';
 export * from './every-task.ts';
