@@ -128,7 +128,7 @@ test('a killed process leaves no program behind', async () => {
   const pid = await new Promise<string>((resolve) => parent.stdout.once('data', (data: Buffer) => resolve(String(data).trim())));
   expect(isAlive(pid)).toBe(true);
   parent.kill('SIGKILL');
-  await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => isAlive(pid)).toBe(false);
 });
 
 /** A zombie is dead: that nobody has buried it yet is its new parent's business. */
@@ -143,8 +143,8 @@ function isAlive(pid: string): boolean {
 const PARENT = `
   import { McpBackend } from '@palestra/backends';
   const backend = new McpBackend({ command: process.execPath, args: [process.env.SERVER, 'stdio'], allowCommands: true });
-  const ref = await backend.create({ sid: 'x', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, AbortSignal.timeout(10_000));
-  const { text } = await backend.session(ref).call({ tool: 'pid', input: {}, taskId: 'y' }, AbortSignal.timeout(10_000));
+  const ref = await backend.create({ sid: 'x', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, AbortSignal.timeout(60_000));
+  const { text } = await backend.session(ref).call({ tool: 'pid', input: {}, taskId: 'y' }, AbortSignal.timeout(60_000));
   console.log(JSON.parse(text).output.blocks[0].text);
   setInterval(() => {}, 1_000);
 `;

@@ -108,8 +108,13 @@ test('a server that dies during a call: the session is lost, and nothing is a re
   const server = await host('mortal', { python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app' });
   await using session = await client.session({ environment: 'mortal', split: 'train', index: 0 });
   const running = session.call('step', { wait_seconds: 30 }).catch((error: unknown) => error);
+  const begun = async () => {
+    for await (const { tool } of client.sessions.calls(session.sid)) return tool;
+    return null;
+  };
+  await expect.poll(begun).toBe('step');
   await pause(500);
   await server.stop();
   expect(await running).toMatchObject({ name: 'ToolFailedError', message: expect.stringContaining('Session lost') });
-  expect(await client.sessions.get(session.sid)).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
+  await expect.poll(() => client.sessions.get(session.sid)).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
 });
