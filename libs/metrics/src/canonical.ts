@@ -82,8 +82,10 @@ export const solved = (rows: readonly RolloutFacts[], which: Solved, context: Me
 
 /** 95 %, Student-t on group means; null for fewer than two groups. */
 export function avgInterval(rows: readonly RolloutFacts[], context: MetricContext = {}): Interval | null {
-  const means = [...allGroupStats(rows, context).values()].filter(({ scored }) => scored > 0).map((group) => group.sum / group.scored);
-  return studentInterval(means.toSorted((a, b) => a - b));
+  return remember(rows, context, 'avg interval', () => {
+    const means = [...allGroupStats(rows, context).values()].filter(({ scored }) => scored > 0).map((group) => group.sum / group.scored);
+    return studentInterval(ascending(means));
+  });
 }
 
 /** 95 %, group bootstrap. */

@@ -27,6 +27,13 @@ export interface Selection {
   note: string | null;
 }
 
+/** What a rollout counts for; null when it is left out. */
+export function countedReward(row: RolloutFacts, denominator: Denominator = 'scored'): number | null {
+  if (denominator === 'effective' && isFailed(row)) return null;
+  const reward = scoreOf(row);
+  return reward === null && denominator === 'all' ? 0 : reward;
+}
+
 /**
  * The rollouts that a figure counts. `scored` and `effective` never hold an invented zero; `all` does, because it was asked for,
  * and the figure then says so (14.4).
@@ -35,11 +42,9 @@ export function select(rows: readonly RolloutFacts[], denominator: Denominator =
   const counted: Counted[] = [];
   let nulls = 0;
   for (const row of rows) {
-    const reward = scoreOf(row);
-    if (reward === null) nulls += 1;
-    if (reward === null && denominator !== 'all') continue;
-    if (denominator === 'effective' && isFailed(row)) continue;
-    counted.push({ row, reward: reward ?? 0 });
+    if (scoreOf(row) === null) nulls += 1;
+    const reward = countedReward(row, denominator);
+    if (reward !== null) counted.push({ row, reward });
   }
   return { counted, of: rows.length, note: denominator === 'all' && nulls > 0 ? `null as 0 (${nulls} of ${rows.length})` : null };
 }

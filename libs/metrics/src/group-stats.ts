@@ -1,4 +1,4 @@
-import { select } from './denominators.ts';
+import { countedReward } from './denominators.ts';
 import type { Figure, MetricContext, RolloutFacts, SuccessRule } from './facts.ts';
 import { figure } from './facts.ts';
 import { passAtK, passHatK } from './pass.ts';
@@ -39,9 +39,14 @@ export function groupStats(rows: readonly RolloutFacts[], context: MetricContext
 
 function statsOf(rows: readonly RolloutFacts[], context: MetricContext, rules: ReadonlyMap<string | null, SuccessRule>): GroupStats {
   const stats = { ...emptyGroup(context.n ?? null), n: rows.length };
-  const { counted } = select(rows, context.denominator);
-  for (const { row, reward } of counted) if (isSuccess(reward, rules.get(row.environment)!)) stats.c += 1;
-  for (const reward of ascending(counted.map(({ reward }) => reward))) {
+  const rewards: number[] = [];
+  for (const row of rows) {
+    const reward = countedReward(row, context.denominator);
+    if (reward === null) continue;
+    rewards.push(reward);
+    if (isSuccess(reward, rules.get(row.environment)!)) stats.c += 1;
+  }
+  for (const reward of ascending(rewards)) {
     stats.scored += 1;
     stats.sum += reward;
     stats.sumsq += reward * reward;

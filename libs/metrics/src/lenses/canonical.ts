@@ -2,11 +2,13 @@ import * as canonical from '../canonical.ts';
 import type { MetricContext, RolloutFacts } from '../facts.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { powersOfTwo } from '../pass.ts';
+import { remember } from '../remember.ts';
 import { largestGroup } from './shared.ts';
 
 type Rows = readonly RolloutFacts[];
 
-const ks = (rows: Rows, context: MetricContext) => powersOfTwo(context.n ?? largestGroup(rows)).map(String);
+const ks = (rows: Rows, context: MetricContext) =>
+  powersOfTwo(context.n ?? remember(rows, context, 'largest', () => largestGroup(rows))).map(String);
 const simple = (
   key: string,
   label: string,
