@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
@@ -13,6 +14,7 @@ describe('kill -9 in the middle of a tool call', () => {
   let palestra: Palestra;
   let upstream: Upstream;
   let deployment: string;
+  let database: pg.Client;
 
   beforeAll(async () => {
     palestra = await startPalestra();
@@ -23,8 +25,11 @@ describe('kill -9 in the middle of a tool call', () => {
       env: { COUNT_FILE: countFile },
     });
     deployment = await addRemote(palestra, 'counting', upstream.url);
+    database = new pg.Client({ connectionString: palestra.databaseUrl! });
+    await database.connect();
   });
   afterAll(async () => {
+    await database?.end();
     await palestra?.stop();
     await upstream?.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -32,15 +37,15 @@ describe('kill -9 in the middle of a tool call', () => {
 
   const notes = () => (existsSync(countFile) ? readFileSync(countFile, 'utf8').trim().split('\n') : []);
   async function waitForStarts(count: number): Promise<void> {
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 150_000;
     while (notes().filter((line) => line === 'start').length < count) {
       if (Date.now() > deadline) throw new Error(`the tool did not start ${count} times: ${notes().join(' ')}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 
-  test('the call is finished once and its result arrives; the rollout is whole', async () => {
-    const episode = runScript('v167', 'long_episode.py', [deployment, '8'], clientEnv(palestra)) as Promise<{
+  test('the call is finished once and its result arrives; the rollout is whole', { timeout: 400_000 }, async () => {
+    const episode = runScript('v167', 'long_episode.py', [deployment, '20'], clientEnv(palestra)) as Promise<{
       results: { text: string; reward: number }[];
       rollout: string;
     }>;
@@ -48,15 +53,18 @@ describe('kill -9 in the middle of a tool call', () => {
     episode.catch(() => {});
     await waitForStarts(2);
     // The SDK flushes after a second and drops what it cannot send; what was acknowledged before the kill must be there.
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    const uploaded = async () => (await database.query('SELECT count(*)::int AS n FROM rollout_messages')).rows[0].n as number;
+    await expect.poll(uploaded).toBe(1);
+    // It is in the middle.
+    expect(notes()).toEqual(['start', 'end', 'start']);
     await palestra.kill();
     await palestra.restart();
     const { results, rollout } = await episode;
-    expect(results.map(({ text }) => text)).toEqual(['worked 0.0', 'worked 8.0', 'worked 0.0']);
+    expect(results.map(({ text }) => text)).toEqual(['worked 0.0', 'worked 20.0', 'worked 0.0']);
     expect(notes()).toEqual(['start', 'end', 'start', 'end', 'start', 'end']);
 
     const answer = await fetch(`${palestra.url}/v1/rollouts/${rollout}`, { headers: { 'x-api-key': palestra.apiKey } });
     const stored = (await answer.json()) as { messages: { content: string; reward: number }[] };
-    expect(stored.messages.map(({ content }) => content)).toEqual(['worked 0.0', 'worked 8.0', 'worked 0.0']);
+    expect(stored.messages.map(({ content }) => content)).toEqual(['worked 0.0', 'worked 20.0', 'worked 0.0']);
   });
 });

@@ -30,8 +30,9 @@ describe.each(['none', 'gzip'])('OpenTelemetry, compression %s', (compression) =
     expect(exports.length).toBeGreaterThan(1);
     expect(exports).not.toContain(false);
 
-    const { runs } = await read(`/v1/runs?search=otel-${compression}`);
-    expect(runs).toMatchObject([{ name: `otel-${compression}`, num_rollouts: 2 }]);
+    const listed = async () => (await read(`/v1/runs?search=otel-${compression}`)).runs;
+    await expect.poll(listed).toMatchObject([{ name: `otel-${compression}`, num_rollouts: 2 }]);
+    const runs = await listed();
     const { rollouts } = await read(`/v1/runs/${runs[0].id}/rollouts`);
     const views = await Promise.all(rollouts.map(({ id }: { id: string }) => read(`/v1/rollouts/${id}`)));
     const byTrace = (id: string) => views.find(({ metadata }) => metadata.trace_id === id);

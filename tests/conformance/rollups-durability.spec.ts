@@ -37,7 +37,7 @@ async function post(events: readonly Event[]): Promise<number> {
   }
 }
 
-test('every acknowledged event is there once, and rollups equal those made from nothing', { timeout: 240_000 }, async () => {
+test('every acknowledged event is there once, and rollups equal those made from nothing', { timeout: 600_000 }, async () => {
   const seed = Date.now() % 2 ** 31;
   console.info(`rollups and kill -9: seed ${seed}`);
   const random = randomOf(seed);

@@ -65,10 +65,13 @@ describe('an episode', () => {
   });
 
   test('is closed when it is forgotten, and when the process ends', async () => {
-    expect(await stateOf(seen.forgotten)).toBe('closed');
-    expect(await stateOf(seen.left_open)).toBe('closed');
+    await expect.poll(() => stateOf(seen.forgotten)).toBe('closed');
+    await expect.poll(() => stateOf(seen.left_open)).toBe('closed');
     expect(seen.kept_alive).toBe(true);
-    const live = await fetch(`${palestra.url}/v1/sessions?state=live`, { headers: { 'x-api-key': palestra.apiKey } });
-    expect(await live.json()).toMatchObject({ sessions: [] });
+    const live = async () => {
+      const answer = await fetch(`${palestra.url}/v1/sessions?state=live`, { headers: { 'x-api-key': palestra.apiKey } });
+      return answer.json();
+    };
+    await expect.poll(live).toMatchObject({ sessions: [] });
   });
 });

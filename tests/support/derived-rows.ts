@@ -11,9 +11,9 @@ const INFERRING = `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisor
 /** When nothing is left to derive. In this order: what was being inferred without a mark has left its own marks at the last look. */
 export async function settled(pool: pg.Pool): Promise<void> {
   const isBusy = async (question: string) => (await pool.query<{ busy: boolean }>(question)).rows[0]!.busy;
-  for (const deadline = Date.now() + 60_000; ;) {
+  for (const deadline = Date.now() + 150_000; ;) {
     if (!(await isBusy(MARKED)) && !(await isBusy(INFERRING)) && !(await isBusy(MARKED))) return;
-    if (Date.now() > deadline) throw new Error('rollouts were not derived within a minute');
+    if (Date.now() > deadline) throw new Error('rollouts were not derived within 150 s');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
