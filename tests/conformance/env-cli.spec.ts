@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -10,11 +9,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { validateUrl } from '../../apps/cli/src/commands/env/validate-url.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { CLI, type Foreground, foreground as start } from './support/foreground.ts';
 import { openEnvPython } from './support/openenv-server.ts';
 import { type Finished, run } from './support/python.ts';
 
 /** `palestra env` beside OpenEnv's own command: the same reports, and its scaffold served, registered and played as it is. */
-const CLI = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
 const python = openEnvPython('PALESTRA_PYTHON_OE_0_10_0');
 const openenv = path.join(path.dirname(python), 'openenv');
 /** What the command prints, for each URL in one line. */
@@ -22,7 +21,7 @@ const THEIR_REPORTS = `
 import json, sys
 from openenv.cli._validation import validate_running_environment
 for url in sys.argv[1:]:
-    print(json.dumps(validate_running_environment(url), separators=(",", ":")))
+    print(json.dumps(validate_running_environment(url, timeout_s=60.0), separators=(",", ":")))
 `;
 const folder = mkdtempSync(path.join(tmpdir(), 'palestra-env-cli-'));
 const scaffold = path.join(folder, 'my_env');
@@ -50,43 +49,8 @@ afterEach(async () => {
   running = [];
 });
 
-interface Foreground {
-  child: ChildProcess;
-  output(): string;
-  /** The first match of what it prints. */
-  said(pattern: RegExp): Promise<RegExpExecArray>;
-  /** As Ctrl-C; its exit status. */
-  end(): Promise<number | null>;
-}
-
 function foreground(...args: string[]): Foreground {
-  const child = spawn(process.execPath, [CLI, ...args], {
-    cwd: folder,
-    env: { ...process.env, ...env() },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  child.stdout.on('data', (data: Buffer) => (output += data.toString()));
-  child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-  const one: Foreground = {
-    child,
-    output: () => output,
-    async said(pattern) {
-      for (const deadline = Date.now() + 90_000; Date.now() < deadline;) {
-        const found = pattern.exec(output);
-        if (found !== null) return found;
-        if (child.exitCode !== null) break;
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }
-      throw new Error(`never said ${pattern}:\n${output}`);
-    },
-    async end() {
-      if (child.exitCode !== null) return child.exitCode;
-      const exited = once(child, 'exit');
-      child.kill('SIGINT');
-      return ((await exited) as [number | null])[0];
-    },
-  };
+  const one = start(args, { cwd: folder, env: env() });
   running.push(one);
   return one;
 }
@@ -103,7 +67,7 @@ describe('palestra env validate', () => {
     const asked = await run(python, ['-c', THEIR_REPORTS, ...places]);
     expect(asked.code, asked.output).toBe(0);
     const theirs = asked.stdout.trim().split('\n');
-    const ours = await Promise.all(places.map((place) => validateUrl(place, 5_000)));
+    const ours = await Promise.all(places.map((place) => validateUrl(place, 60_000)));
     expect(ours.map((report) => JSON.stringify(report))).toEqual(theirs);
     const [built, wanted] = [await command('env', 'validate', '--url', odd.urls[0]!, '--json'), JSON.parse(theirs[4]!) as object];
     expect(built.code).toBe(1);

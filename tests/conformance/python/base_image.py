@@ -1,9 +1,8 @@
 """Writes a root file system as a tar archive to stdout, made of this machine's own files: an image to build on where no image registry is.
 
     python base_image.py openenv uvicorn | podman import - localhost/palestra-test/python
-    python base_image.py --node /usr/bin/node | podman import - localhost/palestra-test/node
 
-It holds busybox, and this interpreter with the named packages and all that they require, as installed here; or Node. The commands that
+It holds busybox, and this interpreter with the named packages and all that they require, as installed here. The commands that
 Dockerfiles of OpenEnv's scaffold call for are there as well and find their work done: `apt-get` has nothing to install, `uv sync` makes a virtual
 environment over the packages, `uvicorn` starts.
 """
@@ -141,11 +140,7 @@ def required(names: list[str]) -> list[importlib.metadata.Distribution]:
 def main(arguments: list[str]) -> None:
     archive = Archive(sys.stdout.buffer)
     base(archive)
-    if arguments[0] == "--node":
-        archive.add(arguments[1], "/usr/local/bin/node")
-        archive.libraries([arguments[1]])
-    else:
-        python(archive, arguments)
+    python(archive, arguments)
     archive.tar.close()
 
 
