@@ -1,6 +1,6 @@
 import type { TextConfig } from '@palestra/dialects';
 import type pg from 'pg';
-import { saidOf, type SessionRow, toConfig } from './text-turns.sql.ts';
+import { type SessionRow, toConfig } from './text-turns.sql.ts';
 
 /** Of a recorded text session, what its model said, as far as that is to be written now. */
 export interface RecordedText {
@@ -26,11 +26,11 @@ export const extrasOf = ({ said, task_id: taskId, done }: Omit<RecordedTurn, 'tu
   said === null ? 0 : 1 + Number(taskId === null && done !== true);
 
 /** `extrasOf`, for turns that are not read again. */
-const EXTRAS = `sum(CASE WHEN position(' ' IN t.fingerprint) = 0 THEN 0 WHEN t.task_id IS NULL AND t.done IS NOT TRUE THEN 2 ELSE 1 END)`;
+const EXTRAS = `sum(CASE WHEN t.said IS NULL THEN 0 WHEN t.task_id IS NULL AND t.done IS NOT TRUE THEN 2 ELSE 1 END)`;
 
 /** Plan: per session an Index Scan using text_sessions_pkey, and three using text_turns_pkey, the first with a probe of session_calls_pkey a row. */
 const TEXTS = `
-  SELECT s.sid, x.parse, x.max_turns, x.environment, x.action, b.extras, t.turn, t.task_id, t.fingerprint, t.reward, t.done
+  SELECT s.sid, x.parse, x.max_turns, x.environment, x.action, b.extras, t.turn, t.task_id, t.said, t.reward, t.done
   FROM unnest($1::text[], $2::bigint[]) AS s(sid, after)
   JOIN text_sessions AS x ON x.sid = s.sid
   CROSS JOIN LATERAL (
@@ -46,7 +46,7 @@ interface TextRow extends SessionRow {
   extras: number;
   turn: number | null;
   task_id: string | null;
-  fingerprint: string;
+  said: string | null;
   reward: string | null;
   done: boolean | null;
 }
@@ -62,8 +62,8 @@ export async function textsOf(
   for (const row of rows) {
     const text = texts.get(row.sid) ?? { config: toConfig(row), extras: row.extras, turns: [] };
     texts.set(row.sid, text);
-    const { turn, task_id, fingerprint, reward, done } = row;
-    if (turn !== null) text.turns.push({ turn, task_id, said: saidOf(fingerprint), reward, done });
+    const { turn, task_id, said, reward, done } = row;
+    if (turn !== null) text.turns.push({ turn, task_id, said, reward, done });
   }
   return texts;
 }

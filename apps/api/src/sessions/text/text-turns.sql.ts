@@ -31,7 +31,7 @@ const READ = `
 
 /** Repeated after a lost answer it answers as the first time: the row is its own. */
 const BEGIN = `
-  INSERT INTO text_turns (sid, turn, fingerprint, task_id, reward, done, counted) VALUES ($1, $2, $3, $4, $5, $6, $7)
+  INSERT INTO text_turns (sid, turn, fingerprint, task_id, said, reward, done, counted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT DO NOTHING RETURNING turn`;
 const IS_OWN = `SELECT turn FROM text_turns WHERE sid = $1 AND turn = $2 AND fingerprint = $3 AND task_id IS NOT DISTINCT FROM $4`;
 
@@ -40,15 +40,6 @@ const SETTLE = `
   UPDATE text_turns SET reward = $3, done = $4, counted = $5 FROM commit WHERE sid = $1 AND turn = $2 AND done IS NULL`;
 const RELEASE = `DELETE FROM text_turns WHERE sid = $1 AND turn = $2 AND task_id = $3 AND done IS NULL`;
 const TURNS = `SELECT turn, reward, done, counted FROM text_turns WHERE sid = $1 ORDER BY turn`;
-
-/** A fingerprint has none. Of a recorded session, what follows it is the model's text itself, which the recording is written from. */
-const SEPARATOR = ' ';
-
-/** The model's text of a turn, from its fingerprint's column; null where the session was not recorded. */
-export function saidOf(column: string): string | null {
-  const at = column.indexOf(SEPARATOR);
-  return at === -1 ? null : column.slice(at + 1);
-}
 
 /** Columns of a text session. */
 export interface SessionRow {
@@ -96,8 +87,9 @@ export class SqlTextStore implements TextStore {
     let attempts = 0;
     return patiently(async () => {
       attempts += 1;
-      const values = [sid, turn, said === null ? fingerprint : fingerprint + SEPARATOR + withoutNul(said).toWellFormed(), taskId];
-      if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: [...values, ...settled] })).rowCount === 1) return true;
+      const values = [sid, turn, fingerprint, taskId];
+      const words = said === null ? null : withoutNul(said).toWellFormed();
+      if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: [...values, words, ...settled] })).rowCount === 1) return true;
       return attempts > 1 && (await this.pool.query({ name: 'text_is_own', text: IS_OWN, values })).rowCount === 1;
     });
   }
@@ -125,5 +117,5 @@ export class SqlTextStore implements TextStore {
 }
 
 function toTurn(turn: number | null, fingerprint: string | null, taskId: string | null, settled: boolean): TextTurn | null {
-  return turn === null ? null : { turn, fingerprint: fingerprint!.split(SEPARATOR, 1)[0]!, taskId, settled };
+  return turn === null ? null : { turn, fingerprint: fingerprint!, taskId, settled };
 }
