@@ -49,8 +49,9 @@ export class RollupService {
   }
 
   async settle(runSeq: number): Promise<void> {
+    // Until nothing is left: a batch that finds another scale of rewards marks steps anew.
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
-      if ((await this.#batch({ runSeq, vast: false }, BATCH)) < BATCH) break;
+      if ((await this.#batch({ runSeq, vast: false }, BATCH)) === 0) break;
     }
     if (performance.now() >= this.#vastAfter) await this.#batch({ runSeq, vast: true }, 4);
   }
