@@ -97,6 +97,8 @@ test('a virtual container that another process goes on with has counted its step
   for (let n = 0; n < 2; n += 1) expect((await post(near, '/container/two/step', step, {})).status).toBe(200);
   const state = async ({ url }: Replica) =>
     (await (await fetch(`${url}${BASE}/container/two/state`, { headers: { 'x-api-key': 'alice' } })).json()) as object;
+  // What nobody waits for is in the ledger a moment later.
+  await expect.poll(async () => (await replicas.query(`SELECT 1 FROM session_calls WHERE tool = 'echo'`)).rowCount).toBe(2);
   expect(await state(far)).toMatchObject({ step_count: 2 });
   expect((await post(far, '/container/two/step', step, {})).status).toBe(200);
   expect(await state(far)).toMatchObject({ step_count: 3 });
