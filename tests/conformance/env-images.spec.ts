@@ -86,7 +86,7 @@ test('an image is pushed, played by both protocols, started again when it dies, 
   expect(await engine.ask('inspect', '-f', format, container!)).toBe(`${600 * 1024 ** 2} 1500000000 ${name!.split('/')[1]}`);
   expect(await engine.ask('exec', container!, 'sh', '-c', 'echo "$MODEL_KEY,$A"')).toBe('from here,b=c');
   await engine.ask('kill', container!);
-  await pushing.said(/ended with status 137[\s\S]*Uvicorn running[\s\S]*it is started again/);
+  await pushing.said(/ended with status 137[\s\S]*connection open[\s\S]*it is started again/);
   await expect.poll(() => isHealthy(url!), { timeout: 60_000 }).toBe(true);
   expect(await pushing.end()).toBe(0);
   expect(await isHealthy(url!)).toBe(false);
