@@ -67,7 +67,7 @@ test(
     });
     await settled(server.database.pool);
     const found = await rows();
-    expect(found.map(({ sample_idx }) => sample_idx).toSorted()).toEqual([0, 0, 1, 1]);
+    expect(found.map(({ sample_idx }) => sample_idx).toSorted((a, b) => a - b)).toEqual([0, 0, 1, 1]);
     for (const row of found) expect(row).toMatchObject({ sample: 'inferred', group: 'inferred' });
 
     await send(told(ids[0]!, 6_000, { sample_idx: 7, phase: 'eval' }), ...ids.map(message));

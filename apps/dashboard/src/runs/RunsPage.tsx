@@ -33,12 +33,15 @@ export function RunsPage() {
   const search = useRef<HTMLInputElement>(null);
   const [selected, setSelected] = useState<readonly Chosen[]>([]);
   const [focused, setFocused] = useState<ListedRun | null>(null);
-  const toggle = useCallback((run: ListedRun) => {
-    const chosen = { ref: refOf(run), name: run.name };
-    setSelected((old) =>
-      old.some(({ ref }) => ref === chosen.ref) ? old.filter(({ ref }) => ref !== chosen.ref) : [...old, chosen].slice(-MAX_COMPARED),
-    );
-  }, [setSelected]);
+  const toggle = useCallback(
+    (run: ListedRun) => {
+      const chosen = { ref: refOf(run), name: run.name };
+      setSelected((old) =>
+        old.some(({ ref }) => ref === chosen.ref) ? old.filter(({ ref }) => ref !== chosen.ref) : [...old, chosen].slice(-MAX_COMPARED),
+      );
+    },
+    [setSelected],
+  );
   const columns = useMemo(() => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }), [selected, toggle]);
   const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
   const total = pages.data?.pages.at(-1)?.total;

@@ -86,7 +86,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.#hosted.values()].map(({ process }) => process?.stop()));
+    await Promise.all([...this.#hosted.values()].map(async ({ process }) => process?.stop()));
     await Promise.all([...this.#hosted.values()].map(({ backend }) => backend.close()));
     if (this.#socketFolder) await rm(this.#socketFolder, { recursive: true, force: true });
   }
