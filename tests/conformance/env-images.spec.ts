@@ -82,6 +82,7 @@ test('an image is pushed, played by both protocols, started again when it dies, 
   expect(played.stdout, played.output).toBe('0.5 Hello\n');
 
   const [container] = await engine.containers();
+  expect(await engine.ask('port', container!)).toMatch(/^\d+\/tcp -> 127\.0\.0\.1:\d+$/);
   const format = '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "palestra.environment"}}';
   expect(await engine.ask('inspect', '-f', format, container!)).toBe(`${600 * 1024 ** 2} 1500000000 ${name!.split('/')[1]}`);
   expect(await engine.ask('exec', container!, 'sh', '-c', 'echo "$MODEL_KEY,$A"')).toBe('from here,b=c');
