@@ -83,7 +83,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'environments',
       head: 'envs',
       explain: 'Environments of its rollouts',
-      track: 'minmax(58px,1.3fr)',
+      track: 'minmax(78px,1.3fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
@@ -91,7 +91,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'model',
       head: 'model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(50px,1.2fr)',
+      track: 'minmax(55px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -113,7 +113,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'reward',
       head: 'mean reward',
       explain: `Mean reward over steps, and ${newest}`,
-      track: '150px',
+      track: '144px',
       title: (run) =>
         `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
       cell: (run) => (
@@ -127,7 +127,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps less that of the 10 before',
-      track: '64px',
+      track: '56px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },
@@ -135,7 +135,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'pass',
       head: 'pass@k',
       explain: `pass@k for the largest k, ${newest}`,
-      track: '78px',
+      track: '72px',
       align: 'right',
       cell: (run) =>
         run.recent?.pass == null ? (
@@ -169,7 +169,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'tokens',
       head: '≈ tokens',
       explain: `Mean tokens of a rollout, of the model and of tools, ${newest}`,
-      track: '67px',
+      track: '62px',
       align: 'right',
       cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
     },
