@@ -15,6 +15,16 @@ export type Outline = Omit<ApiAnswers['GET /v1/rollouts/{id}/outline'], 'missing
 
 /** A rollout that is still being sent is looked at this often; what the reader reads never moves, new rows come at its end. */
 const LIVE_MS = 1_500;
+/** One that fell silent, or whose end came a moment ago: its trainer may go on, and late messages come behind the last one. */
+const SETTLING_MS = 10_000;
+/** Where nothing came for this long, the page no longer looks. */
+const SETTLED_AFTER_MS = 10 * 60_000;
+
+function lookAgain(header: RolloutHeader | undefined): number | false {
+  if (!header) return false;
+  if (header.state === 'live') return LIVE_MS;
+  return Date.now() - Date.parse(header.updated_at) < SETTLED_AFTER_MS ? SETTLING_MS : false;
+}
 /** Messages of one page of texts. */
 export const PAGE = 50;
 
@@ -25,10 +35,10 @@ export const headerQuery = (id: string) =>
   queryOptions({
     queryKey: key(id, 'header'),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/header', { path: { id }, signal }),
-    refetchInterval: (query) => (query.state.data?.state === 'live' ? LIVE_MS : false),
+    refetchInterval: (query) => lookAgain(query.state.data),
   });
 
-/** `messages`: how many the header counts; the outline is read again when that grows, and the old one stays meanwhile. */
+/** `messages`: how many the header counts, where the first outline had another number; the old one stays until the new one is read. */
 export const outlineQuery = (id: string, messages: number | undefined) =>
   queryOptions({
     queryKey: key(id, 'outline', messages ?? 'first'),

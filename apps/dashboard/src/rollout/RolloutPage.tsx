@@ -9,8 +9,11 @@ import { Reader } from './Reader.tsx';
 export function RolloutPage() {
   const { id } = useParams({ from: '/rollout/$id' });
   const header = useQuery(headerQuery(id));
-  const live = header.data?.state === 'live';
-  const outline = useQuery(outlineQuery(id, live ? header.data?.num_messages : undefined));
+  const first = useQuery(outlineQuery(id, undefined)).data;
+  const counted = header.data?.num_messages;
+  // The first outline is read beside the header. It serves for as long as it has what the header counts, whether the rollout ended or not.
+  const grown = first !== undefined && counted !== undefined && counted !== first.total;
+  const outline = useQuery(outlineQuery(id, grown ? counted : undefined));
   const error = header.error ?? outline.error;
   if (!header.data || !outline.data || header.data.id !== id) {
     return (
