@@ -1,220 +1,90 @@
-import { randomUUID } from "node:crypto";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Palestra, startPalestra } from "../support/palestra.ts";
-import {
-  expectSound,
-  launch,
-  openPage,
-  pressTwice,
-  settled,
-  shoot,
-  type View,
-  visit,
-  type Watched,
-} from "./browser.ts";
-import {
-  messageEvents,
-  type UploadedMessage,
-  uploadEvents,
-  uploadRollout,
-} from "./upload.ts";
+import { randomUUID } from 'node:crypto';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, pressTwice, settled, shoot, type View, visit, type Watched } from './browser.ts';
+import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
 
 let palestra: Palestra;
 let browser: Browser;
-const runName = "viewer suite";
-const narrow: View = { width: 1280, theme: "light" };
-const ids = {
-  long: "",
-  huge: "",
-  live: "",
-  good: "",
-  bad: "",
-  next: "",
-  rich: "",
-};
+const runName = 'viewer suite';
+const narrow: View = { width: 1280, theme: 'light' };
+const ids = { long: '', huge: '', live: '', good: '', bad: '', next: '', rich: '' };
 
-const call = (
-  id: string,
-  name: string,
-  args: object,
-  result: string,
-  more: Partial<UploadedMessage> = {},
-): UploadedMessage[] => [
-  { type: "tool_call", name, callId: id, content: JSON.stringify(args) },
-  { type: "tool_result", callId: id, content: result, ...more },
+const call = (id: string, name: string, args: object, result: string, more: Partial<UploadedMessage> = {}): UploadedMessage[] => [
+  { type: 'tool_call', name, callId: id, content: JSON.stringify(args) },
+  { type: 'tool_result', callId: id, content: result, ...more },
 ];
 
 /** 10 000 messages of uneven height: nothing about a row can be guessed from its number. */
 function longMessages(): UploadedMessage[] {
-  const messages: UploadedMessage[] = [
-    { type: "user_message", content: "Begin." },
-  ];
+  const messages: UploadedMessage[] = [{ type: 'user_message', content: 'Begin.' }];
   while (messages.length < 9_999) {
     const n = messages.length;
-    if (n % 7 === 1)
-      messages.push({
-        type: "reasoning",
-        content: `thought ${n} `.repeat(1 + (n % 40)),
-      });
+    if (n % 7 === 1) messages.push({ type: 'reasoning', content: `thought ${n} `.repeat(1 + (n % 40)) });
     else if (n % 5 === 2)
-      messages.push(
-        ...call(
-          `c${n}`,
-          n % 2 ? "search" : "read",
-          { q: `place ${n}` },
-          `line of ${n}\n`.repeat(1 + (n % 23)),
-        ),
-      );
-    else
-      messages.push({
-        type: "assistant_message",
-        content: `message ${n} ${"words ".repeat((n * 13) % 120)}`,
-      });
+      messages.push(...call(`c${n}`, n % 2 ? 'search' : 'read', { q: `place ${n}` }, `line of ${n}\n`.repeat(1 + (n % 23))));
+    else messages.push({ type: 'assistant_message', content: `message ${n} ${'words '.repeat((n * 13) % 120)}` });
   }
-  messages[7_777] = {
-    type: "assistant_message",
-    content: "Only here stands the word quixotically, far from everything.",
-  };
-  return [
-    ...messages.slice(0, 9_999),
-    {
-      type: "assistant_message",
-      content: "The end.",
-      reward: 1,
-      isFinished: true,
-    },
-  ];
+  messages[7_777] = { type: 'assistant_message', content: 'Only here stands the word quixotically, far from everything.' };
+  return [...messages.slice(0, 9_999), { type: 'assistant_message', content: 'The end.', reward: 1, isFinished: true }];
 }
 
 const opening: UploadedMessage[] = [
-  {
-    type: "system_message",
-    content: "You are a detective. Ask, search, then accuse once. ".repeat(12),
-  },
-  { type: "user_message", content: "Find **who** did it." },
-  ...call("a", "search", { place: "orangery" }, "A letter of Ada Finch.", {
-    reward: 0.02,
-  }),
+  { type: 'system_message', content: 'You are a detective. Ask, search, then accuse once. '.repeat(12) },
+  { type: 'user_message', content: 'Find **who** did it.' },
+  ...call('a', 'search', { place: 'orangery' }, 'A letter of Ada Finch.', { reward: 0.02 }),
 ];
 const good: UploadedMessage[] = [
   ...opening,
-  ...call(
-    "b",
-    "interview",
-    { witness: "the gardener", about: "Ada Finch" },
-    "He saw her at nine.",
-  ),
-  ...call("c", "accuse", { suspect: "Everett Moss" }, "He lowers his eyes.", {
-    reward: 1,
-    isFinished: true,
-  }),
+  ...call('b', 'interview', { witness: 'the gardener', about: 'Ada Finch' }, 'He saw her at nine.'),
+  ...call('c', 'accuse', { suspect: 'Everett Moss' }, 'He lowers his eyes.', { reward: 1, isFinished: true }),
 ];
 const bad: UploadedMessage[] = [
   ...opening,
-  { type: "reasoning", content: "The lamp was lit at nine. ".repeat(30) },
-  ...call(
-    "b",
-    "interview",
-    { witness: "the gardener", about: "Tom Reed" },
-    "ValueError: nobody of that name",
-    {
-      metadata: { is_error: true },
-    },
-  ),
-  {
-    type: "user_message",
-    content:
-      "No tool call detected. Please use the provided tools to complete the task.",
-  },
-  ...call("c", "accuse", { suspect: "Ada Finch" }, "The trail is cold.", {
-    reward: 0,
-    isFinished: true,
+  { type: 'reasoning', content: 'The lamp was lit at nine. '.repeat(30) },
+  ...call('b', 'interview', { witness: 'the gardener', about: 'Tom Reed' }, 'ValueError: nobody of that name', {
+    metadata: { is_error: true },
   }),
+  { type: 'user_message', content: 'No tool call detected. Please use the provided tools to complete the task.' },
+  ...call('c', 'accuse', { suspect: 'Ada Finch' }, 'The trail is cold.', { reward: 0, isFinished: true }),
 ];
 const rich: UploadedMessage[] = [
-  { type: "user_message", content: "Look at the table." },
+  { type: 'user_message', content: 'Look at the table.' },
   ...call(
-    "j",
-    "table",
+    'j',
+    'table',
     { rows: 3 },
-    JSON.stringify({
-      rows: [
-        {
-          name: "Ada",
-          age: 31,
-          deep: { a: { b: { c: "hidden until opened" } } },
-        },
-      ],
-    }),
+    JSON.stringify({ rows: [{ name: 'Ada', age: 31, deep: { a: { b: { c: 'hidden until opened' } } } }] }),
   ),
-  ...call(
-    "l",
-    "log",
-    {},
-    Array.from(
-      { length: 900 },
-      (_, i) => `\u001b[3${i % 8}mline ${i}\u001b[0m`,
-    ).join("\n"),
-  ),
-  { type: "assistant_message", content: "lost one" },
-  { type: "assistant_message", content: "lost two" },
-  { type: "assistant_message", content: "I saw it." },
-  ...call("i", "look", {}, `data:image/png;base64,${picture()}`),
-  ...call("m", "dump", {}, `begin ${"0123456789abcdef".repeat(75_000)} end`),
+  ...call('l', 'log', {}, Array.from({ length: 900 }, (_, i) => `\u001b[3${i % 8}mline ${i}\u001b[0m`).join('\n')),
+  { type: 'assistant_message', content: 'lost one' },
+  { type: 'assistant_message', content: 'lost two' },
+  { type: 'assistant_message', content: 'I saw it.' },
+  ...call('i', 'look', {}, `data:image/png;base64,${picture()}`),
+  ...call('m', 'dump', {}, `begin ${'0123456789abcdef'.repeat(75_000)} end`),
 ];
 
 /** A valid PNG that is large enough to be taken out of the message: one pixel, and a long comment. */
 function picture(): string {
-  const pixel = Buffer.from(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==",
-    "base64",
-  );
-  return Buffer.concat([pixel, Buffer.alloc(6_000)]).toString("base64");
+  const pixel = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==', 'base64');
+  return Buffer.concat([pixel, Buffer.alloc(6_000)]).toString('base64');
 }
 
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([startPalestra(), launch()]);
   const group = { runName, task: 1, step: 5, n: 2 };
-  ids.good = await uploadRollout(palestra, {
-    ...group,
-    sample: 0,
-    messages: good,
-  });
-  ids.bad = await uploadRollout(palestra, {
-    ...group,
-    sample: 1,
-    messages: bad,
-    metadata: { reward_total: 0.5 },
-  });
-  ids.next = await uploadRollout(palestra, {
-    ...group,
-    step: 6,
-    sample: 1,
-    messages: good,
-  });
-  ids.rich = await uploadRollout(palestra, {
-    runName,
-    task: 2,
-    step: 5,
-    messages: rich,
-    skip: [5, 6],
-  });
-  ids.long = await uploadRollout(palestra, {
-    runName,
-    task: 3,
-    step: 5,
-    messages: longMessages(),
-  });
-  const huge = `${"first line of fifty megabytes\n".repeat(1_000)}${"x".repeat(50_000_000)}`;
+  ids.good = await uploadRollout(palestra, { ...group, sample: 0, messages: good });
+  ids.bad = await uploadRollout(palestra, { ...group, sample: 1, messages: bad, metadata: { reward_total: 0.5 } });
+  ids.next = await uploadRollout(palestra, { ...group, step: 6, sample: 1, messages: good });
+  ids.rich = await uploadRollout(palestra, { runName, task: 2, step: 5, messages: rich, skip: [5, 6] });
+  ids.long = await uploadRollout(palestra, { runName, task: 3, step: 5, messages: longMessages() });
+  const huge = `${'first line of fifty megabytes\n'.repeat(1_000)}${'x'.repeat(50_000_000)}`;
   ids.huge = await uploadRollout(palestra, {
     runName,
     task: 4,
     step: 5,
-    messages: [
-      { type: "user_message", content: "dump it" },
-      ...call("h", "dump", {}, huge),
-    ],
+    messages: [{ type: 'user_message', content: 'dump it' }, ...call('h', 'dump', {}, huge)],
   });
 }, 240_000);
 afterAll(async () => {
@@ -222,357 +92,264 @@ afterAll(async () => {
   await palestra?.stop();
 });
 
-const open = (watched: Watched, id: string, text: string, hash = "") =>
-  visit(watched.page, `${palestra.url}/rollout/${id}${hash}`, text);
-const article = (page: Page, anchor: number) =>
-  page.locator(`article[data-anchor="${anchor}"]`);
+const open = (watched: Watched, id: string, text: string, hash = '') => visit(watched.page, `${palestra.url}/rollout/${id}${hash}`, text);
+const article = (page: Page, anchor: number) => page.locator(`article[data-anchor="${anchor}"]`);
 const topOf = (page: Page, anchor: number) =>
-  article(page, anchor).evaluate(
-    (row) =>
-      row.getBoundingClientRect().top -
-      row.closest("[role=region]")!.getBoundingClientRect().top,
-  );
+  article(page, anchor).evaluate((row) => row.getBoundingClientRect().top - row.closest('[role=region]')!.getBoundingClientRect().top);
 
-describe("10 000 messages", () => {
-  test("stay small, and #m-9000 lands and stays", async () => {
+describe('10 000 messages', () => {
+  test('stay small, and #m-9000 lands and stays', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
-    await open(watched, ids.long, "9000", "#m-9000");
+    await open(watched, ids.long, '9000', '#m-9000');
     await article(page, 9000).waitFor();
-    await article(page, 9000).getByText("9000").first().waitFor();
+    await article(page, 9000).getByText('9000').first().waitFor();
     const landed = await settled(page, () => topOf(page, 9000));
     expect(Math.abs(landed)).toBeLessThan(24);
     await page.waitForTimeout(2_000);
     expect(Math.abs((await topOf(page, 9000)) - landed)).toBeLessThan(2);
-    await expect
-      .poll(() => article(page, 9000).getAttribute("aria-current"))
-      .toBe("true");
-    expect(await page.locator("article").count()).toBeLessThanOrEqual(300);
-    expect(
-      await page.locator("nav[aria-label=Outline] button").count(),
-    ).toBeLessThanOrEqual(300);
-    const feed = page.getByRole("feed").locator("article").first();
-    expect(Number(await feed.getAttribute("aria-setsize"))).toBeGreaterThan(
-      8_000,
-    );
+    await expect.poll(() => article(page, 9000).getAttribute('aria-current')).toBe('true');
+    expect(await page.locator('article').count()).toBeLessThanOrEqual(300);
+    expect(await page.locator('nav[aria-label=Outline] button').count()).toBeLessThanOrEqual(300);
+    const feed = page.getByRole('feed').locator('article').first();
+    expect(Number(await feed.getAttribute('aria-setsize'))).toBeGreaterThan(8_000);
     expect(complaints).toEqual([]);
     await watched.close();
   });
 
-  test("find shows what is not in the page, counts it and walks on with Enter", async () => {
+  test('find shows what is not in the page, counts it and walks on with Enter', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
-    await open(watched, ids.long, "Begin.");
-    await page.keyboard.press("Control+f");
-    await page
-      .getByRole("textbox", { name: "Find in this rollout" })
-      .fill("QUIXOTICALLY");
-    await page.getByText("Only here stands the word").waitFor();
-    await page.getByText("1 of 1 messages").waitFor();
+    await open(watched, ids.long, 'Begin.');
+    await page.keyboard.press('Control+f');
+    await page.getByRole('textbox', { name: 'Find in this rollout' }).fill('QUIXOTICALLY');
+    await page.getByText('Only here stands the word').waitFor();
+    await page.getByText('1 of 1 messages').waitFor();
     await page.waitForURL(/#m-7777$/);
-    await expect
-      .poll(() => page.evaluate(() => CSS.highlights.get("find")?.size))
-      .toBe(1);
-    await page
-      .getByRole("textbox", { name: "Find in this rollout" })
-      .fill("place 1");
+    await expect.poll(() => page.evaluate(() => CSS.highlights.get('find')?.size)).toBe(1);
+    await page.getByRole('textbox', { name: 'Find in this rollout' }).fill('place 1');
     // Not what was counted, and where it was, for the word before.
-    await expect.poll(() => new URL(page.url()).hash).not.toBe("#m-7777");
+    await expect.poll(() => new URL(page.url()).hash).not.toBe('#m-7777');
     await page.getByText(/\d+ of [\d\u202f]+\+? messages/).waitFor();
     const first = new URL(page.url()).hash;
-    await page.keyboard.press("Enter");
+    await page.keyboard.press('Enter');
     await expect.poll(() => new URL(page.url()).hash).not.toBe(first);
-    await page.keyboard.press("Escape");
-    await page.getByRole("search").waitFor({ state: "detached" });
+    await page.keyboard.press('Escape');
+    await page.getByRole('search').waitFor({ state: 'detached' });
     expect(complaints).toEqual([]);
     await watched.close();
   });
 });
 
-test("50 MB wait behind a gate: shown as raw lines by part, offered as a download", async () => {
+test('50 MB wait behind a gate: shown as raw lines by part, offered as a download', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
-  await open(watched, ids.huge, "dump it");
-  const gate = page.getByRole("button", { name: "show raw lines (50 MB)" });
+  await open(watched, ids.huge, 'dump it');
+  const gate = page.getByRole('button', { name: 'show raw lines (50 MB)' });
   await gate.waitFor();
   await gate.click();
-  await page.getByText("first line of fifty megabytes").first().waitFor();
-  await page.getByRole("button", { name: "Later part" }).click();
-  await page
-    .getByRole("region", { name: "Raw lines, part 2 of 382" })
-    .getByText("xxxx")
-    .first()
-    .waitFor();
-  const href = await page
-    .getByRole("link", { name: "download", exact: true })
-    .getAttribute("href");
-  const part = await page.request.get(palestra.url + href!, {
-    headers: { range: "bytes=0-9" },
-  });
-  expect([
-    part.status(),
-    await part.text(),
-    part.headers()["content-range"],
-  ]).toEqual([206, "first line", "bytes 0-9/50030000"]);
+  await page.getByText('first line of fifty megabytes').first().waitFor();
+  await page.getByRole('button', { name: 'Later part' }).click();
+  await page.getByRole('region', { name: 'Raw lines, part 2 of 382' }).getByText('xxxx').first().waitFor();
+  const href = await page.getByRole('link', { name: 'download', exact: true }).getAttribute('href');
+  const part = await page.request.get(palestra.url + href!, { headers: { range: 'bytes=0-9' } });
+  expect([part.status(), await part.text(), part.headers()['content-range']]).toEqual([206, 'first line', 'bytes 0-9/50030000']);
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
-test("a card holds arguments, result, error and reward; long results, JSON, terminals, images and gaps are shown in their way", async () => {
+test('a card holds arguments, result, error and reward; long results, JSON, terminals, images and gaps are shown in their way', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
-  await open(watched, ids.rich, "Look at the table.");
+  await open(watched, ids.rich, 'Look at the table.');
   const json = article(page, 1);
-  await json.getByText('"Ada"').waitFor({ state: "detached" });
-  await json.getByRole("button", { name: /^rows:/ }).waitFor();
+  await json.getByText('"Ada"').waitFor({ state: 'detached' });
+  await json.getByRole('button', { name: /^rows:/ }).waitFor();
   await article(page, 3)
-    .getByRole("button", { name: /show all \(.*kB, 900 lines\)/ })
+    .getByRole('button', { name: /show all \(.*kB, 900 lines\)/ })
     .click();
-  await article(page, 3).getByText("line 899").waitFor();
-  await expect
-    .poll(() => article(page, 3).locator(".ansi-1").count())
-    .toBeGreaterThan(50);
-  await page.getByRole("button", { name: "2 missing" }).click();
-  await page.getByText("2 messages missing (5–6)").waitFor();
-  const image = page.getByRole("img", { name: /Image 1 of the message/ });
+  await article(page, 3).getByText('line 899').waitFor();
+  await expect.poll(() => article(page, 3).locator('.ansi-1').count()).toBeGreaterThan(50);
+  await page.getByRole('button', { name: '2 missing' }).click();
+  await page.getByText('2 messages missing (5–6)').waitFor();
+  const image = page.getByRole('img', { name: /Image 1 of the message/ });
   await image.scrollIntoViewIfNeeded();
   await image.click();
-  const dialog = page.getByRole("dialog", { name: "Image" });
+  const dialog = page.getByRole('dialog', { name: 'Image' });
   await dialog.waitFor();
-  await expect
-    .poll(() =>
-      dialog
-        .locator("img")
-        .evaluate((one: HTMLImageElement) => one.naturalWidth),
-    )
-    .toBe(1);
-  await page.keyboard.press("Escape");
-  await page.keyboard.press("G");
-  await page.getByRole("button", { name: "show raw lines (1.2 MB)" }).waitFor();
+  await expect.poll(() => dialog.locator('img').evaluate((one: HTMLImageElement) => one.naturalWidth)).toBe(1);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('G');
+  await page.getByRole('button', { name: 'show raw lines (1.2 MB)' }).waitFor();
   await expectSound(page);
-  await shoot(page, "rollout-rich-1280-light");
+  await shoot(page, 'rollout-rich-1280-light');
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
-test("d lands at the first divergence from the best sibling and shows how the texts differ", async () => {
-  const watched = await openPage(browser, palestra, {
-    width: 1920,
-    theme: "dark",
-  });
+test('d lands at the first divergence from the best sibling and shows how the texts differ', async () => {
+  const watched = await openPage(browser, palestra, { width: 1920, theme: 'dark' });
   const { page, complaints } = watched;
-  await open(watched, ids.bad, "Find who did it.");
-  await page.getByText("best sibling").waitFor();
-  await page.keyboard.press("d");
-  await page.waitForURL(
-    (url) => url.searchParams.get("diff") === ids.good && url.hash === "#m-5",
-  );
-  const panel = page.getByRole("complementary", { name: "Difference" });
-  await panel.getByText("same first 1").waitFor();
-  await panel
-    .getByLabel("Text of the first divergence")
-    .getByText("Tom")
-    .waitFor();
-  await expect
-    .poll(() => panel.locator("del", { hasText: /Tom|Reed/ }).count())
-    .toBeGreaterThan(0);
-  await expect
-    .poll(() => panel.locator("ins", { hasText: /Ada|Finch/ }).count())
-    .toBeGreaterThan(0);
-  await expect
-    .poll(() => article(page, 5).getAttribute("aria-current"))
-    .toBe("true");
-  await shoot(page, "rollout-diff-1920-dark");
+  await open(watched, ids.bad, 'Find who did it.');
+  await page.getByText('best sibling').waitFor();
+  await page.keyboard.press('d');
+  await page.waitForURL((url) => url.searchParams.get('diff') === ids.good && url.hash === '#m-5');
+  const panel = page.getByRole('complementary', { name: 'Difference' });
+  await panel.getByText('same first 1').waitFor();
+  await panel.getByLabel('Text of the first divergence').getByText('Tom').waitFor();
+  await expect.poll(() => panel.locator('del', { hasText: /Tom|Reed/ }).count()).toBeGreaterThan(0);
+  await expect.poll(() => panel.locator('ins', { hasText: /Ada|Finch/ }).count()).toBeGreaterThan(0);
+  await expect.poll(() => article(page, 5).getAttribute('aria-current')).toBe('true');
+  await shoot(page, 'rollout-diff-1920-dark');
   // The address alone brings it back.
   await page.reload();
-  await panel.getByText("first divergence").waitFor();
-  await page.keyboard.press("d");
-  await panel.waitFor({ state: "detached" });
+  await panel.getByText('first divergence').waitFor();
+  await page.keyboard.press('d');
+  await panel.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
-test("the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and back in place", async () => {
+test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and back in place', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
-  await open(watched, ids.bad, "Find who did it.", "?q=step:5");
+  await open(watched, ids.bad, 'Find who did it.', '?q=step:5');
   const hash = () => new URL(page.url()).hash;
   const press = async (key: string, expected: string) => {
     await page.keyboard.press(key);
     await expect.poll(hash, { message: key }).toBe(expected);
   };
-  await press("j", "#m-0");
-  await press("j", "#m-1");
-  await press("j", "#m-2");
-  await press("k", "#m-1");
-  await press("J", "#m-2");
-  await press("J", "#m-5");
-  await press("K", "#m-2");
-  await press("G", "#m-8");
-  await pressTwice(page, "g");
-  await expect.poll(hash).toBe("#m-0");
+  await press('j', '#m-0');
+  await press('j', '#m-1');
+  await press('j', '#m-2');
+  await press('k', '#m-1');
+  await press('J', '#m-2');
+  await press('J', '#m-5');
+  await press('K', '#m-2');
+  await press('G', '#m-8');
+  await pressTwice(page, 'g');
+  await expect.poll(hash).toBe('#m-0');
   await page.waitForTimeout(500);
-  await page.keyboard.press("e");
-  await page.getByRole("button", { name: "fold the system message" }).waitFor();
-  await page.keyboard.press("r");
-  await page.getByRole("button", { name: "fold the reasoning" }).waitFor();
-  await page.keyboard.press("E");
-  await page.keyboard.press("f");
-  await page
-    .getByRole("navigation", { name: "Outline" })
-    .waitFor({ state: "detached" });
-  await page.keyboard.press("f");
-  await page.getByRole("navigation", { name: "Outline" }).waitFor();
-  const at = (id: string) =>
-    page.waitForURL((url) => url.pathname === `/rollout/${id}`);
-  await page.keyboard.press("[");
+  await page.keyboard.press('e');
+  await page.getByRole('button', { name: 'fold the system message' }).waitFor();
+  await page.keyboard.press('r');
+  await page.getByRole('button', { name: 'fold the reasoning' }).waitFor();
+  await page.keyboard.press('E');
+  await page.keyboard.press('f');
+  await page.getByRole('navigation', { name: 'Outline' }).waitFor({ state: 'detached' });
+  await page.keyboard.press('f');
+  await page.getByRole('navigation', { name: 'Outline' }).waitFor();
+  const at = (id: string) => page.waitForURL((url) => url.pathname === `/rollout/${id}`);
+  await page.keyboard.press('[');
   await at(ids.good);
-  await page.getByText("He lowers his eyes.").waitFor();
-  await page.keyboard.press("l");
+  await page.getByText('He lowers his eyes.').waitFor();
+  await page.keyboard.press('l');
   await at(ids.bad);
-  await page.getByText("The trail is cold.").waitFor();
-  await page.keyboard.press("}");
+  await page.getByText('The trail is cold.').waitFor();
+  await page.keyboard.press('}');
   await at(ids.next);
-  await page.getByText("He lowers his eyes.").waitFor();
-  await page.keyboard.press("{");
+  await page.getByText('He lowers his eyes.').waitFor();
+  await page.keyboard.press('{');
   await at(ids.bad);
-  await page.getByText("The trail is cold.").waitFor();
+  await page.getByText('The trail is cold.').waitFor();
   // Newest first: good was uploaded before bad, both at step 5, and the query is kept in the address.
-  expect(new URL(page.url()).searchParams.get("q")).toBe("step:5");
-  await page.keyboard.press("n");
+  expect(new URL(page.url()).searchParams.get('q')).toBe('step:5');
+  await page.keyboard.press('n');
   await at(ids.good);
-  await page.getByText("He lowers his eyes.").waitFor();
-  await page.keyboard.press("p");
+  await page.getByText('He lowers his eyes.').waitFor();
+  await page.keyboard.press('p');
   await at(ids.bad);
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
-test("a verdict by key and a note on messages are saved, shown, kept and deleted", async () => {
+test('a verdict by key and a note on messages are saved, shown, kept and deleted', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
-  await open(watched, ids.bad, "Find who did it.", "?tab=notes#m-5");
-  await page.keyboard.press("x");
-  await page.getByText("verdict exploit saved").waitFor();
-  await page.keyboard.press("4");
-  await page.getByText("score 4 saved").waitFor();
+  await open(watched, ids.bad, 'Find who did it.', '?tab=notes#m-5');
+  await page.keyboard.press('x');
+  await page.getByText('verdict exploit saved').waitFor();
+  await page.keyboard.press('4');
+  await page.getByText('score 4 saved').waitFor();
   // One g alone is a verdict after 300 ms.
-  await page.keyboard.press("g");
-  await page.getByText("verdict good saved").waitFor();
-  await page
-    .getByRole("textbox", { name: "Note" })
-    .fill("asks for <b>nobody</b>");
-  await page.getByRole("textbox", { name: "Last message" }).fill("6");
-  await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("note saved").waitFor();
+  await page.keyboard.press('g');
+  await page.getByText('verdict good saved').waitFor();
+  await page.getByRole('textbox', { name: 'Note' }).fill('asks for <b>nobody</b>');
+  await page.getByRole('textbox', { name: 'Last message' }).fill('6');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('note saved').waitFor();
   await page.reload();
-  const panel = page.getByRole("tabpanel");
-  await panel.getByText("asks for <b>nobody</b>").waitFor();
-  await panel.getByRole("button", { name: "#5–6" }).waitFor();
-  await expect.poll(() => article(page, 5).innerText()).toContain("✎");
-  await page.getByText("good, 4 of 5").waitFor();
-  const answer = await page.request.get(
-    `${palestra.url}/v1/annotations?rollout=${ids.bad}`,
-  );
+  const panel = page.getByRole('tabpanel');
+  await panel.getByText('asks for <b>nobody</b>').waitFor();
+  await panel.getByRole('button', { name: '#5–6' }).waitFor();
+  await expect.poll(() => article(page, 5).innerText()).toContain('✎');
+  await page.getByText('good, 4 of 5').waitFor();
+  const answer = await page.request.get(`${palestra.url}/v1/annotations?rollout=${ids.bad}`);
   const { annotations } = (await answer.json()) as {
-    annotations: {
-      verdict: string | null;
-      score: number | null;
-      from_index: number | null;
-      to_index: number | null;
-    }[];
+    annotations: { verdict: string | null; score: number | null; from_index: number | null; to_index: number | null }[];
   };
-  expect(
-    annotations.map(({ verdict, score, from_index, to_index }) => [
-      verdict,
-      score,
-      from_index,
-      to_index,
-    ]),
-  ).toEqual([
+  expect(annotations.map(({ verdict, score, from_index, to_index }) => [verdict, score, from_index, to_index])).toEqual([
     [null, null, 5, 6],
-    ["good", null, null, null],
+    ['good', null, null, null],
     [null, 4, null, null],
-    ["exploit", null, null, null],
+    ['exploit', null, null, null],
   ]);
   await panel
-    .getByRole("button", { name: /Delete what/ })
+    .getByRole('button', { name: /Delete what/ })
     .first()
     .click();
-  await panel.getByText("asks for").waitFor({ state: "detached" });
+  await panel.getByText('asks for').waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
-test("the tabs say where figures come from", async () => {
+test('the tabs say where figures come from', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
-  await open(watched, ids.bad, "Find who did it.");
-  const panel = page.getByRole("tabpanel");
+  await open(watched, ids.bad, 'Find who did it.');
+  const panel = page.getByRole('tabpanel');
   // .02 + 0 of the messages; the trainer said .5.
-  await expect
-    .poll(() => panel.innerText())
-    .toMatch(
-      /total\s+\.020[\s\S]*reported by the trainer\s+\.500[\s\S]*not the sum/,
-    );
-  await page.getByRole("tab", { name: "Tools" }).click();
+  await expect.poll(() => panel.innerText()).toMatch(/total\s+\.020[\s\S]*reported by the trainer\s+\.500[\s\S]*not the sum/);
+  await page.getByRole('tab', { name: 'Tools' }).click();
   await expect.poll(() => panel.innerText()).toMatch(/interview\s+1\s+▲ 1/);
-  await page.getByRole("tab", { name: "Task" }).click();
+  await page.getByRole('tab', { name: 'Task' }).click();
   await panel.getByText('"case-1"').waitFor();
-  await page.getByRole("tab", { name: "Raw" }).click();
-  await panel.getByText("Choose a message").waitFor();
+  await page.getByRole('tab', { name: 'Raw' }).click();
+  await panel.getByText('Choose a message').waitFor();
   await article(page, 2).click();
-  await panel.getByText("Message 3").waitFor();
-  expect(new URL(page.url()).searchParams.get("tab")).toBe("raw");
+  await panel.getByText('Message 3').waitFor();
+  expect(new URL(page.url()).searchParams.get('tab')).toBe('raw');
   expect(complaints).toEqual([]);
   await watched.close();
 });
 
 test(
-  "a live rollout keeps its reader’s place, counts what is new, and its tail follows until one scrolls up",
+  'a live rollout keeps its reader’s place, counts what is new, and its tail follows until one scrolls up',
   { timeout: 150_000 },
   async () => {
     const lines = (from: number, count: number) =>
-      Array.from({ length: count }, (_, i): UploadedMessage => ({
-        type: "assistant_message",
-        content: `live line ${from + i}`,
-      }));
-    const id = await uploadRollout(palestra, {
-      runName,
-      task: 9,
-      step: 7,
-      messages: lines(0, 40),
-    });
+      Array.from({ length: count }, (_, i): UploadedMessage => ({ type: 'assistant_message', content: `live line ${from + i}` }));
+    const id = await uploadRollout(palestra, { runName, task: 9, step: 7, messages: lines(0, 40) });
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
-    await open(watched, id, "live line 0");
-    const scroller = page.getByRole("region", {
-      name: "Transcript, scrollable",
-    });
+    await open(watched, id, 'live line 0');
+    const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
     await scroller.evaluate((element) => (element.scrollTop = 300));
-    const place = await settled(page, () =>
-      scroller.evaluate((element) => element.scrollTop),
-    );
+    const place = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
     await uploadEvents(palestra, messageEvents(id, lines(40, 30), 40));
-    await page.getByRole("button", { name: "30 new" }).waitFor();
+    await page.getByRole('button', { name: '30 new' }).waitFor();
     expect(await scroller.evaluate((element) => element.scrollTop)).toBe(place);
-    await page.getByRole("button", { name: "30 new" }).click();
-    await page.getByText("live line 69").waitFor();
+    await page.getByRole('button', { name: '30 new' }).click();
+    await page.getByText('live line 69').waitFor();
     await uploadEvents(palestra, messageEvents(id, lines(70, 20), 70));
-    await page.getByText("live line 89").waitFor();
+    await page.getByText('live line 89').waitFor();
     await scroller.hover();
-    const bottom = await settled(page, () =>
-      scroller.evaluate((element) => element.scrollTop),
-    );
+    const bottom = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
     await page.mouse.wheel(0, -400);
-    await expect
-      .poll(() => scroller.evaluate((element) => element.scrollTop))
-      .toBeLessThan(bottom - 200);
-    const held = await settled(page, () =>
-      scroller.evaluate((element) => element.scrollTop),
-    );
+    await expect.poll(() => scroller.evaluate((element) => element.scrollTop)).toBeLessThan(bottom - 200);
+    const held = await settled(page, () => scroller.evaluate((element) => element.scrollTop));
     await uploadEvents(palestra, messageEvents(id, lines(90, 10), 90));
-    await page.getByRole("button", { name: "10 new" }).waitFor();
+    await page.getByRole('button', { name: '10 new' }).waitFor();
     expect(await scroller.evaluate((element) => element.scrollTop)).toBe(held);
     expect(complaints).toEqual([]);
     await watched.close();
@@ -580,56 +357,39 @@ test(
 );
 
 test(
-  "a rollout that ends between two looks of its reader is shown to its end, and so is what comes after the end",
+  'a rollout that ends between two looks of its reader is shown to its end, and so is what comes after the end',
   { timeout: 90_000 },
   async () => {
-    const said = (
-      content: string,
-      more: Partial<UploadedMessage> = {},
-    ): UploadedMessage => ({ type: "assistant_message", content, ...more });
-    const id = await uploadRollout(palestra, {
-      runName,
-      task: 10,
-      step: 7,
-      messages: [said("the opening")],
+    const said = (content: string, more: Partial<UploadedMessage> = {}): UploadedMessage => ({
+      type: 'assistant_message',
+      content,
+      ...more,
     });
+    const id = await uploadRollout(palestra, { runName, task: 10, step: 7, messages: [said('the opening')] });
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
-    await open(watched, id, "the opening");
-    await uploadEvents(
-      palestra,
-      messageEvents(
-        id,
-        [
-          said("the middle"),
-          said("the last word", { reward: 1, isFinished: true }),
-        ],
-        1,
-      ),
-    );
-    await page.getByText("the last word").first().waitFor();
-    await page.getByText("the middle").first().waitFor();
-    await uploadEvents(
-      palestra,
-      messageEvents(id, [said("a late afterthought")], 3),
-    );
-    await page.getByText("a late afterthought").first().waitFor();
+    await open(watched, id, 'the opening');
+    await uploadEvents(palestra, messageEvents(id, [said('the middle'), said('the last word', { reward: 1, isFinished: true })], 1));
+    await page.getByText('the last word').first().waitFor();
+    await page.getByText('the middle').first().waitFor();
+    await uploadEvents(palestra, messageEvents(id, [said('a late afterthought')], 3));
+    await page.getByText('a late afterthought').first().waitFor();
     expect(complaints).toEqual([]);
     await watched.close();
   },
 );
 
 describe.each([
-  { width: 1280, theme: "light" },
-  { width: 1280, theme: "dark" },
-  { width: 1920, theme: "light" },
-  { width: 1920, theme: "dark" },
-] satisfies View[])("at $width in $theme", (view) => {
-  test("the viewer is sound", async () => {
+  { width: 1280, theme: 'light' },
+  { width: 1280, theme: 'dark' },
+  { width: 1920, theme: 'light' },
+  { width: 1920, theme: 'dark' },
+] satisfies View[])('at $width in $theme', (view) => {
+  test('the viewer is sound', async () => {
     const watched = await openPage(browser, palestra, view);
     const { page, complaints } = watched;
-    await open(watched, ids.bad, "Find who did it.", "#m-5");
-    await page.getByText("best sibling").waitFor();
+    await open(watched, ids.bad, 'Find who did it.', '#m-5');
+    await page.getByText('best sibling').waitFor();
     await page.waitForTimeout(300);
     await expectSound(page);
     await shoot(page, `rollout-viewer-${view.width}-${view.theme}`);
@@ -638,22 +398,20 @@ describe.each([
   });
 });
 
-test("the print view holds every row", async () => {
+test('the print view holds every row', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page } = watched;
-  await open(watched, ids.bad, "Find who did it.", "?print");
-  await page.getByText("The trail is cold.").waitFor();
-  await expect.poll(() => page.locator("article").count()).toBe(7);
-  await page.emulateMedia({ media: "print" });
-  expect(await page.getByRole("navigation", { name: "Main" }).isVisible()).toBe(
-    false,
-  );
+  await open(watched, ids.bad, 'Find who did it.', '?print');
+  await page.getByText('The trail is cold.').waitFor();
+  await expect.poll(() => page.locator('article').count()).toBe(7);
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.getByRole('navigation', { name: 'Main' }).isVisible()).toBe(false);
   await watched.close();
 });
 
-test("an id that is nobody’s is told so", async () => {
+test('an id that is nobody’s is told so', async () => {
   const watched = await openPage(browser, palestra, narrow);
-  await open(watched, randomUUID(), "There is no such rollout");
-  expect(await watched.page.locator("article").count()).toBe(0);
+  await open(watched, randomUUID(), 'There is no such rollout');
+  expect(await watched.page.locator('article').count()).toBe(0);
   await watched.close();
 });
