@@ -1,8 +1,7 @@
 import { type Clock, newTaskId, newUntoldTaskId, SingleFlight } from '@palestra/kit';
-import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
-import type { BackendCall, BackendSession } from './backend.port.ts';
-import type { CallIntent, CallLedger, CallOutcome, CallRecord, CallResult, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
-import { CallWatch } from './call-watch.ts';
+import { PalestraError } from '@palestra/protocol';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
+import { type CallEnd, CallPerformer, type CallWork, type ToolRun } from './call-performer.ts';
 import { classifyOutcome, outcomeOfError } from './failure.ts';
 import { deathError, type LiveSession } from './live-session.ts';
 import type { SessionObserver } from './observer.port.ts';
@@ -12,26 +11,14 @@ import { type CallStream, type OpenCall, unknownCall, unknownOutcome, settledCal
 import type { SetupGate } from './setup-gate.ts';
 import { isDead } from './state.ts';
 
-type Work = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
-type End = Omit<CallResult, 'taskId'>;
-interface Result {
-  text: string;
-  ok: boolean;
-  reason: ToolErrorReason | null;
-  reward: number | null;
-  finished: boolean;
-}
-
-export interface CallRequest {
+export interface CallRequest extends ToolRun {
   kind: 'call' | 'score_group';
-  tool: string;
   /** JSON text */
   input: string;
   /** Set by a client that resumes an earlier call; null = a new one. */
   taskId: string | null;
   /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
   named?: string | null;
-  run: (backend: BackendSession, work: Work) => Promise<Result>;
 }
 
 export interface CallRunnerOptions {
@@ -50,13 +37,9 @@ const UNSTORED_KEEP_MS = 600_000;
 /** A process that ended a call this shortly before its last sign of life may have died before the client read the end. */
 const LAST_WORDS_MS = 1_500;
 const MAX_DOUBTS = 5;
-/** A session that is restored again and again during one call has a call that kills its process. */
-const MAX_RESTORES = 2;
 const UPSTREAM_ID_DELAY_MS = 5;
 /** So long after the ledger said that a session is ours it is taken to be, unless its heartbeat says otherwise: another process may end it meanwhile. */
 const TRUST_MS = 5_000;
-/** Before an idempotent tool whose outcome is unknown runs again. */
-const REPEAT_PAUSE_MS = 500;
 
 /**
  * Runs each call once. Its intent is in the ledger before the tool runs; whoever comes with its task id, here or on another
@@ -67,7 +50,7 @@ export class CallRunner {
   readonly #streams = new Map<string, { open: number; delivered: boolean }>();
   /** Named calls whose intent is on its way. */
   readonly #opening = new SingleFlight<OpenCall>();
-  readonly #watch: CallWatch;
+  readonly #performer: CallPerformer;
   /** Noted calls that run. */
   #performing = 0;
   #onIdle: (() => void) | null = null;
@@ -78,7 +61,9 @@ export class CallRunner {
     readonly restorer: Restorer,
     readonly options: CallRunnerOptions,
   ) {
-    this.#watch = new CallWatch(options.clock);
+    const { clock, observer, onBackgroundError } = options;
+    const onUpstream = (live: LiveSession, taskId: string, upstream: string) => this.#noteUpstream(live, taskId, upstream);
+    this.#performer = new CallPerformer(registry, setup, restorer, { clock, observer, onBackgroundError, onUpstream });
   }
 
   /** Runs a call whose client never hears of its task id, and cannot come back for it. Rejects as `open` does. */
@@ -94,7 +79,7 @@ export class CallRunner {
   async #performNoted(live: LiveSession, request: CallRequest, intent: CallIntent, noted: NotedCall): Promise<CallOutcome> {
     this.#performing += 1;
     try {
-      const result = await this.#execute(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null });
+      const result = await this.#performer.perform(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null });
       noted.end(result);
       this.#noteEnd(live, result.outcome);
       return result.outcome;
@@ -246,70 +231,15 @@ export class CallRunner {
     };
   }
 
-  async #run(live: LiveSession, request: CallRequest, intent: CallIntent, work: Work): Promise<CallOutcome> {
-    return this.#finish(live, work.taskId, await this.#execute(live, request, intent, work));
-  }
-
-  async #execute(live: LiveSession, request: CallRequest, intent: CallIntent, work: Work): Promise<End> {
-    const { clock, observer } = this.options;
-    const startedAt = clock.now();
-    observer.callStarted?.(intent, live.record);
-    live.runningCalls += 1;
-    let outcome: CallOutcome;
-    try {
-      outcome = await this.#runOnce(live, request, work);
-    } catch (error) {
-      if (!(error instanceof PalestraError)) this.#reportUnexpected(error, live);
-      outcome = this.#masked(live, outcomeOfError(error));
-      await this.setup.note(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
-    }
-    const endedAt = clock.now();
-    live.runningCalls -= 1;
-    live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = endedAt;
-    const failureClass = classifyOutcome(outcome);
-    observer.callEnded?.(intent, live.record, { outcome, failureClass, ranMs: endedAt - startedAt });
-    return { outcome, failureClass, endedAt };
-  }
-
-  /** The tool runs once; again only in a session that was restored to the moment before, or when its author allows it. */
-  async #runOnce(live: LiveSession, request: CallRequest, work: Work): Promise<CallOutcome> {
-    for (let restores = 0; ; restores += 1) {
-      if (!this.setup.isOpen(live)) await this.setup.wait(live);
-      const { policy } = live.hosted ?? (await this.registry.hosted(live));
-      const backend = live.backend ?? (await this.registry.backend(live));
-      const onUpstreamTaskId = (id: string) => this.#noteUpstream(live, work.taskId, id);
-      const tooLong = () =>
-        new PalestraError('call_timeout', {
-          detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
-        });
-      try {
-        const run = request.run(backend, { ...work, onUpstreamTaskId });
-        return this.#resultOf(live, await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong));
-      } catch (error) {
-        if (restores >= MAX_RESTORES) throw error;
-        if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);
-        else if (mayRepeat(error, policy.idempotentTools.includes(request.tool)))
-          await this.options.clock.sleep(REPEAT_PAUSE_MS, live.signal);
-        else throw error;
-      }
-    }
-  }
-
-  #resultOf(live: LiveSession, { text, ok, reason, reward, finished }: Result): CallOutcome {
-    return { type: 'result', text: this.registry.mask(live).hide(text), ok, reason, reward, finished };
-  }
-
-  #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {
-    const mask = this.registry.mask(live);
-    if (outcome.type === 'tool_failed') return { ...outcome, message: mask.hide(outcome.message) };
-    return { ...outcome, detail: mask.hide(outcome.detail) };
+  async #run(live: LiveSession, request: CallRequest, intent: CallIntent, work: CallWork): Promise<CallOutcome> {
+    return this.#finish(live, work.taskId, await this.#performer.perform(live, request, intent, work));
   }
 
   /**
    * The client gets its outcome at once; that it reached the ledger is waited for by `drain`. Not so in a session that may be
    * replayed, or is recorded: there no client may know a result that the journal could lose.
    */
-  async #finish(live: LiveSession, taskId: string, end: End): Promise<CallOutcome> {
+  async #finish(live: LiveSession, taskId: string, end: CallEnd): Promise<CallOutcome> {
     const { outcome } = end;
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
     const awaited = isAwaited(live);
@@ -341,11 +271,6 @@ export class CallRunner {
 
   #storeUpstream(live: LiveSession, taskId: string, upstreamTaskId: string): void {
     this.options.ledger.upstream(taskId, upstreamTaskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
-  }
-
-  #reportUnexpected(error: unknown, live: LiveSession): void {
-    if (error instanceof Error && error.name === 'ToolFailedError') return;
-    this.options.onBackgroundError(error, live.record.sid);
   }
 
   /** A client that names its call is not the one that a mark on it waits for any more: its next equal call is a new one. */
@@ -411,9 +336,6 @@ export class CallRunner {
 
 /** Results of a session that may be replayed, or is recorded, are waited for. */
 const isAwaited = ({ hosted, record }: LiveSession): boolean => hosted?.policy.deterministic === true || record.recording !== null;
-
-const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
-  idempotent && error instanceof PalestraError && error.code === 'session_lost';
 
 const nameTaken = (): PalestraError =>
   new PalestraError('invalid_request', { detail: 'The id of this call was given to another call of the session before.' });

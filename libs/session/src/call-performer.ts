@@ -1,0 +1,118 @@
+import type { Clock } from '@palestra/kit';
+import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
+import type { BackendCall, BackendSession } from './backend.port.ts';
+import type { CallIntent, CallOutcome, CallResult } from './call-ledger.port.ts';
+import { CallWatch } from './call-watch.ts';
+import { classifyOutcome, outcomeOfError } from './failure.ts';
+import type { LiveSession } from './live-session.ts';
+import type { SessionObserver } from './observer.port.ts';
+import type { Restorer } from './restorer.ts';
+import type { SessionRegistry } from './session-registry.ts';
+import type { SetupGate } from './setup-gate.ts';
+
+export type CallWork = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
+export type CallEnd = Omit<CallResult, 'taskId'>;
+interface Result {
+  text: string;
+  ok: boolean;
+  reason: ToolErrorReason | null;
+  reward: number | null;
+  finished: boolean;
+}
+
+/** What the backend is asked for. */
+export interface ToolRun {
+  tool: string;
+  run: (backend: BackendSession, work: CallWork) => Promise<Result>;
+}
+
+export interface CallPerformerOptions {
+  clock: Clock;
+  observer: SessionObserver;
+  onBackgroundError: (error: unknown, sid: string) => void;
+  /** The environment's own server told the id by which it knows the call. */
+  onUpstream: (live: LiveSession, taskId: string, upstreamTaskId: string) => void;
+}
+
+/** A session that is restored again and again during one call has a call that kills its process. */
+const MAX_RESTORES = 2;
+/** Before an idempotent tool whose outcome is unknown runs again. */
+const REPEAT_PAUSE_MS = 500;
+
+/** Runs the tool of a call that the ledger knows, and says what became of it: a result, a tool that failed, or a failure that is nobody's reward. */
+export class CallPerformer {
+  readonly #watch: CallWatch;
+
+  constructor(
+    readonly registry: SessionRegistry,
+    readonly setup: SetupGate,
+    readonly restorer: Restorer,
+    readonly options: CallPerformerOptions,
+  ) {
+    this.#watch = new CallWatch(options.clock);
+  }
+
+  /** Does not reject. */
+  async perform(live: LiveSession, request: ToolRun, intent: CallIntent, work: CallWork): Promise<CallEnd> {
+    const { clock, observer } = this.options;
+    const startedAt = clock.now();
+    observer.callStarted?.(intent, live.record);
+    live.runningCalls += 1;
+    let outcome: CallOutcome;
+    try {
+      outcome = await this.#runOnce(live, request, work);
+    } catch (error) {
+      if (!(error instanceof PalestraError)) this.#reportUnexpected(error, live);
+      outcome = this.#masked(live, outcomeOfError(error));
+      await this.setup.note(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
+    }
+    const endedAt = clock.now();
+    live.runningCalls -= 1;
+    live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = endedAt;
+    const failureClass = classifyOutcome(outcome);
+    observer.callEnded?.(intent, live.record, { outcome, failureClass, ranMs: endedAt - startedAt });
+    return { outcome, failureClass, endedAt };
+  }
+
+  /** The tool runs once; again only in a session that was restored to the moment before, or when its author allows it. */
+  async #runOnce(live: LiveSession, request: ToolRun, work: CallWork): Promise<CallOutcome> {
+    for (let restores = 0; ; restores += 1) {
+      if (!this.setup.isOpen(live)) await this.setup.wait(live);
+      const { policy } = live.hosted ?? (await this.registry.hosted(live));
+      const backend = live.backend ?? (await this.registry.backend(live));
+      const onUpstreamTaskId = (id: string) => this.options.onUpstream(live, work.taskId, id);
+      const tooLong = () =>
+        new PalestraError('call_timeout', {
+          detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
+        });
+      try {
+        const run = request.run(backend, { ...work, onUpstreamTaskId });
+        return this.#resultOf(live, await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong));
+      } catch (error) {
+        if (restores >= MAX_RESTORES) throw error;
+        if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);
+        else if (mayRepeat(error, policy.idempotentTools.includes(request.tool)))
+          await this.options.clock.sleep(REPEAT_PAUSE_MS, live.signal);
+        else throw error;
+      }
+    }
+  }
+
+  #resultOf(live: LiveSession, { text, ok, reason, reward, finished }: Result): CallOutcome {
+    return { type: 'result', text: this.registry.mask(live).hide(text), ok, reason, reward, finished };
+  }
+
+  #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {
+    const mask = this.registry.mask(live);
+    if (outcome.type === 'tool_failed') return { ...outcome, message: mask.hide(outcome.message) };
+    return { ...outcome, detail: mask.hide(outcome.detail) };
+  }
+
+  #reportUnexpected(error: unknown, live: LiveSession): void {
+    if (error instanceof Error && error.name === 'ToolFailedError') return;
+    this.options.onBackgroundError(error, live.record.sid);
+  }
+}
+
+const mayRepeat = (error: unknown, idempotent: boolean): boolean =>
+  idempotent && error instanceof PalestraError && error.code === 'session_lost';
