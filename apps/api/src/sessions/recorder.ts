@@ -8,7 +8,7 @@ import { IngestService } from '../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
 import { ObserverList } from './observer-list.ts';
-import { textsOf } from './text/recorded-text.sql.ts';
+import { forgetWords, textsOf } from './text/recorded-text.sql.ts';
 
 const ROUND_MS = 1_000;
 const SWEEP_MS = 30_000;
@@ -140,6 +140,10 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
       seq === null || seq === session.recorded_seq ? [] : { sid: session.sid, seq },
     );
     const noted = await advanceRecorded(client, moved);
+    await forgetWords(
+      client,
+      moved.flatMap(({ sid, seq }) => (seq === COMPLETE && noted.has(sid) && texts.has(sid) ? sid : [])),
+    );
     const more = transcripts.filter(({ session, transcript }) => hasMore(session, transcript, noted)).map(({ session }) => session.sid);
     return [...busy, ...more];
   }

@@ -23,7 +23,7 @@ const LATE_OUTCOME_MS = 15_000;
 
 /**
  * The next events of a session's rollout. Every id follows from the session or the call, so that writing twice changes nothing; calls
- * are written in the ledger's order, each when it and all before it have ended; of a text session what the model said and was told, too. A session
+ * are written in the ledger's order, each when it and all before it have ended; of a text session what the model read, said and was told, too. A session
  * that never opened an episode has none.
  */
 export function transcribe(session: RecordedSession, calls: readonly RecordedCall[], text: RecordedText | null): SessionTranscript {
@@ -37,6 +37,7 @@ export function transcribe(session: RecordedSession, calls: readonly RecordedCal
   let ordinal = session.recorded_calls;
   const script = text === null ? null : new TextScript(text, ordinal);
   const toEvent = (line: Line) => lineEvent(session, recording, line);
+  events.push(...(script?.prompt(session.created_at) ?? []).map(toEvent));
   for (const call of settled) {
     if (!call.counts) continue;
     events.push(...(script?.before(call, ordinal) ?? []).map(toEvent));
@@ -97,12 +98,12 @@ function startEvent(session: RecordedSession, recording: Recording): object {
   };
 }
 
-/** A text of the model, or what it was told where it made no call. Its reward is the trainer's alone: the environment gave none. */
-function lineEvent(session: RecordedSession, recording: Recording, { turn, type, content, index, at, metadata }: Line): object {
+/** A text of the model, or what it read first, or was told where it made no call. Its reward is the trainer's alone: the environment gave none. */
+function lineEvent(session: RecordedSession, recording: Recording, { key, type, content, index, at, metadata }: Line): object {
   return {
     eventType: 'message',
     rolloutEventId: recording.rolloutId,
-    eventId: uuidOf(`${session.sid}:${turn}:${type}`),
+    eventId: uuidOf(`${session.sid}:${key}`),
     timestamp: Math.trunc(at),
     index,
     type,

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify';
 import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
-import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
+import { type EnvironmentDirectory, type SecretBox, SessionEngine, type SessionObserver } from '@palestra/session';
 import type { Sockets } from '../platform/sockets.ts';
 import type { Authenticate } from './authenticate.ts';
 import { SqlAdmissionStore } from './admission.sql.ts';
@@ -44,6 +44,8 @@ const DRAIN_POLL_MS = 200;
 export class SessionPlane {
   readonly engine: SessionEngine;
   readonly replicaId = newUuid();
+  /** Opens what the stores keep sealed. */
+  readonly box: SecretBox;
   readonly leases: SqlReplicaLeases;
   readonly routing: SessionRouting;
   readonly #ledger: SqlCallLedger;
@@ -54,6 +56,7 @@ export class SessionPlane {
     const { pool, directory, secret, observer, onBackgroundError } = options;
     const { replicaId } = this;
     this.#options = options;
+    this.box = new AesSecretBox(secret);
     this.#ledger = new SqlCallLedger(pool, (error) => onBackgroundError(error, 'ended calls'));
     this.leases = new SqlReplicaLeases({ pool, replicaId, confirm: (commit) => this.#ledger.confirm(commit) });
     this.engine = new SessionEngine({
@@ -63,7 +66,7 @@ export class SessionPlane {
       directory,
       clock: systemClock,
       replicaId,
-      box: new AesSecretBox(secret),
+      box: this.box,
       observer,
       admission: new SqlAdmissionStore(pool, LEASE_MS),
       queue: options.queue,

@@ -111,8 +111,11 @@ const FIND_ORPHANS = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id IS N
   AND NOT EXISTS (SELECT 1 FROM session_replicas AS r WHERE r.id = owner_replica_id AND r.seen_at > now() - $2 * interval '1 ms') LIMIT $1`;
 /** Index Scan using sessions_live_owner_idx. */
 const FIND_OWNED = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id = $1`;
-/** Index Scan using sessions_unbound_ended_at_idx. */
-const PURGE = `DELETE FROM sessions WHERE unbound_ended_at < to_timestamp($1::float8 / 1000)`;
+/** Index Scan using sessions_unbound_ended_at_idx; of what went with it, Index Scans of the primary keys. */
+const PURGE = `
+  WITH gone AS (DELETE FROM sessions WHERE unbound_ended_at < to_timestamp($1::float8 / 1000) RETURNING sid),
+    turns AS (DELETE FROM text_turns WHERE sid = ANY(ARRAY(SELECT sid FROM gone)))
+  DELETE FROM text_sessions WHERE sid = ANY(ARRAY(SELECT sid FROM gone))`;
 
 type Row = Record<string, string | null> & { secrets: Buffer | null; version: number } & Record<
     'heartbeat_timeout_ms' | 'idle_timeout_ms' | 'forked_at_call',

@@ -173,7 +173,8 @@ async function variantOf(hosted: HostedEnvironment, name: string | null): Promis
   throw new PalestraError('unknown_variant', { detail: `unknown environment '${name}'` });
 }
 
-function readSecrets(secrets: OpenSession['secrets']): SecretMap | null {
+/** As the engine takes them. */
+export function readSecrets(secrets: OpenSession['secrets']): SecretMap | null {
   if (!secrets) return null;
   return Object.fromEntries(
     Object.entries(secrets).map(([name, secret]) => {

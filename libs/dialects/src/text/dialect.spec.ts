@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { type BackendSession, SessionEngine } from '@palestra/session';
+import { type BackendSession, SecretMask, SessionEngine } from '@palestra/session';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from '../../../session/src/in-process.fixture.ts';
 import {
   MemoryAdmissionStore,
@@ -22,13 +22,14 @@ class MemoryTextStore implements TextStore {
   readonly configs = new Map<string, TextConfig>();
   readonly turns = new Map<string, (TextTurn & { outcome: TextOutcome | null })[]>();
 
-  async insert(sid: string, config: TextConfig) {
+  async insert(sid: string, _orgId: string, config: TextConfig) {
     if (!this.configs.has(sid)) this.configs.set(sid, config);
   }
   async read(sid: string, turn: number | null) {
     const config = this.configs.get(sid);
     const turns = this.turns.get(sid) ?? [];
-    return config === undefined ? null : { config, last: turns.at(-1) ?? null, asked: turns.find((one) => one.turn === turn) ?? null };
+    if (config === undefined) return null;
+    return { config, mask: new SecretMask({}), last: turns.at(-1) ?? null, asked: turns.find((one) => one.turn === turn) ?? null };
   }
   async begin(sid: string, turn: Omit<TextTurn, 'settled'>, outcome: TextOutcome | null) {
     const turns = this.turns.get(sid) ?? [];
@@ -91,7 +92,8 @@ async function opened() {
   const none = { toolsetName: null, secrets: null, recording: null };
   await engine.create(alice, { sid, resolve: async () => directory.hosted, variant: async () => null, task, ...none });
   const dialect = new TextDialect(engine, new MemoryTextStore());
-  await dialect.begin(alice, sid, { parse: 'tool_call', maxTurns: 9, environment: 'acme/math' });
+  const { config } = await dialect.prepare(alice, sid, { parse: 'tool_call', maxTurns: 9, environment: 'acme/math' });
+  await dialect.begin(alice, sid, config, []);
   const step = (text: string, turn: number | null = null) => dialect.step(alice, sid, { text, turn, waitMs: 5_000 });
   return { backend, dialect, sid, step };
 }

@@ -10,7 +10,7 @@ import {
 } from '@palestra/protocol';
 import type { CallOutcome, Caller, OpenCall, SessionEngine } from '@palestra/session';
 import { type ActionTool, actionToolOf } from './action.ts';
-import type { TextOutcome, TextStore, TextTotals } from './text-store.port.ts';
+import type { BegunTurn, TextOutcome, TextStore, TextTotals } from './text-store.port.ts';
 import { type PlayedTurn, playedTurn, readTurn, type TextConfig, type TextStep } from './turn.ts';
 
 export interface TextTurnRequest {
@@ -53,19 +53,23 @@ export class TextDialect {
     readonly store: TextStore,
   ) {}
 
-  /** What a client may ask of an open engine session. Throws `invalid_request` where `action` is not possible. */
-  async begin(caller: Caller, sid: string, config: Omit<TextConfig, 'action'>): Promise<{ tools: ToolSpec[] }> {
+  /** How an open engine session can be played. Throws `invalid_request` where `action` is not possible. */
+  async prepare(caller: Caller, sid: string, wanted: Omit<TextConfig, 'action'>): Promise<{ tools: ToolSpec[]; config: TextConfig }> {
     const { tools } = await this.engine.taskTools(caller, sid);
     let action: ActionTool | null = null;
-    if (config.parse === 'action') {
+    if (wanted.parse === 'action') {
       action = actionToolOf(tools);
       if (action === null) {
         const detail = 'parse: "action" needs an environment of actions, or one whose only tool takes one argument.';
         throw new PalestraError('invalid_request', { detail });
       }
     }
-    await this.store.insert(sid, { ...config, action });
-    return { tools };
+    return { tools, config: { ...wanted, action } };
+  }
+
+  /** From here on it takes turns. `prompt`: the chat messages that its model reads first, secrets hidden. */
+  async begin(caller: Caller, sid: string, config: TextConfig, prompt: JsonValue[]): Promise<void> {
+    await this.store.insert(sid, caller.orgId, config, prompt);
   }
 
   /** Errors are those of the service and of the session: none of them is an outcome of the turn. */
@@ -144,17 +148,17 @@ export class TextDialect {
   async #step(caller: Caller, sid: string, { text, turn: wanted }: TextTurnRequest): Promise<TextStep & { turn: number }> {
     const fingerprint = createHash('sha256').update(text).digest('base64url');
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const { config, last, asked } = await this.#known(caller, sid, wanted);
+      const { config, mask, last, asked } = await this.#known(caller, sid, wanted);
       const turn = wanted ?? (last?.turn ?? 0) + 1;
       if (asked !== null && asked.fingerprint !== fingerprint) throw conflict('This turn was played with another text.');
       const read = readTurn(config, turn, text);
       if (asked === null) assertNext(turn, last);
+      const said = mask.hide(text);
       if (read.type === 'played') {
-        if (asked !== null || (await this.#playAlone(caller, sid, { turn, fingerprint, text }, read.played)))
+        if (asked !== null || (await this.#playAlone(caller, sid, { turn, fingerprint, taskId: null, said }, read.played)))
           return { ...read.played.step, turn };
         continue;
       }
-      const said = asked === null ? await this.engine.forRecording(caller, sid, text) : null;
       const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null });
       if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
       // Two equal calls in a row look like one that was repeated to the ledger, when the process of the first one died; here they have numbers.
@@ -166,15 +170,9 @@ export class TextDialect {
   }
 
   /** A turn that makes no call. False when the session has the turn already. */
-  async #playAlone(
-    caller: Caller,
-    sid: string,
-    { text, ...turn }: { turn: number; fingerprint: string; text: string },
-    played: PlayedTurn,
-  ): Promise<boolean> {
+  async #playAlone(caller: Caller, sid: string, turn: BegunTurn, played: PlayedTurn): Promise<boolean> {
     await this.engine.ping(caller, sid);
-    const said = await this.engine.forRecording(caller, sid, text);
-    return this.store.begin(sid, { ...turn, taskId: null, said }, outcomeOf(played));
+    return this.store.begin(sid, turn, outcomeOf(played));
   }
 
   async #play(

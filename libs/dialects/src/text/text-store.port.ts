@@ -1,3 +1,5 @@
+import type { JsonValue } from '@palestra/protocol';
+import type { SecretMask } from '@palestra/session';
 import type { TextConfig } from './turn.ts';
 
 /** What is kept of a text session beside its engine session and the ledger of its calls: how it is read, and its turns. */
@@ -14,8 +16,8 @@ export interface TextTurn {
 
 /** A turn that begins. */
 export interface BegunTurn extends Omit<TextTurn, 'settled'> {
-  /** The model's text, for the recording of the session; null where there is none. */
-  said: string | null;
+  /** The model's text, secrets hidden, for the recording of the session: it may be asked for after the turn. */
+  said: string;
 }
 
 export interface TextTotals {
@@ -33,11 +35,20 @@ export interface TextOutcome {
   counted: boolean;
 }
 
+export interface KnownText {
+  config: TextConfig;
+  /** Hides the session's secrets. */
+  mask: SecretMask;
+  last: TextTurn | null;
+  /** The turn that was asked for; null when there is none of that number. */
+  asked: TextTurn | null;
+}
+
 export interface TextStore {
-  /** Does nothing for a session that is there. */
-  insert(sid: string, config: TextConfig): Promise<void>;
-  /** `asked`: the turn of that number; null when there is none. null for a session that is none of text. */
-  read(sid: string, turn: number | null): Promise<{ config: TextConfig; last: TextTurn | null; asked: TextTurn | null } | null>;
+  /** Does nothing for a session that is there. `prompt`: chat messages, secrets hidden. */
+  insert(sid: string, orgId: string, config: TextConfig, prompt: JsonValue[]): Promise<void>;
+  /** null for a session that is none of text. */
+  read(sid: string, turn: number | null): Promise<KnownText | null>;
   /** False when the session has that turn already, or another turn of it made that call. A turn that made no call comes with its outcome. */
   begin(sid: string, turn: BegunTurn, outcome: TextOutcome | null): Promise<boolean>;
   /** The first outcome stays. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database.ts';
 import { EraseService } from './erase.service.ts';
 import type { ErasableRollout } from './erase.sql.ts';
+import { eraseDueTexts, eraseExpiredTexts } from './text-retention.sql.ts';
 import {
   selectExpired,
   selectExpiredStrays,
@@ -40,6 +41,18 @@ export class RetentionService {
     for (const run of await selectRetainedRuns(pool)) {
       if (signal?.aborted) break;
       erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
+    }
+    return erased;
+  }
+
+  /**
+   * Erases what is kept of text sessions beside their calls: a day after their rollout was complete, and of those without a rollout when their
+   * organisation's time has run out since their end. Answers of how many.
+   */
+  async sweepTexts(signal?: AbortSignal): Promise<number> {
+    let erased = 0;
+    for (const erase of [eraseDueTexts, eraseExpiredTexts]) {
+      for (let gone = BATCH; gone === BATCH && !signal?.aborted; erased += gone) gone = await erase(this.database.pool, BATCH);
     }
     return erased;
   }

@@ -5,6 +5,10 @@ import { type SessionRow, toConfig } from './text-turns.sql.ts';
 /** Of a recorded text session, what its model said, as far as that is to be written now. */
 export interface RecordedText {
   config: TextConfig;
+  /** JSON text of the chat messages that its model read first; null when a call has been written, and with it these. */
+  prompt: string | null;
+  /** How many those are. */
+  promptMessages: number;
   /** Messages before these turns that belong to no call. */
   extras: number;
   /** Those after the turn of the last call that was written, in order. */
@@ -14,7 +18,7 @@ export interface RecordedText {
 export interface RecordedTurn {
   turn: number;
   task_id: string | null;
-  /** null: the session was not recorded when the turn was played. */
+  /** null: not kept, by the version that played the turn. */
   said: string | null;
   /** JSON number as written, what the trainer was given; null while the turn's call runs. */
   reward: string | null;
@@ -30,7 +34,7 @@ const EXTRAS = `sum(CASE WHEN t.said IS NULL THEN 0 WHEN t.task_id IS NULL AND t
 
 /** Plan: per session an Index Scan using text_sessions_pkey, and three using text_turns_pkey, the first with a probe of session_calls_pkey a row. */
 const TEXTS = `
-  SELECT s.sid, x.parse, x.max_turns, x.environment, x.action, b.extras, t.turn, t.task_id, t.said, t.reward, t.done
+  SELECT s.sid, x.parse, x.max_turns, x.environment, x.action, CASE WHEN s.after = 0 THEN x.prompt END AS prompt, x.prompt_messages, b.extras, t.turn, t.task_id, t.said, t.reward, t.done
   FROM unnest($1::text[], $2::bigint[]) AS s(sid, after)
   JOIN text_sessions AS x ON x.sid = s.sid
   CROSS JOIN LATERAL (
@@ -43,6 +47,8 @@ const TEXTS = `
 
 interface TextRow extends SessionRow {
   sid: string;
+  prompt: string | null;
+  prompt_messages: number;
   extras: number;
   turn: number | null;
   task_id: string | null;
@@ -60,10 +66,23 @@ export async function textsOf(
   const { rows } = await client.query<TextRow>({ name: 'recording_texts', text: TEXTS, values });
   const texts = new Map<string, RecordedText>();
   for (const row of rows) {
-    const text = texts.get(row.sid) ?? { config: toConfig(row), extras: row.extras, turns: [] };
+    const { prompt, prompt_messages: promptMessages, extras, turn, task_id, said, reward, done } = row;
+    const text = texts.get(row.sid) ?? { config: toConfig(row), prompt, promptMessages, extras, turns: [] };
     texts.set(row.sid, text);
-    const { turn, task_id, said, reward, done } = row;
     if (turn !== null) text.turns.push({ turn, task_id, said, reward, done });
   }
   return texts;
+}
+
+/**
+ * Their recordings are complete: what was said in them is in their rollouts, which can be erased, and stands here no more. What clients may still
+ * ask for (turns, metrics) stays for a day. Plan: Index Scan using text_sessions_pkey; Index Scan using text_turns_pkey.
+ */
+const FORGET_WORDS = `
+  WITH complete AS (
+    UPDATE text_sessions SET prompt = NULL, due_at = now() + interval '1 day' WHERE sid = ANY($1::text[]) RETURNING sid)
+  UPDATE text_turns SET said = NULL WHERE sid = ANY(ARRAY(SELECT sid FROM complete)) AND said IS NOT NULL`;
+
+export async function forgetWords(client: Pick<pg.Pool, 'query'>, sids: string[]): Promise<void> {
+  if (sids.length > 0) await client.query({ name: 'recording_forget', text: FORGET_WORDS, values: [sids] });
 }

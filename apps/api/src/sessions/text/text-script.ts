@@ -3,16 +3,18 @@ import { type JsonObject, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 import type { RecordedCall } from '../recording.sql.ts';
 import { extrasOf, type RecordedText, type RecordedTurn } from './recorded-text.sql.ts';
+import { type PromptLine, promptLines } from './text-prompt.ts';
 
 /** A message of the conversation that is no call and no result. */
 export interface Line {
-  turn: number;
-  type: 'assistant_message' | 'user_message';
+  /** Of all lines of the session. */
+  key: string;
+  type: PromptLine['type'];
   content: string;
   index: number;
   /** Milliseconds since the epoch: turns have no time of their own, so it is that of the call beside them. */
   at: number;
-  /** Of the trainer's answer, beside the reward of the call. */
+  /** Of a turn: the trainer's answer, beside the reward of the call. */
   metadata: JsonObject;
 }
 
@@ -31,9 +33,15 @@ export class TextScript {
 
   constructor(text: RecordedText, ordinal: number) {
     this.#text = text;
-    this.#extras = text.extras;
+    this.#extras = text.promptMessages + text.extras;
     this.#ordinal = ordinal;
     for (const turn of text.turns) if (turn.task_id !== null) this.#calls.set(turn.task_id, turn);
+  }
+
+  /** What the model read first, until a call has been written. */
+  prompt(at: number): Line[] {
+    const { prompt } = this.#text;
+    return prompt === null ? [] : promptLines(prompt).map((line, index) => ({ ...line, key: `prompt:${index}`, index, at }));
   }
 
   /** What comes before a call: turns that made none, and the text that made it. `ordinal`: calls before it. */
@@ -92,9 +100,14 @@ export class TextScript {
     return lines;
   }
 
-  #line({ turn, reward, done, task_id: taskId }: RecordedTurn, type: Line['type'], content: string, offset: number): Omit<Line, 'at'> {
+  #line(
+    { turn, reward, done, task_id: taskId }: RecordedTurn,
+    type: PromptLine['type'],
+    content: string,
+    offset: number,
+  ): Omit<Line, 'at'> {
     const answered = taskId === null && { step_reward: reward === null ? null : Number(reward), done };
-    return { turn, type, content, index: this.indexOf(this.#ordinal) + offset, metadata: { turn, ...answered } };
+    return { key: `${turn}:${type}`, type, content, index: this.indexOf(this.#ordinal) + offset, metadata: { turn, ...answered } };
   }
 }
 

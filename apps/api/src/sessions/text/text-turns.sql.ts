@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import {
   type BegunTurn,
+  type KnownText,
   readActionTool,
   type TextConfig,
   type TextOutcome,
@@ -9,6 +10,8 @@ import {
   type TextTurn,
   writeActionTool,
 } from '@palestra/dialects';
+import { type JsonValue, stringifyJson } from '@palestra/protocol';
+import { type SecretBox, SecretMask } from '@palestra/session';
 import { patiently } from '../../platform/database-retry.ts';
 import { withoutNul } from '../postgres-text.ts';
 
@@ -17,14 +20,15 @@ import { withoutNul } from '../postgres-text.ts';
  * turn finds its call after any crash. Outcomes do not, they can be read from the call again.
  */
 const INSERT = `
-  INSERT INTO text_sessions (sid, parse, max_turns, environment, action) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (sid) DO NOTHING`;
+  INSERT INTO text_sessions (sid, org_id, parse, max_turns, environment, action, prompt, prompt_messages) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  ON CONFLICT (sid) DO NOTHING`;
 
-/** Index Scan using text_sessions_pkey; Index Scan Backward using text_turns_pkey, limited to one row; Index Scan using text_turns_pkey. */
+/** Index Scan using text_sessions_pkey; sessions_pkey; Index Scan Backward using text_turns_pkey, limited to one row; Index Scan using text_turns_pkey. */
 const READ = `
-  SELECT s.parse, s.max_turns, s.environment, s.action,
+  SELECT s.parse, s.max_turns, s.environment, s.action, e.secrets,
     l.turn AS last_turn, l.fingerprint AS last_fingerprint, l.task_id AS last_task_id, l.done IS NOT NULL AS last_settled,
     a.turn AS asked_turn, a.fingerprint AS asked_fingerprint, a.task_id AS asked_task_id, a.done IS NOT NULL AS asked_settled
-  FROM text_sessions AS s
+  FROM text_sessions AS s LEFT JOIN sessions AS e ON e.sid = s.sid
   LEFT JOIN LATERAL (SELECT * FROM text_turns AS t WHERE t.sid = s.sid ORDER BY t.turn DESC LIMIT 1) AS l ON true
   LEFT JOIN text_turns AS a ON a.sid = s.sid AND a.turn = $2
   WHERE s.sid = $1`;
@@ -59,7 +63,7 @@ export const toConfig = (row: SessionRow): TextConfig => ({
 type TurnColumns<Name extends string> = Record<`${Name}_turn`, number | null> &
   Record<`${Name}_fingerprint` | `${Name}_task_id`, string | null> &
   Record<`${Name}_settled`, boolean>;
-type ReadRow = SessionRow & TurnColumns<'last'> & TurnColumns<'asked'>;
+type ReadRow = SessionRow & { secrets: Buffer | null } & TurnColumns<'last'> & TurnColumns<'asked'>;
 interface TurnRow {
   turn: number;
   reward: string | null;
@@ -67,19 +71,27 @@ interface TurnRow {
   counted: boolean | null;
 }
 
-export class SqlTextStore implements TextStore {
-  constructor(readonly pool: pg.Pool) {}
+const NO_SECRETS = new SecretMask({});
+/** Text that PostgreSQL takes. */
+const storable = (text: string): string => withoutNul(text).toWellFormed();
 
-  async insert(sid: string, { parse, maxTurns, environment, action }: TextConfig): Promise<void> {
-    await this.#query('text_insert', INSERT, [sid, parse, maxTurns, environment, writeActionTool(action)]);
+export class SqlTextStore implements TextStore {
+  constructor(
+    readonly pool: pg.Pool,
+    readonly box: SecretBox,
+  ) {}
+
+  async insert(sid: string, orgId: string, { parse, maxTurns, environment, action }: TextConfig, prompt: JsonValue[]): Promise<void> {
+    const read = [storable(stringifyJson(prompt)), prompt.length];
+    await this.#query('text_insert', INSERT, [sid, orgId, parse, maxTurns, environment, writeActionTool(action), ...read]);
   }
 
-  async read(sid: string, turn: number | null) {
+  async read(sid: string, turn: number | null): Promise<KnownText | null> {
     const [row] = await this.#query<ReadRow>('text_read', READ, [sid, turn]);
     if (row === undefined) return null;
     const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
     const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
-    return { config: toConfig(row), last, asked };
+    return { config: toConfig(row), mask: this.#maskOf(row.secrets), last, asked };
   }
 
   async begin(sid: string, { turn, fingerprint, taskId, said }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
@@ -88,8 +100,8 @@ export class SqlTextStore implements TextStore {
     return patiently(async () => {
       attempts += 1;
       const values = [sid, turn, fingerprint, taskId];
-      const words = said === null ? null : withoutNul(said).toWellFormed();
-      if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: [...values, words, ...settled] })).rowCount === 1) return true;
+      const all = [...values, storable(said), ...settled];
+      if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: all })).rowCount === 1) return true;
       return attempts > 1 && (await this.pool.query({ name: 'text_is_own', text: IS_OWN, values })).rowCount === 1;
     });
   }
@@ -109,6 +121,16 @@ export class SqlTextStore implements TextStore {
       done: turns.at(-1)?.done === true,
       rewards: turns.filter(({ counted }) => counted === true).map(({ reward }) => reward!),
     };
+  }
+
+  /** One whose key we lack hides nothing, because nobody here can give them away. */
+  #maskOf(secrets: Buffer | null): SecretMask {
+    if (secrets === null) return NO_SECRETS;
+    try {
+      return new SecretMask(this.box.open(secrets));
+    } catch {
+      return NO_SECRETS;
+    }
   }
 
   #query<R extends object>(name: string, text: string, values: unknown[]): Promise<R[]> {

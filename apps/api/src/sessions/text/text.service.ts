@@ -3,10 +3,10 @@ import { TextDialect, type TextTurnRequest } from '@palestra/dialects';
 import { taskMessages } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
 import { type JsonObject, type JsonValue, parseJson, PalestraError, type ToolSpec } from '@palestra/protocol';
-import type { Caller } from '@palestra/session';
+import { type Caller, SecretMask } from '@palestra/session';
 import { Database } from '../../platform/database.ts';
 import { SessionPlane } from '../session-plane.ts';
-import { SessionService } from '../session.service.ts';
+import { readSecrets, SessionService } from '../session.service.ts';
 import { SqlTextStore } from './text-turns.sql.ts';
 import type { OpenText, TextStepBody } from './text.schema.ts';
 
@@ -22,7 +22,7 @@ export class TextService {
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(Database) database: Database,
   ) {
-    this.#dialect = new TextDialect(plane.engine, new SqlTextStore(database.pool));
+    this.#dialect = new TextDialect(plane.engine, new SqlTextStore(database.pool, plane.box));
   }
 
   /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
@@ -33,8 +33,9 @@ export class TextService {
     const task = 'task_spec' in body ? { task_spec: body.task_spec } : { split, index };
     await this.sessions.open(caller, { environment, variant, ...task, toolset_name: toolset, secrets, run: recording, sid: id }, signal);
     try {
-      const { tools } = await this.#dialect.begin(caller, id, { parse, maxTurns, environment });
+      const { tools, config } = await this.#dialect.prepare(caller, id, { parse, maxTurns, environment });
       const prompt = given ?? (await this.#prompt(caller, id, parse, tools));
+      await this.#dialect.begin(caller, id, config, new SecretMask(readSecrets(secrets) ?? {}).hideIn(prompt));
       return { id, prompt, metadata: {}, max_turns: maxTurns, tools };
     } catch (error) {
       // What cannot be played leaves nothing behind.
@@ -44,10 +45,10 @@ export class TextService {
   }
 
   /** What the model reads first where the client brings nothing: as SkyRL's `prepare_tasks.py` writes it, or the first observation. */
-  async #prompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue> {
+  async #prompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue[]> {
     const blocks = await this.plane.engine.prompt(caller, sid);
     const messages = taskMessages(blocks, tools);
-    return parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user');
+    return (parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user')).map((message) => ({ ...message }));
   }
 
   async step(caller: Caller, sid: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
