@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type Query, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { changeRun, eraseRun, type RunConfig } from '../data/insights.ts';
@@ -70,7 +70,11 @@ function EraseRun() {
   const erase = useMutation({
     mutationFn: () => eraseRun(run.id),
     onSuccess: async () => {
+      // What is being read of it would only be refused.
+      const erased = { predicate: ({ queryKey }: Query) => queryKey[1] === run.id || queryKey[1] === run.name };
+      await client.cancelQueries(erased);
       await navigate({ to: '/$org/runs', params: { org }, search: {} });
+      client.removeQueries(erased);
       await client.invalidateQueries({ queryKey: ['runs'] });
     },
   });

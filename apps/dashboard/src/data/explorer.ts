@@ -58,7 +58,7 @@ export const facetsQuery = (run: string, q: string, snapshot: string) =>
 /** From which reward a rollout of each environment of the run counts as solved. */
 export const successQuery = (run: string) =>
   queryOptions({
-    queryKey: ['explorer', run, 'success'],
+    queryKey: ['run', run, 'success'],
     queryFn: async ({ signal }): Promise<SuccessRule[]> => (await api('GET /v1/runs/{run}/config', { path: { run }, signal })).success,
     staleTime: 5 * 60_000,
   });

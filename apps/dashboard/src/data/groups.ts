@@ -3,7 +3,7 @@ import { useCallback } from 'react';
 import type { ApiAnswers } from './generated/api.ts';
 import { asRead } from './client.ts';
 import { api, apiOfRun } from './http.ts';
-import { diffQuery, type RolloutDiff } from './rollout.ts';
+import { diffQuery, lastRead, lookAround, type RolloutDiff, type RolloutHeader } from './rollout.ts';
 import type { RunScope } from './run-reads.ts';
 
 export type Group = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
@@ -44,6 +44,17 @@ export const groupQuery = (run: string, group: string, step?: number | null) =>
     queryFn: ({ signal }) => apiOfRun('GET /v1/runs/{run}/groups/{key}', { path: { run, key: group }, query: { step }, signal }),
     refetchOnWindowFocus: false,
   });
+/** The group around a rollout that is read: figures, which follow for as long as the rollout may go on. */
+export const groupAroundQuery = (header: RolloutHeader) => {
+  const { run, group, step, reward, state } = header;
+  return queryOptions({
+    ...groupQuery(run.id, group ?? '', step),
+    queryKey: ['group', run.id, group, step, 'around', header.id, reward, state],
+    placeholderData: () => lastRead<GroupView & { version: string | null }>(['group', run.id, group, step, 'around']),
+    refetchInterval: lookAround(header),
+    enabled: group !== null && run.id !== '',
+  });
+};
 /** The samples of a group as they are now. */
 export const groupNowQuery = (run: string, group: string, step?: number | null) =>
   queryOptions({
@@ -55,16 +66,17 @@ export const groupNowQuery = (run: string, group: string, step?: number | null) 
 /** The task's groups at every step: how the same task went before and after. */
 export const taskStripQuery = (run: string, task: string, phase: Group['phase']) =>
   queryOptions({
-    queryKey: ['task-strip', run, task, phase],
+    queryKey: ['run', run, 'task-strip', task, phase],
     queryFn: ({ signal }) =>
       api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase: phase === 'unknown' ? undefined : phase }, signal }),
     staleTime: 60_000,
+    meta: { live: 'replace' },
   });
 
-/** What each member did beside what `centre` did, in the order of `members`; undefined until it is here. */
-export function useAlignments(centre: string | undefined, members: readonly string[]): (RolloutDiff | undefined)[] {
+/** What each member did beside what `centre` did, in the order of `members`, with the messages that they had; undefined until it is here. */
+export function useAlignments(centre: GroupMember | undefined, members: readonly GroupMember[]): (RolloutDiff | undefined)[] {
   return useQueries({
-    queries: centre === undefined ? [] : members.map((member) => diffQuery(centre, member)),
+    queries: centre ? members.map(({ id, num_messages: count }) => diffQuery(centre.id, id, [centre.num_messages, count])) : [],
     combine: useCallback((answers: { data?: RolloutDiff | undefined }[]) => answers.map(({ data }) => data), []),
   });
 }

@@ -94,12 +94,16 @@ export const taskNowQuery = (run: string, task: string, { phase }: RunScope) =>
     queryFn: async ({ signal }) => (await api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal })).groups,
   });
 
-/** The rollouts of a task at one step. */
-export const taskGroupQuery = (run: string, key: string, step: number | null, phase: TaskGroup['phase']) =>
-  queryOptions({
-    queryKey: ['run', run, 'task-group', key, step, phase],
+/** The rollouts of a task at one step; they belong to the figures of `group`, and are read again with them. */
+export const taskGroupQuery = (run: string, group: TaskGroup) => {
+  const { key, step, phase } = group;
+  return queryOptions({
+    queryKey: ['run', run, 'task-group', group],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/groups/{key}', { path: { run, key }, query: { step, phase }, signal }),
+    placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
   });
+};
 
 export const configQuery = (run: string) =>
   queryOptions({

@@ -15,6 +15,14 @@ import { ApiError, request } from './http.ts';
 
 export const TASK_PAGE = 50;
 
+/** Environments come up, and go: what says whether they do is looked at again, more often while one starts. */
+const STARTING_MS = 1_500;
+const AWAY_MS = 10_000;
+function untilReady(environments: readonly Pick<EnvironmentView, 'status'>[]): number | false {
+  if (environments.some(({ status }) => status === 'starting')) return STARTING_MS;
+  return environments.some(({ status }) => status === 'unreachable') ? AWAY_MS : false;
+}
+
 const part = encodeURIComponent;
 const environmentPath = (owner: string, name: string) => `/v1/environments/${part(owner)}/${part(name)}`;
 
@@ -61,12 +69,14 @@ export const environmentsQuery = (search: string) =>
     queryFn: ({ signal }) =>
       request<EnvironmentList>(`/v1/environments?${new URLSearchParams({ limit: '100', ...(search && { search }) })}`, { signal }),
     placeholderData: (previous) => previous,
+    refetchInterval: ({ state }) => untilReady(state.data?.environments ?? []),
   });
 
 export const environmentQuery = (owner: string, name: string) =>
   queryOptions({
     queryKey: ['environment', owner, name],
     queryFn: ({ signal }) => request<EnvironmentView>(environmentPath(owner, name), { signal }),
+    refetchInterval: ({ state }) => untilReady(state.data ? [state.data] : []),
   });
 
 export const discoveryQuery = (owner: string, name: string) =>

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions, type QueryKey } from '@tanstack/react-query';
 import type { RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import type { ApiAnswers } from './generated/api.ts';
@@ -23,8 +23,18 @@ const SETTLED_AFTER_MS = 10 * 60_000;
 function lookAgain(header: RolloutHeader | undefined): number | false {
   if (!header) return false;
   if (header.state === 'live') return LIVE_MS;
-  return Date.now() - Date.parse(header.updated_at) < SETTLED_AFTER_MS ? SETTLING_MS : false;
+  return mayGoOn(header) ? SETTLING_MS : false;
 }
+const mayGoOn = ({ state, updated_at }: RolloutHeader): boolean =>
+  state === 'live' || Date.now() - Date.parse(updated_at) < SETTLED_AFTER_MS;
+/** How often what stands around a rollout is read again, its group say. */
+export const lookAround = (header: RolloutHeader): number | false => (mayGoOn(header) ? SETTLING_MS : false);
+
+/** What was read last under a key that begins like this: it stays until the next reading is here. */
+export const lastRead = <T>(begin: QueryKey): T | undefined =>
+  queryClient.getQueriesData<T>({ queryKey: begin }).findLast(([, data]) => data !== undefined)?.[1];
+/** A search looks again this often while messages wait to be searchable. */
+const PENDING_MS = 2_000;
 /** Messages of one page of texts. */
 export const PAGE = 50;
 
@@ -80,19 +90,22 @@ export function prefetchRollout(id: string, hash: string): void {
   read().catch(() => {});
 }
 
-/** A few messages from an index on: what a comparison shows of the other rollout. */
-export const messagesAtQuery = (id: string, from: number, limit: number) =>
+/** A few messages from an index on: what a comparison shows of the other rollout. `counted`: how many it had; where it has more, they are read again. */
+export const messagesAtQuery = (id: string, from: number, limit: number, counted: number | null = null) =>
   queryOptions({
-    queryKey: key(id, 'at', from, limit),
+    queryKey: key(id, 'at', from, limit, counted),
     queryFn: async ({ signal }) =>
       (await api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, signal })).messages,
+    placeholderData: () => lastRead<RolloutMessage[]>(key(id, 'at', from, limit)),
     staleTime: Infinity,
   });
 
-export const callsQuery = (id: string) =>
+/** What the ledger knows of the calls, as the header counts it: calls come with messages, and the ledger's word on them seconds later. */
+export const callsQuery = ({ id, num_tool_calls: count, verified, latency_ms: latency }: RolloutHeader) =>
   queryOptions({
-    queryKey: key(id, 'calls'),
+    queryKey: key(id, 'calls', count, verified, latency),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/calls', { path: { id }, signal }),
+    placeholderData: () => lastRead<LedgerCalls>(key(id, 'calls')),
     staleTime: 60_000,
   });
 
@@ -141,17 +154,21 @@ export const windowQuery = (id: string, index: number, event: string, window: nu
     gcTime: 10_000,
   });
 
-export const diffQuery = (a: string, b: string) =>
+/** `counted`: how many messages the two had; where that is another number, they are aligned anew. It is read line by line: nothing else moves it. */
+export const diffQuery = (a: string, b: string, counted: readonly (number | undefined)[] = []) =>
   queryOptions({
-    queryKey: ['diff', a, b],
+    queryKey: ['diff', a, b, ...counted],
     queryFn: ({ signal }) => api('GET /v1/diff', { query: { a, b }, signal }),
+    placeholderData: () => lastRead<RolloutDiff>(['diff', a, b]),
     staleTime: 60_000,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
   });
 
-/** Messages in which the text stands as it is typed, upper and lower case alike, in pages of 100 by index. */
-export const findQuery = (run: string, id: string, text: string) =>
+/** Messages in which the text stands as it is typed, upper and lower case alike, in pages of 100 by index. `total`: how many there are; `growing`: more may come. */
+export const findQuery = (run: string, id: string, text: string, { total, growing }: { total: number; growing: boolean }) =>
   infiniteQueryOptions({
-    queryKey: key(id, 'find', text),
+    queryKey: key(id, 'find', text, total),
     queryFn: ({ pageParam, signal }) => {
       const q = `(?i)${text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}`;
       const query = { q, mode: 'regex', within: `id:${id}`, limit: 100, cursor: pageParam };
@@ -159,6 +176,10 @@ export const findQuery = (run: string, id: string, text: string) =>
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
+    // Hits come in the order of the messages: those of a rollout that grew stand where they stood.
+    placeholderData: (previous, before) => (before?.queryKey[1] === id && before.queryKey[3] === text ? previous : undefined),
+    // What came last is searchable in seconds.
+    refetchInterval: ({ state }) => (growing && state.data?.pages.at(-1)?.pending ? PENDING_MS : false),
     staleTime: 30_000,
   });
 
@@ -170,7 +191,8 @@ export const besideQuery = (id: string, { q, sort }: FromList) =>
       const { id: by, order } = readOrder(sort);
       return api('GET /v1/rollouts/{id}/beside', { path: { id }, query: { q, sort: by, order }, signal });
     },
-    staleTime: 60_000,
+    // At an end of a list that grows the next look may find somebody.
+    staleTime: ({ state }) => (state.data?.next && state.data.previous ? 60_000 : 0),
   });
 export const beside = (id: string, from: FromList) => queryClient.fetchQuery(besideQuery(id, from));
 

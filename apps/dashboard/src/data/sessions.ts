@@ -68,10 +68,10 @@ export const callsQuery = (sid: string) =>
     getNextPageParam: (last) => last.next_after ?? undefined,
   });
 
-/** One call with all of its input and result. */
-export const wholeCallQuery = (sid: string, taskId: string) =>
+/** One call with all of its input and result. One that runs is read again when it has ended. */
+export const wholeCallQuery = (sid: string, { task_id: taskId, state }: Pick<SessionCallView, 'task_id' | 'state'>) =>
   queryOptions({
-    queryKey: ['session-call', sid, taskId],
+    queryKey: ['session-call', sid, taskId, state],
     queryFn: ({ signal }) => request<SessionCallView>(`${path(sid)}/calls/${part(taskId)}`, { signal }),
     staleTime: Infinity,
   });

@@ -1,6 +1,7 @@
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { EnvironmentView } from '@palestra/protocol';
+import { useEffect, useRef } from 'react';
 import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
@@ -77,12 +78,28 @@ function Content({ environment, tab }: { environment: EnvironmentView; tab: Tab 
   return tab === 'tools' ? <ToolsTab discovery={discovery.data} /> : <TasksTab owner={owner} name={name} discovery={discovery.data} />;
 }
 
+/** Reads again what the environment offers when it comes up, or has another version, while its page is open. */
+function useWhatItOffers(environment: EnvironmentView | undefined): void {
+  const client = useQueryClient();
+  const seen = useRef<string | null>(null);
+  const { owner, name, status, version } = environment ?? {};
+  useEffect(() => {
+    if (owner === undefined || name === undefined) return;
+    const now = `${owner}/${name}@${version} ${status}`;
+    const before = seen.current;
+    seen.current = now;
+    if (before === null || before === now || !before.startsWith(`${owner}/${name}@`)) return;
+    void client.invalidateQueries({ queryKey: ['environment', owner, name], predicate: ({ queryKey }) => queryKey.length > 3 });
+  }, [client, owner, name, status, version]);
+}
+
 /** An environment: its card, tasks by difficulty, tools, the runs that used it, who holds its slots, its versions. */
 export function EnvironmentPage() {
   const { owner, name } = useParams({ from });
   const search = useSearch({ from });
   const navigate = useNavigate({ from });
   const environment = useQuery(environmentQuery(owner, name));
+  useWhatItOffers(environment.data);
   const tab = tabs.find((one) => one === search.tab) ?? 'card';
   const step = (by: number) => {
     const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]!;

@@ -28,7 +28,7 @@ export function CellDialog({ chosen, close }: { chosen: Chosen | null; close: ()
 
 function Text({ chosen }: { chosen: Chosen }) {
   const { member, cell, best } = chosen;
-  const mine = useQuery(messagesAtQuery(member.id, cell.action.index, 2));
+  const mine = useQuery(messagesAtQuery(member.id, cell.action.index, 2, member.num_messages));
   const compared = best && !cell.same && best.id !== member.id ? best : null;
   const theirs = useQuery({ ...messagesAtQuery(compared?.id ?? '', compared?.cell.action.index ?? 0, 2), enabled: compared !== null });
   if (!mine.data) return <SkeletonRows count={4} />;

@@ -66,8 +66,7 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
     if (pinned) return [best!, worst];
     return search.order === 'reward' ? ranked : group.rollouts.toSorted(bySample);
   }, [pinned, best, worst, ranked, search.order, group]);
-  const ids = useMemo(() => members.map(({ id }) => id), [members]);
-  const alignments = useAlignments(best?.id, ids);
+  const alignments = useAlignments(best, members);
   const board = useMemo(() => boardOf(alignments), [alignments]);
   const arrived = alignments.filter((one) => one !== undefined).length;
   const matrix = (search.view ?? (members.length > MOST_LANES ? 'matrix' : 'lanes')) === 'matrix';

@@ -42,9 +42,9 @@ function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessage> | undefin
 }
 
 /** Texts of the lanes in view, by message index. */
-function useLaneTexts(ids: readonly string[], from: number): (ReadonlyMap<number, RolloutMessage> | undefined)[] {
+function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyMap<number, RolloutMessage> | undefined)[] {
   return useQueries({
-    queries: ids.map((id) => messagesAtQuery(id, from, READ)),
+    queries: members.map(({ id, num_messages: count }) => messagesAtQuery(id, from, READ, count)),
     combine: useCallback(
       (answers: { data?: RolloutMessage[] | undefined }[]) =>
         answers.map(({ data }) => data && new Map(data.map((message) => [message.index, message]))),
@@ -90,7 +90,7 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
   const indexes = inView.flatMap(({ index }) => rows[index]!.cells.flatMap((cell) => (cell ? [cell.action.index] : [])));
   const from = indexes.length === 0 ? 0 : Math.floor(Math.min(...indexes) / (READ / 2)) * (READ / 2);
   const texts = useLaneTexts(
-    shown.map(({ index }) => members[index]!.id),
+    shown.map(({ index }) => members[index]!),
     from,
   );
   const total = columns.getTotalSize();

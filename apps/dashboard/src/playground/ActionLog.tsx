@@ -112,7 +112,7 @@ function Action({
     if (isMine) item.current?.scrollIntoView({ block: 'nearest' });
   }, [isMine, call.state]);
   const whole = useQuery({
-    ...wholeCallQuery(session.sid, call.task_id),
+    ...wholeCallQuery(session.sid, call),
     enabled: call.truncated && (call.result_bytes ?? 0) + call.input_bytes < READ_WHOLE_BYTES,
   });
   const shown = whole.data ?? call;
@@ -199,7 +199,7 @@ function Below({
   const client = useQueryClient();
   // A cut input is read whole first: half a JSON text is none.
   const again = useMutation({
-    mutationFn: async () => (call.truncated ? client.fetchQuery(wholeCallQuery(session.sid, call.task_id)) : call),
+    mutationFn: async () => (call.truncated ? client.fetchQuery(wholeCallQuery(session.sid, call)) : call),
     onSuccess: ({ tool, input }) => onRepeat({ tool, input }),
   });
   return (

@@ -32,7 +32,7 @@ export function CopyLink({ label, name, text }: { label: string; name?: string; 
 export function CopyCall({ session, call, position }: { session: SessionView; call: SessionCallView; position: number }) {
   const client = useQueryClient();
   const as = (write: (whole: SessionCallView) => string) => async () =>
-    write(call.truncated ? await client.fetchQuery(wholeCallQuery(session.sid, call.task_id)) : call);
+    write(call.truncated ? await client.fetchQuery(wholeCallQuery(session.sid, call)) : call);
   const origin = { url: location.origin, session };
   return (
     <span className="flex gap-x-2 text-ink-3">

@@ -19,7 +19,7 @@ export function LogBar({ session, filter, onFilter, matching, total }: BarProps)
   const client = useQueryClient();
   const lines = async () => {
     const whole = matching.map(async ({ call, n }) =>
-      jsonlOf(call.truncated ? await client.fetchQuery(wholeCallQuery(session.sid, call.task_id)) : call, n),
+      jsonlOf(call.truncated ? await client.fetchQuery(wholeCallQuery(session.sid, call)) : call, n),
     );
     return `${(await Promise.all(whole)).join('\n')}\n`;
   };

@@ -140,7 +140,7 @@ function closedBecause(session: SessionView): string | null {
 function useObservation(sid: string, prompt: readonly MessageBlock[] | undefined, calls: readonly SessionCallView[], action: boolean) {
   const last = calls.findLast(({ state, ok }) => state === 'result' && ok !== false);
   // A frame of a game is longer than what lists hold.
-  const whole = useQuery({ ...wholeCallQuery(sid, last?.task_id ?? ''), enabled: action && last?.truncated === true });
+  const whole = useQuery({ ...wholeCallQuery(sid, last ?? { task_id: '', state: 'result' }), enabled: action && last?.truncated === true });
   const blocks = last === undefined ? prompt : (whole.data ?? last).blocks;
   return useMemo(() => (action ? observationIn(blocks) : null), [action, blocks]);
 }

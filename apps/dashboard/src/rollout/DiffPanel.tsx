@@ -1,8 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
+import type { GroupMember } from '../data/groups.ts';
 import { diffQuery, messagesAtQuery, type RolloutDiff, type RolloutHeader } from '../data/rollout.ts';
 import { formatCount, formatReward } from '../format/number.ts';
+import { Pill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { TextDiff } from './TextDiff.tsx';
@@ -61,12 +63,12 @@ function Side({ action, same, go }: { action: Action | null; same: boolean; go: 
 }
 
 /** The texts where the two first part: arguments or answers, then what came back. */
-function Divergence({ rows, row, ids }: { rows: readonly DiffRow[]; row: number; ids: [a: string, b: string] }) {
+function Divergence({ rows, row, diff: { a: one, b: other } }: { rows: readonly DiffRow[]; row: number; diff: RolloutDiff }) {
   // Where one only did something more, the next thing that the other did is what it did instead.
   const a = rows.slice(row).find((one) => one.a)?.a ?? null;
   const b = rows.slice(row).find((one) => one.b)?.b ?? null;
-  const left = useQuery({ ...messagesAtQuery(ids[0], a?.index ?? 0, 2), enabled: a !== null });
-  const right = useQuery({ ...messagesAtQuery(ids[1], b?.index ?? 0, 2), enabled: b !== null });
+  const left = useQuery({ ...messagesAtQuery(one.id, a?.index ?? 0, 2, one.num_messages), enabled: a !== null });
+  const right = useQuery({ ...messagesAtQuery(other.id, b?.index ?? 0, 2, other.num_messages), enabled: b !== null });
   const text = (messages: typeof left.data, at: number) => messages?.[at]?.content ?? '';
   const returned = [left.data?.[1], right.data?.[1]].some((message) => message?.type === 'tool_result');
   if ((a && !left.data) || (b && !right.data)) return <SkeletonRows count={3} />;
@@ -90,15 +92,25 @@ function Divergence({ rows, row, ids }: { rows: readonly DiffRow[]; row: number;
 export function DiffPanel({
   header,
   other,
+  members,
   go,
   close,
 }: {
   header: RolloutHeader;
   other: string;
+  /** Of the group of this rollout, as they are now. */
+  members: readonly GroupMember[] | undefined;
   go: (index: number) => void;
   close: () => void;
 }) {
-  const diff = useQuery(diffQuery(header.id, other));
+  const now = [header.num_messages, members?.find(({ id }) => id === other)?.num_messages];
+  // What is compared line by line stays until its reader asks for what came.
+  const [counted, setCounted] = useState<readonly (number | undefined)[]>([]);
+  const diff = useQuery(diffQuery(header.id, other, counted));
+  const came = [diff.data?.a, diff.data?.b].reduce(
+    (sum, side, i) => sum + Math.max(0, (now[i] ?? 0) - (side?.num_messages ?? Infinity)),
+    0,
+  );
   const first = diff.data?.first_divergence ?? null;
   const [all, setAll] = useState(false);
   const landed = useRef('');
@@ -123,6 +135,11 @@ export function DiffPanel({
           </span>
         )}
         <span className="flex-1" />
+        {came > 0 && (
+          <Pill title="Messages came. Compare again; until then nothing moves" onShow={() => setCounted(now)}>
+            {formatCount(came)} new
+          </Pill>
+        )}
         <button type="button" className="button" onClick={close}>
           Close <kbd>d</kbd>
         </button>
@@ -156,7 +173,7 @@ export function DiffPanel({
                   <Side action={row.a} same={row.same} go={go} />
                   <Side action={row.b} same={row.same} go={null} />
                 </div>
-                {start + i === first && <Divergence rows={rows} row={first} ids={[header.id, other]} />}
+                {start + i === first && <Divergence rows={rows} row={first} diff={diff.data} />}
               </div>
             ))}
             {end < rows.length && (

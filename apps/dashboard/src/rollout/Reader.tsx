@@ -3,7 +3,7 @@ import { useCanGoBack, useNavigate, useRouter, useSearch } from '@tanstack/react
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { addAnnotation, type Annotation, annotationsQuery } from '../data/annotations.ts';
 import type { FromList } from '../data/list-order.ts';
-import { groupQuery } from '../data/groups.ts';
+import { groupAroundQuery } from '../data/groups.ts';
 import { runQuery } from '../data/queries.ts';
 import { beside, callsQuery, type Outline, type RolloutHeader } from '../data/rollout.ts';
 import { taskLabel } from '../format/task.ts';
@@ -20,7 +20,7 @@ import './rollout.css';
 import { SidePanel, tabOf } from './side/SidePanel.tsx';
 import { ListSteps, Stepper } from './Steppers.tsx';
 import { Transcript, type TranscriptHandle } from './Transcript.tsx';
-import { buildTranscript, decisiveRow, errorOf, rewardOf, rowOfMessage, turnStarts } from './transcript.ts';
+import { buildTranscript, decisiveRow, errorOf, rewardOf, rowOfMessage, turnStarts, withDurations } from './transcript.ts';
 import { usePrinting } from './usePrinting.ts';
 import { useFind } from './useFind.ts';
 import { useReaderKeys } from './useReaderKeys.ts';
@@ -47,8 +47,10 @@ function useNotice(): [text: string, say: (text: string) => void] {
 
 const wordsOf = ({ verdict, score, tag, note }: Annotation): string => verdict ?? (score === null ? (tag ?? note ?? '') : `${score} of 5`);
 
-export function Reader({ header, outline }: { header: RolloutHeader; outline: Outline }) {
+export function Reader({ header, outline: untimed }: { header: RolloutHeader; outline: Outline }) {
   const { id, run } = header;
+  const calls = useQuery(callsQuery(header)).data;
+  const outline = useMemo(() => withDurations(untimed, calls?.calls ?? []), [untimed, calls]);
   const navigate = useNavigate();
   const router = useRouter();
   const canGoBack = useCanGoBack();
@@ -64,10 +66,9 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
   const [image, setImage] = useState<string | null>(null);
   const [band, setBand] = useState(0);
   const [typed, setTyped] = useState('');
-  const find = useFind(run.id, id, band > 0 ? typed : '', outline, items);
+  const find = useFind(header, band > 0 ? typed : '', outline, items);
 
-  const calls = useQuery(callsQuery(id)).data;
-  const group = useQuery({ ...groupQuery(run.id, header.group ?? '', header.step), enabled: header.group !== null && run.id !== '' }).data;
+  const group = useQuery(groupAroundQuery(header)).data;
   const annotations = useQuery(annotationsQuery(id)).data ?? NO_ANNOTATIONS;
   const inferred = header.provenance['step'] === 'inferred';
   const inference = useQuery({ ...runQuery(run.name), enabled: inferred }).data?.inference;
@@ -256,7 +257,7 @@ export function Reader({ header, outline }: { header: RolloutHeader; outline: Ou
             )}
             {!focusMode && diff !== undefined && (
               <Suspense fallback={<div className="border-l border-line" />}>
-                <DiffPanel header={header} other={diff} go={goMessage} close={() => setDiff(undefined)} />
+                <DiffPanel header={header} other={diff} members={group?.rollouts} go={goMessage} close={() => setDiff(undefined)} />
               </Suspense>
             )}
           </div>

@@ -4,7 +4,16 @@ import { sideBySide } from './DiffPanel.tsx';
 import { toolFigures } from './side/ToolsTab.tsx';
 import { openAiMessages, replayTest } from './snippets.ts';
 import { textDiff } from './TextDiff.tsx';
-import { buildTranscript, decisiveRow, positionsOf, rowOfMessage, rowsByIndex, turnStarts, withoutRepeatedCalls } from './transcript.ts';
+import {
+  buildTranscript,
+  decisiveRow,
+  positionsOf,
+  rowOfMessage,
+  rowsByIndex,
+  turnStarts,
+  withDurations,
+  withoutRepeatedCalls,
+} from './transcript.ts';
 
 type Line = [index: number, type: string, more?: { pair?: number; reward?: number; name?: string; error?: number }];
 
@@ -53,6 +62,19 @@ describe('buildTranscript', () => {
       ['look', 1, 1, 0],
       ['accuse', 1, 0, 1],
     ]);
+  });
+
+  test('takes true durations that the ledger told after the outline was read', () => {
+    const outline = outlineOf([
+      [0, 'user_message'],
+      [3, 'tool_call', { pair: 2, name: 'look' }],
+      [4, 'tool_result', { pair: 1 }],
+    ]);
+    expect(withDurations(outline, [])).toBe(outline);
+    expect(withDurations(outline, [{ index: 3, duration_ms: null }])).toBe(outline);
+    const timed = withDurations(outline, [{ index: 3, duration_ms: 1_500 }]);
+    expect(timed).toEqual({ ...outline, duration_ms: [null, 1_500, null] });
+    expect(withDurations(timed, [{ index: 3, duration_ms: 1_500 }])).toBe(timed);
   });
 
   test('keeps orphans, second results and parallel calls of one turn', () => {

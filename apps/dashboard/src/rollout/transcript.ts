@@ -55,6 +55,15 @@ export function buildTranscript(outline: Outline): TranscriptItem[] {
   return items;
 }
 
+/** The outline with what the ledger has told of its calls since the outline was read; the same one where it told nothing new. */
+export function withDurations(outline: Outline, calls: readonly { index: number; duration_ms: number | null }[]): Outline {
+  const told = new Map(calls.map(({ index, duration_ms }) => [index, duration_ms]));
+  const durationAt = (at: number) => (typeAt(outline, at) === 'tool_call' ? (told.get(outline.index[at]!) ?? null) : null);
+  const isNew = (before: number | null, at: number) => before === null && durationAt(at) !== null;
+  if (told.size === 0 || !outline.duration_ms.some(isNew)) return outline;
+  return { ...outline, duration_ms: outline.duration_ms.map((before, at) => before ?? durationAt(at)) };
+}
+
 /** Of the result, else of the call or the message. */
 export function rewardOf(outline: Outline, item: TranscriptItem): number | null {
   if (item.kind === 'gap') return null;

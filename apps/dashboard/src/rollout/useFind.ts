@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { findQuery, type Outline } from '../data/rollout.ts';
+import { findQuery, lookAround, type Outline, type RolloutHeader } from '../data/rollout.ts';
 import { rowsByIndex, type TranscriptItem } from './transcript.ts';
 
 const TYPING_MS = 200;
@@ -19,13 +19,15 @@ export interface Find {
 }
 
 /** Finds a text in the whole rollout, also in what is not in the page: the server looks through its messages. */
-export function useFind(run: string, id: string, typed: string, outline: Outline, items: readonly TranscriptItem[]): Find {
+export function useFind(header: RolloutHeader, typed: string, outline: Outline, items: readonly TranscriptItem[]): Find {
+  const { id, run } = header;
+  const growing = lookAround(header) !== false;
   const [text, setText] = useState('');
   useEffect(() => {
     const timer = setTimeout(() => setText(typed.trim().slice(0, 120)), TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
-  const found = useInfiniteQuery({ ...findQuery(run, id, text), enabled: text !== '' });
+  const found = useInfiniteQuery({ ...findQuery(run.id, id, text, { total: outline.total, growing }), enabled: text !== '' });
   const { data, hasNextPage, isFetching, fetchNextPage } = found;
   const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
   useEffect(() => {

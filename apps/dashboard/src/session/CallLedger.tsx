@@ -85,7 +85,7 @@ function Fork({ sid, atCall }: { sid: string; atCall: number }) {
 /** Input and result of one call; cut ones are read whole when asked for. */
 function Details({ session, call }: { session: SessionView; call: SessionCallView }) {
   const [whole, setWhole] = useState(false);
-  const full = useQuery({ ...wholeCallQuery(session.sid, call.task_id), enabled: whole });
+  const full = useQuery({ ...wholeCallQuery(session.sid, call), enabled: whole });
   const shown = full.data ?? call;
   const size = call.input_bytes + (call.result_bytes ?? 0);
   return (

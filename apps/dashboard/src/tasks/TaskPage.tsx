@@ -33,7 +33,7 @@ function successLine(rollouts: readonly { reward: number | null }[], successes: 
 
 function Samples({ group }: { group: TaskGroup }) {
   const { run, org } = useRun();
-  const members = useQuery(taskGroupQuery(run.id, group.key, group.step, group.phase));
+  const members = useQuery(taskGroupQuery(run.id, group));
   return (
     <section className="min-w-[260px] flex-1 border-r border-line p-4" aria-label={`Step ${group.step ?? UNKNOWN}`}>
       <h2 className="panel-title">
@@ -104,7 +104,7 @@ function Body({ task, pill }: { task: TaskView; pill: ReactNode }) {
   const scrubbed = chosen.at(-1) ?? last;
   const shown = chosen.map((step) => task.groups.find((group) => group.step === step)).filter((group) => group !== undefined);
   // What one click away would show is read ahead.
-  useQueries({ queries: shown.map((group) => taskGroupQuery(run.id, group.key, group.step, group.phase)) });
+  useQueries({ queries: shown.map((group) => taskGroupQuery(run.id, group)) });
   return (
     <>
       <div className="border-b border-line px-4 py-3">

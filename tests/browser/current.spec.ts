@@ -1,0 +1,213 @@
+import { randomBytes } from 'node:crypto';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import type { SessionView } from '@palestra/protocol';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { launch, openPage, type View, visit } from './browser.ts';
+import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
+
+/** What a page shows is what there is, also where it changes while the page is open: by itself where ADR 17 lets it, else behind a pill. */
+let palestra: Palestra;
+let browser: Browser;
+let running: Awaited<ReturnType<typeof serve>>;
+const light: View = { width: 1280, theme: 'light' };
+vi.setConfig({ testTimeout: 120_000 });
+/** What stands around a rollout is read again this often, and a busy machine takes its time, ms. */
+const AROUND = 40_000;
+
+let goOn: () => void;
+const bench = defineEnvironment({
+  name: 'bench',
+  splits: ['train'],
+  tasks: () => [{ n: 0 }],
+  prompt: () => 'Work.',
+  tools: {
+    file: tool({
+      description: 'Takes its time.',
+      input: z.object({ text: z.string() }),
+      run: async () => {
+        await new Promise<void>((resolve) => (goOn = resolve));
+        return 'filed at last';
+      },
+    }),
+    tap: { description: 'Taps.', run: () => 'tapped' },
+  },
+});
+
+const api = async <T>(method: string, path: string, body?: object, sid?: string): Promise<T> => {
+  const answer = await fetch(palestra.url + path, {
+    method,
+    headers: {
+      'x-api-key': palestra.apiKey,
+      ...(sid !== undefined && { 'x-session-id': sid }),
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+  return (text.startsWith('{') ? JSON.parse(text) : text) as T;
+};
+const open = async (run?: string): Promise<string> => {
+  const body = { environment: `${palestra.namespace}/bench`, split: 'train', index: 0, ...(run && { run: { name: run, step: 1 } }) };
+  return (await api<SessionView>('POST', '/v1/sessions', body)).sid;
+};
+const call = (sid: string, name: string, input: object = {}) => api('POST', '/call', { name, input }, sid);
+
+beforeAll(async () => {
+  running = await serve([bench]);
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  await addRemote(palestra, 'bench', running.url);
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+  await running?.close();
+});
+
+const said = (content: string, more: Partial<UploadedMessage> = {}): UploadedMessage => ({ type: 'assistant_message', content, ...more });
+const looked = (id: string, place: string): UploadedMessage[] => [
+  { type: 'tool_call', name: 'look', callId: id, content: JSON.stringify({ place }) },
+  { type: 'tool_result', callId: id, content: `nothing in the ${place}` },
+];
+
+test('calls that a rollout gets while it is read bear the word of the ledger', async () => {
+  const sid = await open('recorded while it is read');
+  await call(sid, 'tap');
+  const { recording } = await api<SessionView>('GET', `/v1/sessions/${sid}`);
+  const rollout = recording!.rollout_id;
+  await expect
+    .poll(() => fetch(`${palestra.url}/v1/rollouts/${rollout}`, { headers: { 'x-api-key': palestra.apiKey } }).then(({ status }) => status))
+    .toBe(200);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'tapped');
+  const told = page.getByRole('feed', { name: 'Transcript' }).getByTitle('This call is in our session ledger');
+  const durations = page.getByRole('feed', { name: 'Transcript' }).getByTitle('True latency of the call, from our session ledger');
+  await expect.poll(() => told.count(), { timeout: AROUND }).toBe(1);
+  await call(sid, 'tap');
+  await call(sid, 'tap');
+  await expect.poll(() => told.count(), { timeout: AROUND }).toBe(3);
+  await expect.poll(() => durations.count(), { timeout: AROUND }).toBe(3);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('the group around a rollout grows, and what differs from its best sample is compared anew when its reader asks', async () => {
+  const group = { runName: 'grows', task: 1, step: 3 };
+  const best = await uploadRollout(palestra, {
+    ...group,
+    sample: 0,
+    messages: [...looked('a', 'hall'), ...looked('b', 'attic'), said('found', { reward: 1, isFinished: true })],
+  });
+  const id = await uploadRollout(palestra, { ...group, sample: 1, messages: looked('a', 'hall') });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/rollout/${id}?diff=${best}`, 'first divergence');
+  await page.getByText('sample 1 of 2').waitFor({ timeout: AROUND });
+  const panel = page.getByRole('complementary', { name: 'Difference' });
+  await panel.getByText('nothing more').first().waitFor();
+  const before = await panel.getByRole('region', { name: 'Actions of both, side by side' }).innerText();
+  await uploadRollout(palestra, { ...group, sample: 2, messages: [said('late', { reward: 0, isFinished: true })] });
+  await uploadEvents(palestra, messageEvents(id, looked('c', 'cellar'), 2));
+  await page.getByText('sample 1 of 3').waitFor({ timeout: AROUND });
+  const pill = panel.getByRole('button', { name: '2 new' });
+  await pill.waitFor({ timeout: AROUND });
+  expect(await panel.getByRole('region', { name: 'Actions of both, side by side' }).innerText()).toBe(before);
+  await pill.click();
+  await panel.getByText('cellar').first().waitFor();
+  await pill.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a group that is read again shows what its samples did since', async () => {
+  const group = { runName: 'lanes', task: 2, step: 1 };
+  await uploadRollout(palestra, {
+    ...group,
+    sample: 0,
+    messages: [...looked('a', 'hall'), said('found', { reward: 1, isFinished: true })],
+  });
+  const id = await uploadRollout(palestra, { ...group, sample: 1, messages: looked('a', 'hall') });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/lanes/groups`, 'lanes');
+  await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().click();
+  await page.keyboard.press('Enter');
+  const lanes = page.getByRole('table', { name: 'Samples side by side' });
+  await lanes.getByText('hall').nth(1).waitFor();
+  const pill = page.getByRole('button', { name: 'figures changed: refresh' });
+  await uploadEvents(palestra, messageEvents(id, looked('b', 'cellar'), 2));
+  await pill.waitFor({ timeout: AROUND });
+  expect(await lanes.getByText('cellar').count()).toBe(0);
+  await pill.click();
+  await lanes.getByText('cellar').first().waitFor();
+  await pill.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('the samples of a task are read again with its figures', async () => {
+  const sample = (index: number) => ({
+    runName: 'task of samples',
+    task: 4,
+    step: 1,
+    sample: index,
+    messages: [said(`sample ${index}`, { reward: index / 10, isFinished: true })],
+  });
+  await uploadRollout(palestra, sample(1));
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent('task of samples')}/tasks`, 'task of samples');
+  await page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').first().click();
+  await page.keyboard.press('Enter');
+  const rows = page.getByRole('region', { name: 'Step 1' }).locator('[data-row]');
+  await expect.poll(() => rows.count()).toBe(1);
+  await uploadRollout(palestra, sample(2));
+  const pill = page.getByRole('button', { name: 'figures changed: refresh' });
+  await pill.waitFor({ timeout: AROUND });
+  expect(await rows.count()).toBe(1);
+  await pill.click();
+  await expect.poll(() => rows.count()).toBe(2);
+  await pill.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test.each(['session', 'playground'])('a long call that was read whole while it ran shows its result: %s', async (where) => {
+  const sid = await open();
+  const text = randomBytes(40_000).toString('hex');
+  const calling = call(sid, 'file', { text });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  if (where === 'session') {
+    await visit(page, `${palestra.url}/sessions/${sid}`, 'running');
+    await page.getByRole('list', { name: 'Calls in order' }).getByRole('button', { name: /file/ }).click();
+    await page.getByRole('button', { name: /^Read the whole/ }).click();
+    await page.getByRole('button', { name: /^Read the whole/ }).waitFor({ state: 'detached' });
+    await page.getByText('nothing yet').waitFor();
+  } else {
+    const read = page.waitForResponse((answer) => /\/calls\/[^/?]+$/.test(answer.url()));
+    await visit(page, `${palestra.url}/environments/${palestra.namespace}/bench/play?sid=${sid}`, 'bench');
+    await read;
+    await page.getByRole('listitem', { name: 'Call 1: file' }).getByText('running').waitFor();
+  }
+  goOn();
+  await calling;
+  await page.getByText('filed at last').last().waitFor();
+  await expect.poll(() => page.getByText('nothing yet').count()).toBe(0);
+  expect(complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`))).toEqual([]);
+  await close();
+});
+
+test('an environment that comes up while its page is open says so, and what it offers', async () => {
+  const first = await serve([bench]);
+  await addRemote(palestra, 'sleeper', first.url);
+  await first.close();
+  const path = `/v1/environments/${palestra.namespace}/sleeper`;
+  await expect.poll(() => api('GET', path), { timeout: AROUND }).toMatchObject({ status: 'unreachable' });
+  const { page, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/environments/${palestra.namespace}/sleeper?tab=tools`, 'unreachable');
+  const again = await serve([bench], { port: first.port });
+  await page.locator('header').getByText('ready').waitFor({ timeout: AROUND });
+  await page.getByText('Takes its time.').first().waitFor();
+  await close();
+  await again.close();
+});
