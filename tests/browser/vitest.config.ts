@@ -16,5 +16,7 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     maxWorkers: 1,
+    // Once more, and only in CI, whose runner names every test that needed it (`flaky:` in .ci/run).
+    retry: process.env['CI'] ? 1 : 0,
   },
 });
