@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { MORTAL_SERVER } from '../../libs/backends/src/ors/mortal-server.fixture.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
@@ -62,4 +62,27 @@ test('a frozen server: every request is answered within a minute, and nothing be
   };
   // What nobody waits for reaches the ledger a moment after its client.
   await expect.poll(classes).toEqual(['ok', 'infrastructure', 'ok']);
+});
+
+test('a tool that keeps its server from answering is waited for as long as its environment says', { timeout: 60_000 }, async () => {
+  const hasty = await startServer({ silenceTimeoutMs: 2_000 });
+  const other = spawn(process.execPath, ['-e', MORTAL_SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(async () => {
+    other.kill('SIGKILL');
+    await hasty.close();
+  });
+  const [port] = (await once(other.stdout!, 'data')) as [Buffer];
+  const source = { kind: 'remote', url: `http://127.0.0.1:${Number(String(port))}` };
+  await hasty.request('POST', '/v1/environments', { body: { name: 'blocking', source } });
+  const blocked = async () => {
+    const asked = { 'x-deployment': `${hasty.orgName}/blocking`, 'x-session-id': randomUUID() };
+    await hasty.request('POST', '/create', { headers: asked, body: { task_spec: { ms: 0 } } });
+    const { body } = await hasty.request('POST', '/call', { headers: asked, body: { name: 't', input: { ms: 6_000, block: true } } });
+    return String(body);
+  };
+  expect(await blocked()).toMatch(/event: error\r?\ndata: Session lost: /);
+  const sessions = { silence_timeout_s: 50 };
+  const set = await hasty.request('PUT', `/v1/environments/${hasty.orgName}/blocking/details`, { body: { sessions } });
+  expect(set).toMatchObject({ status: 200, body: { sessions } });
+  expect(await blocked()).toContain('"ok":true');
 });

@@ -167,6 +167,7 @@ export interface SessionPolicyView {
   idle_timeout_s?: number;
   setup_timeout_s?: number;
   call_timeout_s?: number;
+  silence_timeout_s?: number;
   /** Sessions at the same time per replica of the environment; null = no limit. */
   capacity?: number | null;
   deterministic?: boolean;

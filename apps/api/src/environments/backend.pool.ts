@@ -6,6 +6,7 @@ import { CONFIG, type Config } from '../platform/config.ts';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
 import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
+import { readSilenceTimeoutMs } from './session-policy.schema.ts';
 import { TaskSetRepository } from './task-sets/task-set.repository.ts';
 
 interface Pooled {
@@ -13,9 +14,15 @@ interface Pooled {
   health: HealthCheck | null;
   /** Ours to close. */
   external: boolean;
+  limits: Limits;
 }
 
-function backendOf(source: ServerSource, allowCommands: boolean, deployment?: string): Backend {
+/** What an owner may change while the backend is in use. */
+interface Limits {
+  silenceMs: number;
+}
+
+function backendOf(source: ServerSource, allowCommands: boolean, limits: Limits, deployment?: string): Backend {
   switch (source.kind) {
     case 'openenv':
       return new OpenEnvBackend({ url: source.url });
@@ -24,7 +31,7 @@ function backendOf(source: ServerSource, allowCommands: boolean, deployment?: st
         source.url === undefined ? { command: source.command[0]!, args: source.command.slice(1), allowCommands } : { url: source.url },
       );
     default:
-      return new OrsBackend(deployment === undefined ? { url: source.url } : { url: source.url, deployment });
+      return new OrsBackend({ url: source.url, silenceMs: () => limits.silenceMs, ...(deployment !== undefined && { deployment }) });
   }
 }
 
@@ -51,7 +58,7 @@ export class BackendPool implements OnApplicationShutdown {
 
   /** A backend for a look at a server that is not registered; the caller closes it. */
   probe(source: ServerSource): Backend {
-    return backendOf(source, this.config.allowCommands);
+    return backendOf(source, this.config.allowCommands, { silenceMs: this.config.silenceTimeoutMs });
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -77,16 +84,22 @@ export class BackendPool implements OnApplicationShutdown {
   }
 
   #get(environment: EnvironmentRecord, version: VersionRecord): Pooled {
+    const silenceMs = readSilenceTimeoutMs(environment.sessionPolicy) ?? this.config.silenceTimeoutMs;
     const known = this.#pooled.get(version.id);
-    if (known) return known;
+    if (known) {
+      known.limits.silenceMs = silenceMs;
+      return known;
+    }
+    const limits = { silenceMs };
     const source = sourceOf(version);
     const pooled: Pooled =
       source.kind === 'bundled'
-        ? { backend: this.bundled.backend(source.name), health: null, external: false }
+        ? { backend: this.bundled.backend(source.name), health: null, external: false, limits }
         : {
-            backend: backendOf(source, this.config.allowCommands, `${environment.owner}/${environment.name}`),
+            backend: backendOf(source, this.config.allowCommands, limits, `${environment.owner}/${environment.name}`),
             health: source.kind === 'mcp' ? null : new HealthCheck(source.url),
             external: true,
+            limits,
           };
     if (version.taskSetId !== null) pooled.backend = new TaskSetBackend(pooled.backend, this.taskSets.source(version.taskSetId));
     this.#pooled.set(version.id, pooled);

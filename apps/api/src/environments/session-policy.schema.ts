@@ -11,6 +11,9 @@ export const sessionPolicySchema = z
     idle_timeout_s: seconds(30 * DAY_S).describe('A session ends after this long without a request other than ping'),
     setup_timeout_s: seconds(DAY_S).describe('A setup that takes longer has failed'),
     call_timeout_s: seconds(7 * DAY_S).describe('A call that takes longer is given up and its session lost'),
+    silence_timeout_s: seconds(DAY_S).describe(
+      'An ORS server at a URL that shows no sign of life for so long, though something waits for it, is taken for dead; more than any tool keeps it from answering',
+    ),
     capacity: z.int().positive().max(1_000_000).nullable().optional().describe('Sessions at the same time per replica of the environment'),
     deterministic: z.boolean().optional().describe('Same task, same calls, same results: sessions survive their process and can be forked'),
     idempotent_tools: z.array(z.string()).max(1_000).optional().describe('Tools that may run again when their outcome is unknown'),
@@ -23,6 +26,12 @@ const TIMES = {
   setup_timeout_s: 'setupTimeoutMs',
   call_timeout_s: 'callTimeoutMs',
 } as const;
+
+/** How long the environment's server may be silent, which is no matter of the engine's; null = as the service has it. */
+export function readSilenceTimeoutMs(stored: unknown): number | null {
+  const seconds = sessionPolicySchema.safeParse(stored ?? {}).data?.silence_timeout_s;
+  return seconds === undefined ? null : seconds * 1_000;
+}
 
 /** The stored settings in the engine's terms. */
 export function readSessionPolicy(stored: unknown): Partial<SessionPolicy> {

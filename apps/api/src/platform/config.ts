@@ -25,6 +25,7 @@ const configSchema = z.object({
   PALESTRA_IN_PROCESS_ENVIRONMENTS: names.default(['bench']),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
+  PALESTRA_SILENCE_S: z.coerce.number().positive().max(86_400).default(50),
   PALESTRA_REPLICA_URL: z.url().optional(),
   PALESTRA_SECRET_KEY: z.string().min(32).optional(),
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
@@ -70,6 +71,8 @@ export interface Config {
   allowCommands: boolean;
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
   sessionIdleTimeoutMs: number;
+  /** Default of how long an ORS server may show no sign of life, though something waits for it. */
+  silenceTimeoutMs: number;
   /** Where other replicas reach this one; null = the address it listens at. */
   replicaUrl: string | null;
   /** Key material shared by all replicas; null = a file in `dataDir`. */
@@ -126,6 +129,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     inProcessEnvironments: value.PALESTRA_IN_PROCESS_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
+    silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
     drainMs: value.PALESTRA_DRAIN_S * 1000,

@@ -9,6 +9,7 @@ interface Options {
   idle?: number;
   setup?: number;
   call?: number;
+  silence?: number;
   deterministic?: boolean;
   idempotent?: string[];
   reset: boolean;
@@ -24,6 +25,7 @@ export function setCommand(): Command {
     .option('--idle <seconds>', 'a session ends after this long without a request other than ping', readSeconds)
     .option('--setup <seconds>', 'a setup that takes longer has failed', readSeconds)
     .option('--call <seconds>', 'a call that takes longer is given up', readSeconds)
+    .option('--silence <seconds>', 'an ORS server without a sign of life for so long is taken for dead', readSeconds)
     .option('--deterministic', 'same task, same calls, same results: sessions survive their process')
     .option('--no-deterministic', 'they do not')
     .option('--idempotent <tools>', 'tools that may run again when their outcome is unknown, with commas', (text) =>
@@ -42,13 +44,14 @@ async function set(environment: string, options: Options): Promise<void> {
   process.stdout.write(`${printable(JSON.stringify(view.sessions ?? {}))}\n`);
 }
 
-function policyOf({ capacity, heartbeat, idle, setup, call, deterministic, idempotent }: Options): SessionPolicyView {
+function policyOf({ capacity, heartbeat, idle, setup, call, silence, deterministic, idempotent }: Options): SessionPolicyView {
   const named = {
     capacity: capacity === 'none' ? null : capacity,
     heartbeat_timeout_s: heartbeat,
     idle_timeout_s: idle,
     setup_timeout_s: setup,
     call_timeout_s: call,
+    silence_timeout_s: silence,
     deterministic,
     idempotent_tools: idempotent,
   };

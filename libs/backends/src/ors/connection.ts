@@ -15,8 +15,8 @@ export interface OrsConnectionOptions {
   apiKey?: string;
   /** How long "503 starting" is ridden out. */
   startingLimitMs?: number;
-  /** A server that shows no sign of life for so long is taken for dead; {@link SILENCE_MS} unless set. */
-  silenceMs?: number;
+  /** A server that shows no sign of life for so long is taken for dead, milliseconds; {@link SILENCE_MS} unless set. May change meanwhile. */
+  silenceMs?: () => number;
   clock?: Clock;
 }
 
@@ -42,7 +42,7 @@ const KEEP_ALIVE_MS = 4_000;
 /** Clients are to be answered within a minute, also when the server is not there any more. */
 export const SILENCE_MS = 50_000;
 /** Of that, a stream may be silent before it is taken up anew: servers send a heartbeat every 10 s to 15 s. */
-const STREAM_SILENCE = 0.6;
+export const STREAM_SILENCE = 0.6;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Of that, what cannot be repeated waits for no sign of life: a server that was heard of so lately is taken to live. */
 const LATELY = 0.2;
@@ -90,17 +90,17 @@ export class OrsConnection {
   readonly #startingLimitMs: number;
   readonly #vigil: Vigil;
   readonly #waking = new SingleFlight<UpstreamAnswer>();
-  readonly silenceMs: number;
+  readonly #silenceMs: () => number;
   readonly clock: Clock;
 
   constructor(options: OrsConnectionOptions) {
     this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
     this.clock = options.clock ?? systemClock;
     this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
-    this.silenceMs = options.silenceMs ?? SILENCE_MS;
+    this.#silenceMs = options.silenceMs ?? (() => SILENCE_MS);
     this.#vigil = new Vigil({
       clock: this.clock,
-      silenceMs: this.silenceMs,
+      silenceMs: this.#silenceMs,
       probe: async (signal) => (await this.#send({ method: 'GET', path: '/health' }, signal, {})).body.dump(),
       silent: () => new SilentServerError(this.silenceMs),
     });
@@ -118,6 +118,10 @@ export class OrsConnection {
       bodyTimeout: 0,
       connect: { timeout: CONNECT_TIMEOUT_MS },
     });
+  }
+
+  get silenceMs(): number {
+    return this.#silenceMs();
   }
 
   /** The body of a 200; everything else is thrown: `PalestraError`s of the server, `backend_unreachable` without one. */

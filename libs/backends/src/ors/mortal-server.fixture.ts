@@ -1,4 +1,4 @@
-/** A small ORS server, to be run by node as a process that a test can stop and kill. `/ran` tells how often its tool ran, which takes as long as it is told. */
+/** A small ORS server, to be run by node as a process that a test can stop and kill. `/ran` tells how often its tool ran, which takes as long as it is told, with `block` without doing anything else meanwhile. */
 export const MORTAL_SERVER = `
   const sessions = new Set(), ran = [];
   const server = require('node:http').createServer(async (request, response) => {
@@ -23,6 +23,7 @@ export const MORTAL_SERVER = `
       case '/a/call': {
         if (input.task_id === undefined) ran.push(input.input.ms);
         response.writeHead(200, { 'content-type': 'text/event-stream' }).write('event: task_id\\r\\ndata: 7\\r\\n\\r\\n');
+        if (input.input.block) setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, input.input.ms), 50);
         const beat = setInterval(() => response.write(': ping\\r\\n\\r\\n'), 200);
         return setTimeout(() => {
           clearInterval(beat);

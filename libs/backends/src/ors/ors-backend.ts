@@ -10,7 +10,7 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { abortable, type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
-import { OrsConnection, type OrsConnectionOptions } from './connection.ts';
+import { OrsConnection, type OrsConnectionOptions, STREAM_SILENCE } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
 import { isMissingRoute, relayedError } from './upstream-answer.ts';
@@ -33,7 +33,7 @@ const UPSTREAM_MAX_AGE_MS = 60_000;
 /** A name that is not in the list makes us ask earlier, but not more often than this. */
 const UPSTREAM_MIN_AGE_MS = 2_000;
 
-/** What a server is it says at once. */
+/** What a server is it says at once, unless its tools keep it from answering. */
 const UPSTREAM_DEADLINE_MS = 30_000;
 
 /** Python's `repr` of a name, as the servers word their refusals. */
@@ -173,7 +173,7 @@ export class OrsBackend implements Backend {
   }
 
   async #readInTime(): Promise<Upstream> {
-    const deadline = AbortSignal.timeout(UPSTREAM_DEADLINE_MS);
+    const deadline = AbortSignal.timeout(Math.max(UPSTREAM_DEADLINE_MS, STREAM_SILENCE * this.#connection.silenceMs));
     try {
       return await this.#read(deadline);
     } catch (error) {

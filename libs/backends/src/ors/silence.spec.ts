@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 function backendAt(port: number, silenceMs = SILENCE_MS): OrsBackend {
-  const backend = new OrsBackend({ url: `http://127.0.0.1:${port}`, silenceMs });
+  const backend = new OrsBackend({ url: `http://127.0.0.1:${port}`, silenceMs: () => silenceMs });
   ends.push(() => backend.close());
   return backend;
 }

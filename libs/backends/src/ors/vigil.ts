@@ -2,8 +2,8 @@ import type { Clock } from '@palestra/kit';
 
 export interface VigilOptions {
   clock: Clock;
-  /** A server that gives no sign of life for so long, though something waits for it, is taken for dead. */
-  silenceMs: number;
+  /** A server that gives no sign of life for so long, though something waits for it, is taken for dead; asked anew each time. */
+  silenceMs: () => number;
   /** Asks the server anything that it answers at once; resolves with whatever answer, rejects without one. */
   probe: (signal: AbortSignal) => Promise<unknown>;
   /** What waiting requests end with. */
@@ -53,7 +53,8 @@ export class Vigil {
   }
 
   #soon(): void {
-    const { clock, silenceMs } = this.#options;
+    const { clock } = this.#options;
+    const silenceMs = this.#options.silenceMs();
     this.#ticking = true;
     clock.after(silenceMs / (2 * PROBES), () => {
       this.#ticking = false;
@@ -63,7 +64,8 @@ export class Vigil {
   }
 
   #look(): void {
-    const { clock, silenceMs, silent } = this.#options;
+    const { clock, silent } = this.#options;
+    const silenceMs = this.#options.silenceMs();
     let longest = 0;
     for (const { since, controller } of this.#waiting) {
       const quietMs = clock.now() - Math.max(since, this.#heardAt);
@@ -76,7 +78,7 @@ export class Vigil {
   async #probe(): Promise<void> {
     this.#probing = true;
     try {
-      await this.#options.probe(AbortSignal.timeout(this.#options.silenceMs / PROBES));
+      await this.#options.probe(AbortSignal.timeout(this.#options.silenceMs() / PROBES));
       this.heard();
     } catch {
       // No answer is what the silence consists of.
