@@ -39,6 +39,8 @@ export default defineConfig({
           // What a busy machine needs; Vitest's own second is none.
           expect: { poll: { timeout: 20_000 } },
           hookTimeout: 120_000,
+          // Once more, and only in CI, whose runner names every test that needed it (`flaky:` in .ci/run).
+          retry: process.env['CI'] ? 1 : 0,
           ...parallel,
         },
       },
