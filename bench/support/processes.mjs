@@ -2,10 +2,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { freePort } from '@palestra/hosting';
 
+export { freePort } from '@palestra/hosting';
 export const root = path.resolve(import.meta.dirname, '../..');
 export const apiKey = 'or_key_of_the_bench';
 
@@ -19,15 +20,6 @@ export function findPython() {
       `(looked at ${file}; PALESTRA_PYTHON_V167 names another place)`,
   );
   process.exit(1);
-}
-
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function waitForHealth(url, health, child, output) {

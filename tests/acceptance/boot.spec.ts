@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 /** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */

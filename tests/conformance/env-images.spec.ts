@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PalestraClient } from '@palestra/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { containerEngine, importPython, type TestEngine } from './support/containers.ts';
 import { CLI, type Foreground, foreground as start } from './support/foreground.ts';

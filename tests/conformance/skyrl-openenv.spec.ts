@@ -5,7 +5,7 @@ import path from 'node:path';
 import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningServer, serve } from '@palestra/environment-kit';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { shapes } from './skyrl-openenv.world.ts';
 import { run, runScript } from './support/python.ts';

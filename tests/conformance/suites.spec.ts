@@ -1,7 +1,7 @@
 import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { startReplicas } from '../support/replicas.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FileBlobStore, UrlSigner } from '@palestra/blobs';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');

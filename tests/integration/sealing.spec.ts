@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BlobStore, S3BlobStore } from '@palestra/blobs';
 import { startFaultProxy } from '../support/fault-proxy.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { startStore, stores, type StoreWorld } from './sealing.world.ts';
 
 /** The store with some methods replaced; the others are its own. */

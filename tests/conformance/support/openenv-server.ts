@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { freePort } from '../../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters of OpenEnv's generations, each with one version of its package. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../../support/free-port.ts';
+import { freePort } from '@palestra/hosting';
 
 /** The official Python packages. They live outside the tree: `.ci/run` installs them and names them in these variables. */
 const toolVariables = {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { freePort } from '@palestra/hosting';
 import { Command, Option } from 'commander';
 import type { PalestraClient } from '@palestra/client';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
@@ -19,7 +20,7 @@ import {
 } from './container-options.ts';
 import { portOf } from './options.ts';
 import { type Card, cardOf, nameFrom, placeOf, register } from './register.ts';
-import { freePort, runTarget, untilStopped } from './run.ts';
+import { runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { SupervisedProcess } from '@palestra/hosting';
+import { freePort, SupervisedProcess } from '@palestra/hosting';
 import { UsageError } from '../../settings.ts';
 import type { Target } from './target.ts';
 
@@ -108,15 +107,6 @@ async function firstReady(child: SupervisedProcess, signal: AbortSignal): Promis
       throw new Error([`the environment ${child.lastExit} before it served anything`, ...child.logs().slice(-20)].join('\n'));
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
-}
-
-export async function freePort(host = '127.0.0.1'): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Resolves at Ctrl-C, SIGTERM or the end of `signal`. */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { freePort } from '@palestra/hosting';
 import { Command } from 'commander';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
@@ -11,7 +12,7 @@ import {
   watchContainer,
 } from './container-options.ts';
 import { portOf } from './options.ts';
-import { freePort, runTarget, untilStopped } from './run.ts';
+import { runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 
 export interface ServeOptions extends ContainerFlags {

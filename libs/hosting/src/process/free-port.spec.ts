@@ -1,0 +1,27 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { freePort } from './free-port.ts';
+
+async function holding(port: number) {
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return { close: () => new Promise((resolve) => server.close(resolve)) };
+}
+
+test('is none that the system gives away, and can be listened at', async () => {
+  const ports = await Promise.all(Array.from({ length: 20 }, () => freePort('127.0.0.1', 30_000)));
+  for (const port of ports) expect([port >= 18_000, port < 30_000]).toEqual([true, true]);
+  const held = await holding(ports[0]!);
+  await held.close();
+});
+
+test('is any free one where the system gives away all of them', async () => {
+  const port = await freePort('127.0.0.1', 1_024);
+  expect(port).toBeGreaterThan(1_024);
+  await (await holding(port)).close();
+});
+
+test('of a host that is not here is an error', async () => {
+  await expect(freePort('192.0.2.1')).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+});
