@@ -13,6 +13,7 @@ import type { RolloutScope } from './rollout-scope.ts';
 import type { RolloutRecord } from './rollout.sql.ts';
 import { presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
+import { SharedSkeletons } from './shared-skeletons.ts';
 import { TranscriptReader } from './storage/transcript-reader.service.ts';
 
 /** Actions of one side of a comparison. */
@@ -30,14 +31,15 @@ export class RolloutReadsService {
     private readonly lists: RolloutListService,
   ) {}
 
+  readonly #skeletons = new SharedSkeletons(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
+
   async header({ head, record, orgName }: RolloutScope) {
     // Neighbours are found by groups, which are made with the rollups of their step.
     if (record !== null) await this.derive.settle([record.run_seq]);
-    const [skeletons, neighbours] = await Promise.all([
-      this.transcripts.skeletons([head]),
+    const [messages, neighbours] = await Promise.all([
+      this.#skeletons.of(head),
       record === null ? ALONE : selectNeighbours(this.database.pool, record),
     ]);
-    const messages = skeletons.get(head.seq) ?? [];
     const missing = missingIndexes(messages.map(({ index }) => index));
     return { ...presentHeader(head, record, orgName, missing), neighbours, time_kind: timeKind(messages) };
   }
@@ -51,8 +53,8 @@ export class RolloutReadsService {
   }
 
   async outline({ head }: RolloutScope) {
-    const [skeletons, calls] = await Promise.all([this.transcripts.skeletons([head]), selectCalls(this.database.pool, head.seq)]);
-    return outlineOf(skeletons.get(head.seq) ?? [], new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
+    const [messages, calls] = await Promise.all([this.#skeletons.of(head), selectCalls(this.database.pool, head.seq)]);
+    return outlineOf(messages, new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
   }
 
   async calls({ head, record }: RolloutScope) {
