@@ -10,6 +10,6 @@ export default defineConfig({
   server: {
     host: '127.0.0.1',
     port: 19_700,
-    proxy: { '/v1': process.env['PALESTRA_URL'] ?? 'http://127.0.0.1:8080' },
+    proxy: { '/v1': { target: process.env['PALESTRA_URL'] ?? 'http://127.0.0.1:8080', ws: true } },
   },
 });

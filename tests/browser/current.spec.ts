@@ -6,6 +6,7 @@ import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import type { SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { launch, openPage, type View, visit } from './browser.ts';
+import { apiOf } from './playground.environments.ts';
 import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
 
 /** What a page shows is what there is, also where it changes while the page is open: by itself where ADR 17 lets it, else behind a pill. */
@@ -36,20 +37,7 @@ const bench = defineEnvironment({
   },
 });
 
-const api = async <T>(method: string, path: string, body?: object, sid?: string): Promise<T> => {
-  const answer = await fetch(palestra.url + path, {
-    method,
-    headers: {
-      'x-api-key': palestra.apiKey,
-      ...(sid !== undefined && { 'x-session-id': sid }),
-      ...(body && { 'content-type': 'application/json' }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-  return (text.startsWith('{') ? JSON.parse(text) : text) as T;
-};
+const api = apiOf(() => palestra);
 const open = async (run?: string): Promise<string> => {
   const body = { environment: `${palestra.namespace}/bench`, split: 'train', index: 0, ...(run && { run: { name: run, step: 1 } }) };
   return (await api<SessionView>('POST', '/v1/sessions', body)).sid;

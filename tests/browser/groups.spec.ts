@@ -136,11 +136,9 @@ test('a group of 64: a matrix first, figures of vector 7, advantages as recomput
   await page.waitForURL(/view=lanes/);
   await page.getByRole('table', { name: 'Samples side by side' }).waitFor();
   expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
-  for (let lane = 2; lane < 42; lane += 1) {
-    await page.keyboard.press('l');
-    // The address is where the next one starts.
-    await page.waitForURL((url) => url.searchParams.get('lane') === String(lane));
-  }
+  // As a key that is held: none of its steps is lost.
+  await Promise.all(Array.from({ length: 40 }, () => page.keyboard.press('l')));
+  await page.waitForURL((url) => url.searchParams.get('lane') === '41');
   await page.getByRole('link', { name: '#41', exact: true }).waitFor();
   expect(await page.getByRole('columnheader').count()).toBeLessThan(14);
   expect(complaints).toEqual([]);

@@ -11,7 +11,7 @@ import { serve } from '@palestra/environment-kit';
 import type { SessionCallList, SessionList, SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
-import { columns, forms } from './playground.environments.ts';
+import { apiOf, columns, forms } from './playground.environments.ts';
 
 /** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
 let palestra: Palestra;
@@ -19,15 +19,7 @@ let browser: Browser;
 const running: Awaited<ReturnType<typeof serve>>[] = [];
 const light: View = { width: 1280, theme: 'light' };
 
-const api = async <T>(method: string, path: string, body?: object): Promise<T> => {
-  const answer = await fetch(palestra.url + path, {
-    method,
-    headers: { 'x-api-key': palestra.apiKey, ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-  return (await answer.json()) as T;
-};
+const api = apiOf(() => palestra);
 const ledger = async (sid: string) => (await api<SessionCallList>('GET', `/v1/sessions/${sid}/calls`)).calls;
 const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`));
 const sidOf = (page: Page): string => new URL(page.url()).searchParams.get('sid')!;

@@ -5,7 +5,7 @@ import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 import type { SessionCallList, SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
-import { columns } from './playground.environments.ts';
+import { apiOf, columns } from './playground.environments.ts';
 
 /** The playground over the session's socket: live, cut, and where no socket comes through. */
 let palestra: Palestra;
@@ -46,15 +46,7 @@ afterAll(async () => {
   await running?.close();
 });
 
-const api = async <T>(method: string, path: string, body?: object): Promise<T> => {
-  const answer = await fetch(palestra.url + path, {
-    method,
-    headers: { 'x-api-key': palestra.apiKey, ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-  return (await answer.json()) as T;
-};
+const api = apiOf(() => palestra);
 const ledger = async (sid: string) => (await api<SessionCallList>('GET', `/v1/sessions/${sid}/calls`)).calls;
 const callElsewhere = (sid: string, name: string, input: object) =>
   fetch(`${palestra.url}/call`, {

@@ -1,7 +1,20 @@
 import { deflateSync } from 'node:zlib';
 import { defineEnvironment, textBlock, tool, z } from '@palestra/environment-kit';
+import type { Palestra } from '../support/palestra.ts';
 
 /** Environments that the playground is held against: one that takes actions instead of tools, and one that asks for every kind of argument. */
+
+/** Asks the service as a trainer does, of the session `sid` where it is of one; throws where it refuses. */
+export const apiOf =
+  (palestra: () => Palestra) =>
+  async <T>(method: string, path: string, body?: object, sid?: string): Promise<T> => {
+    const { url, apiKey } = palestra();
+    const headers = { 'x-api-key': apiKey, ...(sid && { 'x-session-id': sid }), ...(body && { 'content-type': 'application/json' }) };
+    const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return (/^[[{]/.test(text) ? JSON.parse(text) : text) as T;
+  };
 
 /** A grey PNG of 2 × 2, made by hand: signature, header, data, end. */
 export function png(): Buffer {

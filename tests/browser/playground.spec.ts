@@ -12,7 +12,7 @@ import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol'
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
-import { png } from './playground.environments.ts';
+import { apiOf, png } from './playground.environments.ts';
 
 /** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
 let palestra: Palestra;
@@ -67,15 +67,7 @@ const studio = defineEnvironment<{ scene: string }, { strokes: number }>({
   },
 });
 
-const api = async <T>(method: string, path: string, body?: object): Promise<T> => {
-  const answer = await fetch(palestra.url + path, {
-    method,
-    headers: { 'x-api-key': palestra.apiKey, ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
-  return (await answer.json()) as T;
-};
+const api = apiOf(() => palestra);
 const ledger = async (sid: string) => (await api<SessionCallList>('GET', `/v1/sessions/${sid}/calls`)).calls;
 /** Images of results are drawn from memory, under an address of our own origin. */
 const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`));

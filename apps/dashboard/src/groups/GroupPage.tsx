@@ -74,7 +74,10 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
 
   const change = (to: Partial<typeof search>) => void navigate({ search: (old) => ({ ...old, ...to }), replace: true });
   const lane = Math.min(members.length - 1, search.lane ?? 0);
-  const setLane = (to: number) => change({ lane: Math.max(0, Math.min(members.length - 1, to)) });
+  const inLanes = (to: number) => Math.max(0, Math.min(members.length - 1, to));
+  const setLane = (to: number) => change({ lane: inLanes(to) });
+  // From where the address is by now: a key that is held is faster than the page.
+  const stepLane = (by: 1 | -1) => void navigate({ search: (old) => ({ ...old, lane: inLanes((old.lane ?? 0) + by) }), replace: true });
   const strip = useQuery({ ...taskStripQuery(run.id, group.task?.id ?? '', group.phase), enabled: group.task !== null }).data;
   const spec = useQuery({ ...headerQuery(best?.id ?? ''), enabled: best !== undefined }).data?.task_spec;
 
@@ -89,8 +92,8 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
   const open = (member: GroupMember | undefined) => member && void navigate({ to: '/rollout/$id', params: { id: member.id }, search: {} });
   useEnter(() => open(members[lane]));
   useKeys({
-    h: () => setLane(lane - 1),
-    l: () => setLane(lane + 1),
+    h: () => stepLane(-1),
+    l: () => stepLane(1),
     '{': () => otherStep(-1),
     '}': () => otherStep(1),
     d: () =>
