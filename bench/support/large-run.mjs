@@ -85,7 +85,7 @@ const MESSAGES = (every) => `
     1700000000000 + i, CASE WHEN i % 3 > 0 THEN 'look' END, CASE WHEN i % 3 > 0 THEN 'c' || i / 3 END, content
   FROM (SELECT * FROM made WHERE n % ${every} = 0) m, generate_series(0, ${MESSAGES_EACH - 1}) i,
     LATERAL (SELECT string_agg(CASE WHEN h % 16 = 0 THEN h::text ELSE ($1::text[])[1 + h % ${WORDS.length}] END, ' ' ORDER BY k)
-      || CASE WHEN (seq + i) % 100 = 0 THEN ' needle' ELSE '' END AS content
+      || CASE WHEN (n / ${every} + i) % 100 = 0 THEN ' needle' ELSE '' END AS content
       FROM (SELECT k, abs(hashint8(seq * 10007 + i * 101 + k)::bigint) AS h FROM generate_series(1, ${WORDS_EACH}) k) w) t`;
 /** The others have one short message each in the index: something for search to leave out. */
 const OTHER_WORDS = (every) => `

@@ -118,7 +118,7 @@ export function truncatedRate(rows: readonly RolloutFacts[]): Figure {
   return figure(known.length === 0 ? null : truncated / known.length, known.length, rows.length);
 }
 
-export function isTruncated(row: RolloutFacts): boolean {
+export function isTruncated(row: Pick<RolloutFacts, 'stop'>): boolean {
   return row.stop !== null && TRUNCATED.has(row.stop);
 }
 

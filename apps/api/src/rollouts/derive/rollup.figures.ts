@@ -1,26 +1,29 @@
 import {
-  allGroupStats,
-  ascending,
+  canonicalOfColumns,
   computeLens,
   type Denominator,
+  FAILED,
   type Figure,
   figure,
+  type GroupStats,
   histogram,
   isFailed,
   isFigure,
+  isSuccess,
+  isTruncated,
   type Lens,
   listMetrics,
   metric,
   type MetricAnswer,
-  type MetricContext,
-  type MetricDefinition,
   type RolloutFacts,
-  scoreOf,
+  STOP_KNOWN,
+  SUCCEEDS,
   type SuccessRule,
+  TRUNCATED,
 } from '@palestra/metrics';
 import { FAILURES, STOPS, wordOf } from '../codes.ts';
 import type { GroupRow, RollupTuple, StepKey, StepRollup, StepSums, StepWindows } from './rollup.sql.ts';
-import type { Known, StepPart } from './step-parts.sql.ts';
+import { type Known, NO_FAILURE, NO_STOP, type StepPart, type StepTotals, together } from './step-columns.ts';
 
 /** A figure as it is stored: value, denominator, of how many, note. `null`: the upload cannot give it. */
 export type StoredFigure = [value: number | null, denominator: number, of: number, note?: string] | null;
@@ -58,14 +61,6 @@ export function successRule(pinned: number | undefined, unitRewards: boolean | u
 const BOOTSTRAPPED = /_ci_|bootstrap/;
 const CANONICAL = listMetrics('canonical').filter(({ key }) => !key.startsWith('pass') || !BOOTSTRAPPED.test(key));
 
-/** Few names, asked for on every step. */
-const canonicalMetrics = new Map<string, MetricDefinition>();
-function canonicalMetric(name: string): MetricDefinition {
-  const definition = canonicalMetrics.get(name) ?? metric('canonical', name)!;
-  canonicalMetrics.set(name, definition);
-  return definition;
-}
-
 /** Rollups of a step, for all environments together and, where there are several, for each; and its groups. `parts` in any order. */
 export function rollUpStep(
   step: StepKey,
@@ -73,162 +68,134 @@ export function rollUpStep(
   successOf: (envId: number) => SuccessRule,
 ): { rollups: StepRollup[]; groups: GroupRow[] } {
   if (parts.length === 0) return { rollups: [], groups: [] };
-  const gathered = parts.map(gather);
-  const byEnvironment = new Map<number, Gathered[]>();
-  for (const part of gathered) byEnvironment.set(part.env_id, [...(byEnvironment.get(part.env_id) ?? []), part]);
-  const context: MetricContext = { success: new Map([...byEnvironment.keys()].map((envId) => [String(envId), successOf(envId)])) };
-  const environments = [...byEnvironment].map(([envId, own]) => ({ key: { ...step, env_id: envId }, own, whole: together(own) }));
-  const rollups = environments.map(({ key, own, whole }) => ({
-    ...rollUp(key, whole, context),
-    windows: windowRollups(key, own, context),
-  }));
-  const all = { ...step, env_id: 0 };
+  const byEnvironment = groupBy(parts, (part) => part.env_id);
+  const rules = new Map([...byEnvironment.keys()].map((envId) => [envId, successOf(envId)]));
+  const judged = new Map(parts.map((part) => [part, judge(part, rules.get(part.env_id)!)]));
+  const sums = (own: readonly StepPart[]) => rollUp(own, judged, rules);
+  const environments = [...byEnvironment].map(([envId, own]) => ({ key: { ...step, env_id: envId }, own, made: sums(own) }));
+  const rollups = environments.map(({ key, own, made }) => ({ ...key, ...made.sums, windows: windowRollups(own, sums) }));
   const whole =
     environments.length === 1
       ? { ...rollups[0]!, env_id: 0 }
-      : { ...rollUp(all, together(gathered), context), windows: windowRollups(all, gathered, context) };
-  return { rollups: [whole, ...rollups], groups: environments.flatMap(({ key, whole: own }) => groupRows(key, own, context)) };
+      : { ...step, env_id: 0, ...sums(parts).sums, windows: windowRollups(parts, sums) };
+  return { rollups: [whole, ...rollups], groups: environments.flatMap(({ key, made }) => groupRows(key.env_id, made)) };
 }
 
 /** Where the step is not known the moment of arrival stands for it. */
-function windowRollups(key: StepKey & { env_id: number }, parts: readonly Gathered[], context: MetricContext): StepWindows | null {
-  const byStart = new Map<number, Gathered[]>();
-  for (const part of parts) if (part.window) byStart.set(part.window.from, [...(byStart.get(part.window.from) ?? []), part]);
-  if (byStart.size === 0) return null;
-  const windows = [...byStart.values()].map((own) => {
-    const { run_seq: _run, phase: _phase, step: _step, env_id: _env, ...sums } = rollUp(key, together(own), context);
+function windowRollups(parts: readonly StepPart[], sums: (own: readonly StepPart[]) => Summed): StepWindows | null {
+  const windowed = parts.filter((part) => part.window !== null);
+  if (windowed.length === 0) return null;
+  const windows = [...groupBy(windowed, (part) => part.window!.from).values()].map((own) => {
     const seqs = own.flatMap(({ window }) => [window!.first_seq, window!.last_seq]).toSorted(bySize);
-    return { ...own[0]!.window!, first_seq: seqs[0]!, last_seq: seqs.at(-1)!, ...sums };
+    return { ...own[0]!.window!, first_seq: seqs[0]!, last_seq: seqs.at(-1)!, ...sums(own).sums };
   });
   const { from, to } = windows[0]!;
   return { width_ms: to - from, windows: windows.toSorted((one, other) => one.from - other.from) };
 }
 
-/** A part with its rollouts as metrics read them. */
-interface Gathered extends StepPart {
-  facts: RolloutFacts[];
-}
+const FLAGS_OF_STOP = Uint8Array.from({ length: NO_STOP + 1 }, (_, code) => {
+  const stop = wordOf(STOPS, code);
+  if (stop === null || stop === 'unknown') return 0;
+  return STOP_KNOWN | (isTruncated({ stop }) ? TRUNCATED : 0) | (isFailed({ stop, failure: null }) ? FAILED : 0);
+});
 
-/** What the lists do not hold is null in the facts: `conduct` has the figures that are made of it. */
-function gather(part: StepPart): Gathered {
-  const environment = String(part.env_id);
-  const facts = part.rewards.map((reward, at) => ({
-    id: '',
-    group: part.groups[at]!,
-    reward,
-    rewardPositive: null,
-    lastReward: null,
-    rewardSteps: 0,
-    stop: wordOf(STOPS, part.stops[at]!),
-    turns: null,
-    assistantTurns: null,
-    toolTurns: null,
-    calls: 0,
-    callErrors: 0,
-    tokensOut: null,
-    tokensTool: null,
-    failure: wordOf(FAILURES, part.failures[at]!),
-    environment,
-    phase: null,
-  }));
-  return { ...part, facts };
-}
-
-function together(parts: readonly Gathered[]): Gathered {
-  const [first] = parts;
-  if (parts.length === 1) return first!;
-  const list = <Key extends 'facts' | 'groups' | 'rewards' | 'stops' | 'failures' | 'taskIds' | 'groupSizes' | 'provenances'>(key: Key) =>
-    ([] as unknown[]).concat(...parts.map((part) => part[key])) as Gathered[Key];
-  const total = (of: (part: Gathered) => number) => parts.reduce((sum, part) => sum + of(part), 0);
-  const known = (of: (part: Gathered) => Known): Known => ({ sum: total((part) => of(part).sum), known: total((part) => of(part).known) });
-  return {
-    env_id: first!.env_id,
-    window: first!.window,
-    facts: list('facts'),
-    groups: list('groups'),
-    rewards: list('rewards'),
-    stops: list('stops'),
-    failures: list('failures'),
-    taskIds: list('taskIds'),
-    groupSizes: list('groupSizes'),
-    provenances: list('provenances'),
-    rollouts: total((part) => part.rollouts),
-    finished: total((part) => part.finished),
-    messages: total((part) => part.messages),
-    calls: total((part) => part.calls),
-    callErrors: total((part) => part.callErrors),
-    gaps: total((part) => part.gaps),
-    mismatches: total((part) => part.mismatches),
-    turns: known((part) => part.turns),
-    tokensOut: known((part) => part.tokensOut),
-    tokensTool: known((part) => part.tokensTool),
-  };
+/** Of each rollout what it counts for in figures of success, failure and stops. */
+function judge({ reward, stop, failure }: StepPart, rule: SuccessRule): Uint8Array {
+  const flags = new Uint8Array(reward.length);
+  for (let at = 0; at < flags.length; at += 1) {
+    let flag = FLAGS_OF_STOP[stop[at]!]!;
+    if (failure[at] !== NO_FAILURE) flag |= FAILED;
+    if (isSuccess(reward[at]!, rule)) flag |= SUCCEEDS;
+    flags[at] = flag;
+  }
+  return flags;
 }
 
 /** Figures of counts, from their sums: sums of whole numbers are exact, so that they equal those of the metrics of these names. */
-function conduct(part: Gathered): Record<string, Figure> {
-  const mean = ({ sum, known }: Known) => figure(known === 0 ? null : sum / known, known, part.rollouts);
+function conduct({ rollouts, calls, callErrors, turns, tokensOut, tokensTool }: StepTotals): Record<string, Figure> {
+  const mean = ({ sum, known }: Known) => figure(known === 0 ? null : sum / known, known, rollouts);
   return {
-    tool_error: figure(part.calls === 0 ? null : part.callErrors / part.calls, part.calls, part.calls),
-    turns: mean(part.turns),
-    calls: mean({ sum: part.calls, known: part.rollouts }),
-    tokens_out: mean(part.tokensOut),
-    tokens_tool: mean(part.tokensTool),
+    tool_error: figure(calls === 0 ? null : callErrors / calls, calls, calls),
+    turns: mean(turns),
+    calls: mean({ sum: calls, known: rollouts }),
+    tokens_out: mean(tokensOut),
+    tokens_tool: mean(tokensTool),
   };
 }
 
-function rollUp(key: StepKey & { env_id: number }, part: Gathered, context: MetricContext): StepSums {
-  const { facts } = part;
-  const rules = [...(context.success as ReadonlyMap<string, SuccessRule>).values()];
-  const stops: Record<string, number> = {};
-  for (const { stop } of facts) stops[stop ?? 'unknown'] = (stops[stop ?? 'unknown'] ?? 0) + 1;
-  // Ascending, so that sums have the same last bit in whatever order rows come.
-  const rewards = ascending(part.rewards.filter((reward) => reward !== null));
-  const ready = conduct(part);
-  const figures: StepFigures = {
-    canonical: Object.fromEntries(
-      CANONICAL.flatMap((definition) =>
-        definition
-          .keysFor(facts, context)
-          .map((name) => [name, stored(ready[name] ?? canonicalMetric(name).compute(facts, context))] as const),
-      ),
-    ),
+/** Sums of some parts of a step, and what groups are made of. */
+interface Summed {
+  sums: Omit<StepSums, keyof StepKey | 'env_id'>;
+  part: StepPart;
+  groups: readonly (GroupStats | null)[];
+}
+
+function rollUp(parts: readonly StepPart[], judged: ReadonlyMap<StepPart, Uint8Array>, rules: ReadonlyMap<number, SuccessRule>): Summed {
+  const part = together(parts);
+  const flags = parts.length === 1 ? judged.get(part)! : concatenated(parts.map((own) => judged.get(own)!));
+  const { totals } = part;
+  const { figures, groups, rewards } = canonicalOfColumns({ reward: part.reward, group: part.group, groups: part.groupKeys.length, flags });
+  const canonical = { ...Object.fromEntries(figures), ...conduct(totals) };
+  const ready: StepFigures = {
+    canonical: Object.fromEntries(Object.entries(canonical).map(([key, answer]) => [key, tupleOf(answer)])),
     histogram: histogram(rewards),
-    rewards: rewardCounts(facts),
-    stops,
-    success: rules.length === 1 ? rules[0]! : null,
-    ...groupCounts(part),
-    calls: part.calls,
-    call_errors: part.callErrors,
-    gaps: part.gaps,
-    mismatches: part.mismatches,
+    rewards: rewardCounts(part, flags),
+    stops: stopCounts(part),
+    success: rules.size === 1 ? [...rules.values()][0]! : null,
+    ...groupCounts(part, groups),
+    calls: totals.calls,
+    call_errors: totals.callErrors,
+    gaps: totals.gaps,
+    mismatches: totals.mismatches,
   };
-  return {
-    ...key,
-    rollouts: part.rollouts,
+  const sums = {
+    rollouts: totals.rollouts,
     scored: rewards.length,
-    errors: part.failures.reduce<number>((errors, failure) => (failure === null ? errors : errors + 1), 0),
-    finished: part.finished,
-    messages: part.messages,
+    errors: part.failure.reduce((errors, failure) => (failure === NO_FAILURE ? errors : errors + 1), 0),
+    finished: totals.finished,
+    messages: totals.messages,
+    // Ascending, so that sums have the same last bit in whatever order rows come.
     reward_sum: rewards.reduce((total, reward) => total + reward, 0),
-    provenance: weakest(part.provenances),
-    figures,
+    provenance: totals.provenance,
+    figures: ready,
   };
+  return { sums, part, groups };
+}
+
+function concatenated(arrays: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(arrays.reduce((total, { length }) => total + length, 0));
+  let from = 0;
+  for (const array of arrays) {
+    whole.set(array, from);
+    from += array.length;
+  }
+  return whole;
+}
+
+function stopCounts({ stop }: StepPart): Record<string, number> {
+  const counts = new Uint32Array(NO_STOP + 1);
+  for (const code of stop) counts[code]! += 1;
+  const stops: Record<string, number> = {};
+  counts.forEach((count, code) => {
+    const name = wordOf(STOPS, code) ?? 'unknown';
+    if (count > 0) stops[name] = (stops[name] ?? 0) + count;
+  });
+  return stops;
 }
 
 /** Different rewards that a step may have for each to be counted. */
 const MAX_COUNTED_REWARDS = 50;
 
-function rewardCounts(rows: readonly RolloutFacts[]): NonNullable<StepFigures['rewards']> | null {
+function rewardCounts({ reward }: StepPart, flags: Uint8Array): NonNullable<StepFigures['rewards']> | null {
   const counts = new Map<number, [number, number, number]>();
-  for (const row of rows) {
-    const reward = scoreOf(row);
-    if (reward === null) continue;
-    let count = counts.get(reward);
-    if (count === undefined) counts.set(reward, (count = [reward, 0, 0]));
+  for (let at = 0; at < reward.length; at += 1) {
+    const value = reward[at]!;
+    if (Number.isNaN(value)) continue;
+    let count = counts.get(value);
+    if (count === undefined) counts.set(value, (count = [value, 0, 0]));
     if (counts.size > MAX_COUNTED_REWARDS) return null;
     count[1] += 1;
-    if (!isFailed(row)) count[2] += 1;
+    if ((flags[at]! & FAILED) === 0) count[2] += 1;
   }
   return [...counts.values()].toSorted(([a], [b]) => a - b);
 }
@@ -306,48 +273,70 @@ const stored = (answer: MetricAnswer): StoredFigure => (isFigure(answer) ? tuple
 const tupleOf = ({ value, denominator, of, note }: Figure): StoredFigure =>
   note ? [value, denominator, of, note] : [value, denominator, of];
 
-/** In each two-bit field the weakest. */
-function weakest(packed: readonly number[]): number {
-  let result = packed[0] ?? 0;
-  for (const value of packed) {
-    if (value === result) continue;
-    let next = 0;
-    for (let shift = 0; shift < 18; shift += 2) next |= Math.min((result >> shift) & 3, (value >> shift) & 3) << shift;
-    result = next;
+/** By number of the group the size that it should have; -1 = not known. */
+function expectedSizes({ group, groupSize, groupKeys }: StepPart): Int32Array {
+  const sizes = new Int32Array(groupKeys.length).fill(-1);
+  for (let at = 0; at < group.length; at += 1) {
+    const of = group[at]!;
+    if (of >= 0 && groupSize[at]! > sizes[of]!) sizes[of] = groupSize[at]!;
   }
-  return result;
+  return sizes;
 }
 
 /** Groups of which not all rollouts are here are incomplete. */
-function groupCounts({ groups: keys, groupSizes }: Gathered): { groups: number; incomplete_groups: number } {
-  const groups = new Map<string, { n: number; expected: number | null }>();
-  for (let at = 0; at < keys.length; at += 1) {
-    const key = keys[at]!;
-    if (key === null) continue;
-    let group = groups.get(key);
-    if (group === undefined) groups.set(key, (group = { n: 0, expected: null }));
-    const expected = groupSizes[at]!;
-    group.n += 1;
-    if (expected !== null) group.expected = Math.max(expected, group.expected ?? 0);
-  }
-  const incomplete = [...groups.values()].filter(({ n, expected }) => expected !== null && n < expected).length;
-  return { groups: groups.size, incomplete_groups: incomplete };
+function groupCounts(part: StepPart, groups: readonly (GroupStats | null)[]): { groups: number; incomplete_groups: number } {
+  const sizes = expectedSizes(part);
+  let [count, incomplete] = [0, 0];
+  groups.forEach((stats, of) => {
+    if (stats === null) return;
+    count += 1;
+    if (stats.n < sizes[of]!) incomplete += 1;
+  });
+  return { groups: count, incomplete_groups: incomplete };
 }
 
-function groupRows(key: StepKey & { env_id: number }, part: Gathered, context: MetricContext): GroupRow[] {
-  const groups = new Map<string, GroupRow>();
-  for (const [groupKey, { n, scored, c, sum, sumsq, min, max }] of allGroupStats(part.facts, context)) {
-    const found = { n, scored, successes: c, sum, sum_squares: sumsq, min, max };
-    groups.set(groupKey, { ...key, group_key: groupKey, task_id: null, n_expected: null, errors: 0, ...found });
+function groupRows(envId: number, { part, groups }: Summed): GroupRow[] {
+  const sizes = expectedSizes(part);
+  const tasks = new Int32Array(groups.length).fill(-1);
+  const errors = new Int32Array(groups.length);
+  for (let at = 0; at < part.group.length; at += 1) {
+    const of = part.group[at]!;
+    if (of < 0) continue;
+    const task = part.taskId[at]!;
+    if (task >= 0 && (tasks[of]! < 0 || task < tasks[of]!)) tasks[of] = task;
+    if (part.failure[at] !== NO_FAILURE) errors[of]! += 1;
   }
-  for (let at = 0; at < part.groups.length; at += 1) {
-    const groupKey = part.groups[at]!;
-    if (groupKey === null) continue;
-    const group = groups.get(groupKey)!;
-    const [size, task] = [part.groupSizes[at]!, part.taskIds[at]!];
-    if (size !== null) group.n_expected = Math.max(size, group.n_expected ?? 0);
-    if (task !== null) group.task_id = Math.min(task, group.task_id ?? task);
-    if (part.failures[at] !== null) group.errors += 1;
+  const known = (value: number) => (value < 0 ? null : value);
+  return groups.flatMap((stats, of) => {
+    if (stats === null) return [];
+    const { n, scored, c: successes, sum, sumsq: sum_squares, min, max } = stats;
+    const [task_id, n_expected] = [known(tasks[of]!), known(sizes[of]!)];
+    return [
+      {
+        group_key: part.groupKeys[of]!,
+        env_id: envId,
+        task_id,
+        n,
+        n_expected,
+        scored,
+        errors: errors[of]!,
+        successes,
+        sum,
+        sum_squares,
+        min,
+        max,
+      },
+    ];
+  });
+}
+
+function groupBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
   }
-  return [...groups.values()];
+  return groups;
 }

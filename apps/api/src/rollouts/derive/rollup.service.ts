@@ -16,7 +16,10 @@ import {
   writeStepRollups,
   writeThresholds,
 } from './rollup.sql.ts';
-import { selectStepParts, type StepPart } from './step-parts.sql.ts';
+import type { StepPart } from './step-columns.ts';
+import { selectStepParts } from './step-parts.sql.ts';
+import { membersOf, toolRollups } from './tool-figures.ts';
+import { selectToolUses } from './tool-uses.sql.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
 const PATIENCE_MS = 2_000;
@@ -84,6 +87,11 @@ export class RollupService {
   async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<BumpedRun[]> {
     const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
     const parts = await selectStepParts(client, steps);
+    const members = parts.map(membersOf);
+    const used = await selectToolUses(
+      client,
+      members.map(({ seq }) => seq),
+    );
     const known = await selectThresholds(client, runSeqs);
     const pinned = await selectPinnedThresholds(client, runSeqs);
     const thresholds = newThresholds(steps, parts, known);
@@ -100,7 +108,7 @@ export class RollupService {
       // The run was erased meanwhile, and its rollups with it.
       if (version === undefined) continue;
       const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
-      const made = rollUpStep(step, parts[at]!, ruleOf);
+      const made = { ...rollUpStep(step, parts[at]!, ruleOf), tools: toolRollups(members[at]!, used[at]!) };
       await writing;
       writing = writeStepRollups(client, step, made, version);
       // It is awaited below; until then it must not count as a rejection that nobody handles.
@@ -111,7 +119,7 @@ export class RollupService {
   }
 }
 
-const hasUnitRewards = ({ rewards }: StepPart) => rewards.every((reward) => reward === null || (reward >= 0 && reward <= 1));
+const hasUnitRewards = ({ reward }: StepPart) => reward.every((value) => Number.isNaN(value) || (value >= 0 && value <= 1));
 
 /**
  * Environments that had a reward outside of [0, 1] of which none is left in these steps: it may be gone, with its rollout, or because it

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { ArrivalWindow } from './arrival-windows.ts';
+import type { ToolRollup } from './tool-figures.ts';
 
 /** One (run, phase, step); step -1 = not known. */
 export interface StepKey {
@@ -204,7 +205,7 @@ export interface StepSums extends StepKey {
   figures: object;
 }
 
-export interface GroupRow extends StepKey {
+export interface GroupRow {
   group_key: string;
   env_id: number;
   task_id: number | null;
@@ -253,37 +254,7 @@ const GROUP_COLUMNS = {
   max: 'float8',
 } as const;
 const GROUP_NAMES = Object.keys(GROUP_COLUMNS) as (keyof typeof GROUP_COLUMNS)[];
-const FIRST_GROUP_PARAMETER = 6;
-
-/**
- * Figures of tools at one step: calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool.
- * Plan: an Index Scan using rollouts_run_step_idx; one of rollout_tools_pkey and of rollout_calls_pkey over the whole list, hashed with it. Sums are
- * hashed by tool: the outer join tells PostgreSQL how many rows to expect, which of the list it takes to be twenty, and sorts them. Names of tools that were
- * timed are sorted by their bytes, which is what a locale makes slow.
- */
-const TOOLS = `
-member AS MATERIALIZED (
-  SELECT seq, env_id, reward FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) = $3 AND phase = $2
-), used AS (
-  SELECT m.env_id, t.tool COLLATE "C" AS tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
-    sum(t.result_bytes)::bigint AS result_bytes, count(m.reward)::int AS scored, sum(m.reward) AS reward_sum
-  FROM member m LEFT JOIN (SELECT * FROM rollout_tools WHERE rollout_seq = ANY(ARRAY(SELECT seq FROM member))) t ON t.rollout_seq = m.seq
-  GROUP BY 1, 2 HAVING count(t.rollout_seq) > 0
-), timed AS (
-  SELECT m.env_id, c.tool COLLATE "C" AS tool, count(*)::int AS timed, percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY c.duration_ms) AS latency,
-    count(*) FILTER (WHERE c.failure_class = 'policy')::int AS policy, count(*) FILTER (WHERE c.failure_class = 'environment')::int AS environment,
-    count(*) FILTER (WHERE c.failure_class = 'infrastructure')::int AS infrastructure
-  FROM rollout_calls c JOIN member m ON m.seq = c.rollout_seq WHERE c.rollout_seq = ANY(ARRAY(SELECT seq FROM member))
-  GROUP BY 1, 2
-), fresh AS MATERIALIZED (
-  SELECT u.env_id, u.tool, jsonb_build_object('rollouts', u.rollouts, 'calls', u.calls, 'errors', u.errors, 'result_bytes', u.result_bytes,
-    'scored', u.scored, 'reward_sum', u.reward_sum, 'timed', COALESCE(t.timed, 0), 'p50_ms', t.latency[1], 'p95_ms', t.latency[2], 'policy', COALESCE(t.policy, 0),
-    'environment', COALESCE(t.environment, 0), 'infrastructure', COALESCE(t.infrastructure, 0)) AS figures
-  FROM used u LEFT JOIN timed t USING (env_id, tool)
-), toolless AS (
-  DELETE FROM tool_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3
-    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.env_id, f.tool) = (r.env_id, r.tool))
-)`;
+const FIRST_GROUP_PARAMETER = 7;
 
 /**
  * Rollups, groups and tools of one step replace those that were there, in one statement: PostgreSQL has enough to do with it while the figures of
@@ -297,6 +268,7 @@ grp AS MATERIALIZED (SELECT * FROM unnest(${Object.values(GROUP_COLUMNS)
   .map((type, at) => `$${FIRST_GROUP_PARAMETER + at}::${type}[]`)
   .join(', ')})
   AS s(${GROUP_NAMES.join(', ')})),
+fresh AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($6::jsonb) AS t(env_id int, tool text, figures jsonb)),
 gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
 written AS (
   INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
@@ -309,7 +281,9 @@ grouped AS (INSERT INTO rollout_groups (run_seq, phase, step, ${GROUP_NAMES.join
 SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM (
   SELECT ${GROUP_NAMES.join(', ')} FROM grp EXCEPT SELECT ${GROUP_NAMES.join(', ')} FROM rollout_groups WHERE run_seq = $1 AND phase = $2 AND step = $3) changed
 ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}),
-${TOOLS}
+toolless AS (
+  DELETE FROM tool_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3
+    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.env_id, f.tool) = (r.env_id, r.tool)))
 INSERT INTO tool_rollups AS old (run_seq, phase, step, env_id, tool, figures) SELECT $1, $2, $3, env_id, tool, figures FROM fresh
 ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures WHERE old.figures <> excluded.figures`;
 
@@ -319,13 +293,21 @@ const numbers = (values: readonly (number | string | null)[]): string => `{${val
 export async function writeStepRollups(
   client: Pick<pg.Pool, 'query'>,
   step: StepKey,
-  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[] },
+  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[]; tools: readonly ToolRollup[] },
   version: string,
 ): Promise<void> {
   const column = (name: keyof typeof GROUP_COLUMNS) => numbers(made.groups.map((group) => group[name]));
   await client.query({
     name: 'rollups-write',
     text: WRITE,
-    values: [step.run_seq, step.phase, step.step, JSON.stringify(made.rollups), version, ...GROUP_NAMES.map(column)],
+    values: [
+      step.run_seq,
+      step.phase,
+      step.step,
+      JSON.stringify(made.rollups),
+      version,
+      JSON.stringify(made.tools),
+      ...GROUP_NAMES.map(column),
+    ],
   });
 }

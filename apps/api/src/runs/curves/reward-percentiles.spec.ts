@@ -2,7 +2,7 @@ import { histogram, rewardPercentile, type RolloutFacts } from '@palestra/metric
 import { expect, test } from 'vitest';
 import type { Database } from '../../platform/database.ts';
 import { rollUpStep } from '../../rollouts/derive/rollup.figures.ts';
-import type { StepPart } from '../../rollouts/derive/step-parts.sql.ts';
+import { NO_FAILURE, NO_STOP, type StepPart } from '../../rollouts/derive/step-columns.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import type { StepRow } from './step-figures.sql.ts';
@@ -15,28 +15,32 @@ const PER_STEP = 400;
 
 /** Of no task, no stop, no failure; in groups of eight. */
 function partOf(rewards: (number | null)[], first: number): StepPart {
-  const nothing = rewards.map(() => null);
   const unknown = { sum: 0, known: 0 };
+  const columnOf = (value: number) => rewards.map(() => value);
   return {
     env_id: 1,
     window: null,
-    groups: rewards.map((_, at) => String(Math.floor((first + at) / 8))),
-    rewards,
-    stops: nothing,
-    failures: nothing,
-    taskIds: nothing,
-    groupSizes: nothing,
-    provenances: [0],
-    rollouts: rewards.length,
-    finished: rewards.length,
-    messages: 0,
-    calls: 0,
-    callErrors: 0,
-    gaps: 0,
-    mismatches: 0,
-    turns: unknown,
-    tokensOut: unknown,
-    tokensTool: unknown,
+    groupKeys: Array.from({ length: Math.ceil(rewards.length / 8) }, (_, group) => String(first / 8 + group)),
+    seq: Float64Array.from(rewards, (_, at) => first + at),
+    group: Int32Array.from(rewards, (_, at) => Math.floor(at / 8)),
+    reward: Float64Array.from(rewards, (reward) => reward ?? Number.NaN),
+    stop: Uint8Array.from(columnOf(NO_STOP)),
+    failure: Uint8Array.from(columnOf(NO_FAILURE)),
+    taskId: Int32Array.from(columnOf(-1)),
+    groupSize: Int32Array.from(columnOf(-1)),
+    totals: {
+      rollouts: rewards.length,
+      finished: rewards.length,
+      messages: 0,
+      calls: 0,
+      callErrors: 0,
+      gaps: 0,
+      mismatches: 0,
+      turns: unknown,
+      tokensOut: unknown,
+      tokensTool: unknown,
+      provenance: 0,
+    },
   };
 }
 

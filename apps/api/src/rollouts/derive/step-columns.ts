@@ -1,0 +1,188 @@
+import { FAILURES, STOPS } from '../codes.ts';
+import type { ArrivalWindow } from './arrival-windows.ts';
+
+/** Sum of what is known, and of how many rollouts it is known. */
+export interface Known {
+  sum: number;
+  known: number;
+}
+
+/** Figures of rollouts that are sums of whole numbers: exact, in whatever order. */
+export interface StepTotals {
+  rollouts: number;
+  finished: number;
+  messages: number;
+  calls: number;
+  callErrors: number;
+  gaps: number;
+  /** Rollouts whose upload disagrees with itself about the reward. */
+  mismatches: number;
+  turns: Known;
+  tokensOut: Known;
+  tokensTool: Known;
+  /** Packed: the weakest in each field. */
+  provenance: number;
+}
+
+/** Rollouts of one environment at one step, by column, in any order. */
+export interface StepPart {
+  env_id: number;
+  /** Where the step is not known: of these parts there is at least one a window of arrival. */
+  window: ArrivalWindow | null;
+  /** Keys of the groups of the whole step; all its parts share them. */
+  groupKeys: readonly string[];
+  seq: Float64Array;
+  /** Number in `groupKeys`; -1 = none. */
+  group: Int32Array;
+  /** NaN = unscored. */
+  reward: Float64Array;
+  /** `NO_STOP`, `NO_FAILURE` = not known, none. */
+  stop: Uint8Array;
+  failure: Uint8Array;
+  /** -1 = not known. */
+  taskId: Int32Array;
+  groupSize: Int32Array;
+  totals: StepTotals;
+}
+
+export const NO_STOP = 15;
+export const NO_FAILURE = 3;
+/** Bytes that `rollouts.facts` has of each rollout (migration 0013). */
+const FACTS_BYTES = 54;
+const SEQ_BYTES = 8;
+const BITS = { provenance: 0x3_ffff, stop: 18, failure: 22, finished: 24, mismatch: 25, grouped: 26 } as const;
+const TWO_TO_32 = 2 ** 32;
+if (STOPS.length > NO_STOP || FAILURES.length > NO_FAILURE) throw new Error('stops and failures do not fit into rollouts.facts any more');
+
+/** Group keys of a step, numbered as they come. */
+export class GroupKeys {
+  readonly keys: string[] = [];
+  readonly #high: number[] = [];
+  /** The group before that has the same low half, in a chain. */
+  readonly #before: number[] = [];
+  readonly #last = new Map<number, number>();
+
+  /** Of the halves of a 64-bit key. */
+  numberOf(high: number, low: number): number {
+    const last = this.#last.get(low) ?? -1;
+    for (let at = last; at >= 0; at = this.#before[at]!) if (this.#high[at] === high) return at;
+    const added = this.keys.push(String((BigInt(high) << 32n) | BigInt(low >>> 0))) - 1;
+    this.#high.push(high);
+    this.#before.push(last);
+    this.#last.set(low, added);
+    return added;
+  }
+}
+
+/** Rollouts as PostgreSQL packed them: `seqs` eight bytes each, `facts` the column of that name, in the same order. */
+export function unpackPart(
+  { env_id, window, seqs, facts }: { env_id: number; window: ArrivalWindow | null; seqs: Buffer; facts: Buffer },
+  groups: GroupKeys,
+): StepPart {
+  const count = seqs.length / SEQ_BYTES;
+  if (facts.length !== count * FACTS_BYTES) throw new Error(`${facts.length} bytes of facts do not tell of ${count} rollouts`);
+  const part = emptyPart({ env_id, window, groupKeys: groups.keys }, count);
+  const { totals } = part;
+  const view = new DataView(facts.buffer, facts.byteOffset, facts.length);
+  const seqView = new DataView(seqs.buffer, seqs.byteOffset, seqs.length);
+  totals.provenance = view.getInt32(0) & BITS.provenance;
+  for (let at = 0; at < count; at += 1) {
+    const from = at * FACTS_BYTES;
+    const bits = view.getInt32(from);
+    part.seq[at] = seqView.getInt32(at * SEQ_BYTES) * TWO_TO_32 + seqView.getUint32(at * SEQ_BYTES + 4);
+    part.stop[at] = (bits >> BITS.stop) & 15;
+    part.failure[at] = (bits >> BITS.failure) & 3;
+    part.groupSize[at] = view.getInt16(from + 4);
+    part.group[at] = (bits >> BITS.grouped) & 1 ? groups.numberOf(view.getInt32(from + 6), view.getInt32(from + 10)) : -1;
+    part.reward[at] = view.getFloat64(from + 14);
+    part.taskId[at] = view.getInt32(from + 22);
+    totals.provenance = weaker(totals.provenance, bits & BITS.provenance);
+    totals.finished += (bits >> BITS.finished) & 1;
+    totals.mismatches += (bits >> BITS.mismatch) & 1;
+    totals.messages += view.getInt32(from + 26);
+    totals.calls += view.getInt32(from + 30);
+    totals.callErrors += view.getInt32(from + 34);
+    totals.gaps += view.getInt32(from + 38);
+    addKnown(totals.turns, view.getInt32(from + 42));
+    addKnown(totals.tokensOut, view.getInt32(from + 46));
+    addKnown(totals.tokensTool, view.getInt32(from + 50));
+  }
+  return part;
+}
+
+function emptyPart(of: Pick<StepPart, 'env_id' | 'window' | 'groupKeys'>, count: number): StepPart {
+  const none = (): Known => ({ sum: 0, known: 0 });
+  return {
+    ...of,
+    seq: new Float64Array(count),
+    group: new Int32Array(count),
+    reward: new Float64Array(count),
+    stop: new Uint8Array(count),
+    failure: new Uint8Array(count),
+    taskId: new Int32Array(count),
+    groupSize: new Int32Array(count),
+    totals: {
+      rollouts: count,
+      finished: 0,
+      messages: 0,
+      calls: 0,
+      callErrors: 0,
+      gaps: 0,
+      mismatches: 0,
+      turns: none(),
+      tokensOut: none(),
+      tokensTool: none(),
+      provenance: 0,
+    },
+  };
+}
+
+function addKnown(to: Known, value: number): void {
+  if (value < 0) return;
+  to.sum += value;
+  to.known += 1;
+}
+
+/** In each two-bit field the weaker one. */
+function weaker(one: number, other: number): number {
+  if (one === other) return one;
+  let result = 0;
+  for (let shift = 0; shift < 18; shift += 2) result |= Math.min((one >> shift) & 3, (other >> shift) & 3) << shift;
+  return result;
+}
+
+const COLUMNS = ['seq', 'group', 'reward', 'stop', 'failure', 'taskId', 'groupSize'] as const;
+
+/** One part of several of the same step. */
+export function together(parts: readonly StepPart[]): StepPart {
+  const [first] = parts;
+  if (parts.length === 1) return first!;
+  const total = (of: (totals: StepTotals) => number) => parts.reduce((sum, { totals }) => sum + of(totals), 0);
+  const known = (of: (totals: StepTotals) => Known): Known => ({
+    sum: total((totals) => of(totals).sum),
+    known: total((totals) => of(totals).known),
+  });
+  const whole = emptyPart(
+    first!,
+    total((totals) => totals.rollouts),
+  );
+  let from = 0;
+  for (const part of parts) {
+    for (const column of COLUMNS) whole[column].set(part[column], from);
+    from += part.totals.rollouts;
+  }
+  whole.totals = {
+    rollouts: from,
+    finished: total((totals) => totals.finished),
+    messages: total((totals) => totals.messages),
+    calls: total((totals) => totals.calls),
+    callErrors: total((totals) => totals.callErrors),
+    gaps: total((totals) => totals.gaps),
+    mismatches: total((totals) => totals.mismatches),
+    turns: known((totals) => totals.turns),
+    tokensOut: known((totals) => totals.tokensOut),
+    tokensTool: known((totals) => totals.tokensTool),
+    provenance: parts.reduce((weakest, { totals }) => weaker(weakest, totals.provenance), first!.totals.provenance),
+  };
+  return whole;
+}
