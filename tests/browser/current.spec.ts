@@ -130,6 +130,13 @@ test('a group that is read again shows what its samples did since', async () => 
   await pill.click();
   await lanes.getByText('cellar').first().waitFor();
   await pill.waitFor({ state: 'detached' });
+  await uploadRollout(palestra, { ...group, sample: 2, messages: looked('a', 'porch') });
+  const fresh = page.getByRole('button', { name: '1 new', exact: true });
+  await fresh.waitFor({ timeout: AROUND });
+  expect(await lanes.getByRole('columnheader').count()).toBe(3);
+  await fresh.click();
+  await lanes.getByText('porch').first().waitFor();
+  await fresh.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await close();
 });
@@ -156,6 +163,13 @@ test('the samples of a task are read again with its figures', async () => {
   await pill.click();
   await expect.poll(() => rows.count()).toBe(2);
   await pill.waitFor({ state: 'detached' });
+  await uploadRollout(palestra, { ...sample(3), step: 2 });
+  const fresh = page.getByRole('button', { name: '1 new', exact: true });
+  await fresh.waitFor({ timeout: AROUND });
+  expect(await page.getByRole('region', { name: 'Step 2' }).count()).toBe(0);
+  await fresh.click();
+  await page.getByRole('region', { name: 'Step 2' }).locator('[data-row]').first().waitFor();
+  await fresh.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await close();
 });

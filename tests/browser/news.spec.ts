@@ -85,6 +85,32 @@ test.each([
   await close();
 });
 
+test('kinds of failure stay as they were read; a pill tells of one that came', async () => {
+  const failed = (error: string) =>
+    rolloutEvents(random, {
+      runName: 'the run that fails',
+      rollout_info: { task_index: 0, current_step: 1 },
+      messages: [
+        { type: 'tool_call', name: 'look', callId: 'a', content: '{}' },
+        { type: 'tool_result', callId: 'a', content: error, metadata: { is_error: true } },
+      ],
+    });
+  await sendEvents(palestra, failed('ValueError: nobody of that name').events);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent('the run that fails')}/failures`, 'ValueError');
+  const kinds = page.getByRole('list', { name: 'Kinds of failure' }).locator('[data-row]');
+  await expect.poll(() => kinds.count()).toBe(1);
+  await sendEvents(palestra, failed('KeyError: the orangery has no door').events);
+  const pill = page.getByRole('button', { name: '1 new', exact: true });
+  await pill.waitFor({ timeout: SOON });
+  expect(await kinds.count()).toBe(1);
+  await pill.click();
+  await expect.poll(() => kinds.count()).toBe(2);
+  await pill.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test('a list without a row fills by itself', async () => {
   const run = 'the run that was empty';
   await sendEvents(
