@@ -13,6 +13,7 @@ afterEach(() => Promise.all(stop.splice(0).map((one) => one())));
 async function start(pingMs: number) {
   const sockets = new Sockets(pingMs);
   const closed: string[] = [];
+  const opened: WebSocket[] = [];
   sockets.add({
     pattern: /^\/of\/(?<name>[^/]+)$/,
     accept: async ({ raw }) => {
@@ -20,6 +21,7 @@ async function start(pingMs: number) {
       return { elsewhere: false, context: null };
     },
     open: (socket, { params }) => {
+      opened.push(socket);
       socket.on('close', () => closed.push(params['name']!));
       // Every text twice, in both ways of sending one.
       socket.on('message', (data) => {
@@ -42,7 +44,7 @@ async function start(pingMs: number) {
     await once(client, 'open');
     return client;
   };
-  return { sockets, closed, url, connect };
+  return { sockets, closed, opened, url, connect };
 }
 
 test('a half-open peer, which hears nothing and never says goodbye, loses its socket; one that answers pings keeps it', async () => {
@@ -83,4 +85,18 @@ test('texts of any size and script arrive as they are, in order', async () => {
   expect(heard).toEqual(texts.flatMap((text) => [text, text]));
   client.close(1000);
   await once(client, 'close');
+});
+
+test('of many sockets that are answered in one turn each hears all of it in order, then the close', async () => {
+  const { opened, connect } = await start(10_000);
+  const clients = await Promise.all(Array.from({ length: 30 }, () => connect('/k/sk-1/of/many')));
+  const heard = clients.map(() => [] as string[]);
+  const ends = clients.map((client, number) => {
+    client.on('message', (data) => heard[number]!.push(String(data)));
+    return once(client, 'close');
+  });
+  for (const text of ['first', 'second']) for (const socket of opened) sendText(socket, text);
+  for (const socket of opened) socket.close(1000);
+  expect((await Promise.all(ends)).map(([code]) => code as number)).toEqual(clients.map(() => 1000));
+  expect(heard).toEqual(clients.map(() => ['first', 'second']));
 });
