@@ -3,7 +3,8 @@ import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo } from '../../apps/environments/src/echo/echo.environment.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { anotherReplica, createCaller, ownerOf } from './environments.world.ts';
+import { createCaller, ownerOf } from '../support/callers.ts';
+import { anotherReplica } from './environments.world.ts';
 
 /** The registry over HTTP, and the directory that sessions resolve names by, with a real environment server behind. */
 let server: TestServer;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { solveWhodunit } from '../../apps/environments/src/whodunit/solver.fixture.ts';
 import { whodunit } from '../../apps/environments/src/whodunit/whodunit.environment.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
+import { createCaller } from '../support/callers.ts';
 import { connectMcp, gallery } from './mcp.world.ts';
 
 /** `/mcp/{owner}/{env}` as MCP's official TypeScript client finds it. */
@@ -156,12 +156,16 @@ describe('an episode', () => {
     expect(await call('say', { answer: 'a pixel' })).toMatchObject({ text: 'heard', reward: 1, finished: true });
     expect(await call('look')).toMatchObject({ isError: true, meta: { 'palestra/reason': 'episode_finished' }, reward: null });
 
-    const { body } = await server.request('GET', `/v1/sessions/${sid}/calls`);
-    expect(body.calls.map((one: { tool: string; reward: number | null }) => [one.tool, one.reward])).toEqual([
-      ['look', null],
-      ['say', 1],
-      ['look', null],
-    ]);
+    const calls = async () =>
+      (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls as { tool: string; reward: number | null }[];
+    // A result is stored a moment after it was told.
+    await expect
+      .poll(async () => (await calls()).map(({ tool, reward }) => [tool, reward]))
+      .toEqual([
+        ['look', null],
+        ['say', 1],
+        ['look', null],
+      ]);
     await transport.terminateSession();
     expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({
       state: 'closed',

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
+import { createCaller } from '../support/callers.ts';
 import { callTool, closeSession, eventually, openSession, startObserved, type World } from './observed.world.ts';
 
 let server: TestServer;

@@ -12,7 +12,7 @@ import {
 } from '../../libs/session/src/memory-ports.fixture.ts';
 
 /** What is answered in time, though the environment is not: with deadlines that a test can wait for. */
-function world(capacity: number | null = null) {
+function world(capacity: number | null = null, deadlineMs = 300) {
   const backend = new InProcessBackend();
   const directory = new OneEnvironmentDirectory(backend, { policy: { capacity }, owned: true });
   const store = new MemorySessionStore();
@@ -31,7 +31,7 @@ function world(capacity: number | null = null) {
     queue: { limit: 100, patienceMs: 60_000 },
     onBackgroundError,
   });
-  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError, deadlineMs: 300, patienceMs: 200 });
+  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError, deadlineMs, patienceMs: 200 });
   const seat = async () => dialect.seat(await dialect.stage(testCaller('alice'), 'acme', 'math', null), 'socket');
   return { backend, store, dialect, seat, problems };
 }
@@ -71,11 +71,11 @@ describe('a step that takes longer than the deadline', () => {
   });
 
   test('holds the next message until it has ended', async () => {
-    const { seat } = world();
+    const { seat } = world(null, 3_000);
     const here = await seat();
     await here.ask(reset);
-    here.submit(call('slow', { n: 450 }), () => {});
-    await new Promise((resolve) => setTimeout(resolve, 350));
+    here.submit(call('slow', { n: 3_300 }), () => {});
+    await new Promise((resolve) => setTimeout(resolve, 3_100));
     expect(await asked(here, call('echo', { text: 'after it' }))).toBe('after it');
     expect(JSON.parse(((await here.ask({ type: 'state' })) as { text: string }).text)).toMatchObject({ step_count: 2 });
   });

@@ -2,42 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { serve } from '@palestra/environment-kit';
 import type { SessionCallView, SessionTold, SessionView } from '@palestra/protocol';
-import { createDatabase, startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
-import { counter, gate } from './session-views.world.ts';
+import { counter, gate } from '../support/counted-sessions.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.ts';
 
 /** A session played and followed over one socket: who may, what each client is told, and sockets that are cut. */
+let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let running: Awaited<ReturnType<typeof serve>>;
 let stranger: Record<string, string>;
 let environment: string;
 /** The same through an OpenEnv server: our kit's server would run a call once by itself, this one runs what it is told to. */
 let naive: string;
 
 beforeAll(async () => {
-  running = await serve([counter]);
-  database = await createDatabase();
-  first = await startServer({ databaseUrl: database.url, bundledEnvironments: true });
-  second = await startServer({ databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey });
-  stranger = (await createCaller(first, 'socket-stranger')).headers;
-  const added = await first.request('POST', '/v1/environments', {
-    body: { name: 'counter', source: { kind: 'remote', url: running.url } },
-  });
-  environment = `${added.body.owner}/counter`;
+  world = await startTwoReplicas('counter', [counter]);
+  ({ first, second, stranger, environment } = world);
   const source = { kind: 'openenv', url: `${first.url}/k/${first.apiKey}/openenv/${environment}` };
-  await first.request('POST', '/v1/environments', { body: { name: 'naive', source } });
+  const added = await first.request('POST', '/v1/environments', { body: { name: 'naive', source } });
   naive = `${added.body.owner}/naive`;
 });
-afterAll(async () => {
-  await second?.close();
-  await first?.close();
-  await running?.close();
-  await database?.drop();
-});
+afterAll(() => world?.close());
 
 const open = async (body: object = {}): Promise<string> => {
   const answer = await first.request('POST', '/v1/sessions', { body: { environment, split: 'train', index: 0, ...body } });
@@ -122,7 +108,12 @@ describe('who may open it', () => {
   });
 
   test('where no key is needed, no page of another site either', async () => {
-    const server = await startServer({ databaseUrl: database.url, dataDir: first.config.dataDir, apiKey: first.apiKey, anonymous: true });
+    const server = await startServer({
+      databaseUrl: world.databaseUrl,
+      dataDir: first.config.dataDir,
+      apiKey: first.apiKey,
+      anonymous: true,
+    });
     onTestFinished(() => server.close());
     const sid = await open();
     expect(await refusal(urlOf(server, sid), { origin: 'https://evil.example' })).toEqual([403, 'forbidden']);
@@ -324,8 +315,9 @@ test('a session that another process owns is played there', async () => {
   const client = await connect(sid, { server: second });
   const id = client.call('ls');
   expect(await client.heard('result')).toMatchObject({ id, result: { ok: true } });
+  // A result is stored a moment after it was told.
+  await expect.poll(() => ledger(sid)).toMatchObject([{ tool: 'ls', state: 'result', ok: true }]);
   const [call] = await ledger(sid);
-  expect(call).toMatchObject({ tool: 'ls', state: 'result', ok: true });
   await client.heard('call', ({ call: { task_id: taskId } }) => taskId === call!.task_id);
   expect(await refusal(urlOf(second, sid), stranger)).toEqual([404, 'session_not_found']);
   const cookie = await signIn();
@@ -334,7 +326,7 @@ test('a session that another process owns is played there', async () => {
 });
 
 test('when the process that serves it ends, the socket is opened at another one, and goes on', async () => {
-  const options = { databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey };
+  const options = { databaseUrl: world.databaseUrl, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey };
   const ending = await startServer(options);
   const opened = await ending.request('POST', '/v1/sessions', { body: { environment: 'palestra/ctf', split: 'train', index: 0 } });
   const { sid } = opened.body as SessionView;
@@ -349,10 +341,12 @@ test('when the process that serves it ends, the socket is opened at another one,
   expect(await again.heard('result')).toEqual(result);
   const next = again.call('ls');
   expect(await again.heard('result', (one) => one.id === next)).toMatchObject({ result: { ok: true } });
-  expect((await ledger(sid)).map(({ tool, state }) => [tool, state])).toEqual([
-    ['ls', 'result'],
-    ['ls', 'result'],
-  ]);
+  await expect
+    .poll(async () => (await ledger(sid)).map(({ tool, state }) => [tool, state]))
+    .toEqual([
+      ['ls', 'result'],
+      ['ls', 'result'],
+    ]);
 });
 
 test('pings keep a session that nothing else is asked of', async () => {

@@ -1,42 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient } from '@palestra/client';
-import { serve } from '@palestra/environment-kit';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { callListSchema, callViewSchema, sessionListSchema, sessionViewSchema } from '../../apps/api/src/sessions/session.schema.ts';
 import { slotListSchema } from '../../apps/api/src/sessions/slot.schema.ts';
-import { createDatabase, startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
-import { counter, follow, gate } from './session-views.world.ts';
+import { counter, follow, gate } from '../support/counted-sessions.ts';
+import type { TestServer } from '../support/server.ts';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.ts';
 
 /** What people see of sessions: two API processes on one database, two organisations, an environment of the first one's own. */
+let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let running: Awaited<ReturnType<typeof serve>>;
 let stranger: Record<string, string>;
 let environment: string;
 
 beforeAll(async () => {
-  running = await serve([counter]);
-  database = await createDatabase();
-  first = await startServer({ databaseUrl: database.url, bundledEnvironments: true });
-  second = await startServer({ databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey });
-  stranger = (await createCaller(first, 'stranger')).headers;
-  const added = await first.request('POST', '/v1/environments', {
-    body: { name: 'counter', source: { kind: 'remote', url: running.url } },
-  });
-  environment = `${added.body.owner}/counter`;
-  const sessions = { deterministic: true, capacity: 40 };
-  const set = await first.request('PUT', `/v1/environments/${environment}/details`, { body: { sessions } });
-  if (set.status !== 200) throw new Error(`PUT details: ${set.status} ${JSON.stringify(set.body)}`);
+  world = await startTwoReplicas('counter', [counter], { deterministic: true, capacity: 40 });
+  ({ first, second, stranger, environment } = world);
 });
-afterAll(async () => {
-  await second?.close();
-  await first?.close();
-  await running?.close();
-  await database?.drop();
-});
+afterAll(() => world?.close());
 
 const open = async (
   body: object = {},

@@ -242,7 +242,11 @@ describe('secrets', () => {
     expect((await call(one, sid, 'secret')).said).toBe('[secret:TOKEN]');
     expect((await call(two, sid, 'echo', { text: `it is ${value}` })).said).toBe('it is [secret:TOKEN]');
     expect((await ask(one, 'GET', '/prompt', { sid })).text).toContain('the key is [secret:TOKEN]');
-    const everything = JSON.stringify([await stored(sid), (await query('SELECT * FROM session_calls')).rows]);
+    const calls = async () => (await query('SELECT * FROM session_calls WHERE sid = $1', [sid])).rows;
+    // A result is stored a moment after it was told.
+    await expect.poll(async () => (await calls()).map(({ state }) => state)).toEqual(['result', 'result']);
+    const everything = JSON.stringify([await stored(sid), await calls()]);
+    expect(everything).toContain('[secret:TOKEN]');
     expect(everything).not.toContain('very-secret');
     expect((await stored(sid))['secrets']).not.toBeNull();
     await ask(one, 'POST', '/delete', { sid });

@@ -2,7 +2,7 @@ import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/en
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
+import { createCaller } from '../support/callers.ts';
 
 /** Tasks that are uploaded for an environment, as JSONL and Parquet: refused as a whole, published as a whole, played. */
 let server: TestServer;

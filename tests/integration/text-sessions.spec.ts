@@ -1,35 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { serve } from '@palestra/environment-kit';
 import { executions, gates, textEnvironments } from '../support/text-environments.ts';
-import { createDatabase, startServer, type TestServer } from '../support/server.ts';
-import { createCaller } from './environments.world.ts';
+import type { TestServer } from '../support/server.ts';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.ts';
 
 /** Text sessions over HTTP: two API processes on one database, two organisations, environments of the first one's own. */
+let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let running: Awaited<ReturnType<typeof serve>>;
 let stranger: Record<string, string>;
-let owner: string;
+let environment: string;
 
 beforeAll(async () => {
-  running = await serve(textEnvironments);
-  database = await createDatabase();
-  first = await startServer({ databaseUrl: database.url, bundledEnvironments: true });
-  second = await startServer({ databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey });
-  stranger = (await createCaller(first, 'stranger')).headers;
-  const added = await first.request('POST', '/v1/environments', { body: { name: 'texts', source: { kind: 'remote', url: running.url } } });
-  owner = added.body.owner;
+  world = await startTwoReplicas('texts', textEnvironments);
+  ({ first, second, stranger, environment } = world);
 });
-afterAll(async () => {
-  await second?.close();
-  await first?.close();
-  await running?.close();
-  await database?.drop();
-});
+afterAll(() => world?.close());
 
-const asked = (body: object) => ({ environment: `${owner}/texts`, variant: 'abacus', split: 'train', index: 0, ...body });
+const asked = (body: object) => ({ environment, variant: 'abacus', split: 'train', index: 0, ...body });
 async function open(body: object = {}, server = first) {
   const answer = await server.request('POST', '/v1/text-sessions', { body: asked(body) });
   expect(answer).toMatchObject({ status: 200, body: { id: expect.any(String) } });
@@ -80,7 +68,7 @@ describe('refusals', () => {
     expect(await refused({ parse: 'action', id })).toEqual([400, 'invalid_request']);
     expect(await step(id, 'x')).toMatchObject({ status: 404 });
     const { body: engine } = await first.request('POST', '/v1/sessions', {
-      body: { environment: `${owner}/texts`, variant: 'abacus', split: 'train', index: 0 },
+      body: { environment, variant: 'abacus', split: 'train', index: 0 },
     });
     expect(await step(engine.sid, 'x')).toMatchObject({ status: 404 });
   });

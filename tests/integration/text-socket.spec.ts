@@ -2,32 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { serve } from '@palestra/environment-kit';
-import { createDatabase, startServer, type TestServer } from '../support/server.ts';
+import type { TestServer } from '../support/server.ts';
 import { executions, gates, textEnvironments } from '../support/text-environments.ts';
-import { createCaller } from './environments.world.ts';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.ts';
+import { createCaller } from '../support/callers.ts';
 
 /** Text sessions over one socket: many sessions, answers out of order, and sockets that are cut. */
+let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let running: Awaited<ReturnType<typeof serve>>;
 let environment: string;
 
 beforeAll(async () => {
-  running = await serve(textEnvironments);
-  database = await createDatabase();
-  first = await startServer({ databaseUrl: database.url, bundledEnvironments: true });
-  second = await startServer({ databaseUrl: database.url, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey });
-  const added = await first.request('POST', '/v1/environments', { body: { name: 'texts', source: { kind: 'remote', url: running.url } } });
-  environment = `${added.body.owner}/texts`;
+  world = await startTwoReplicas('texts', textEnvironments);
+  ({ first, second, environment } = world);
 });
-afterAll(async () => {
-  await second?.close();
-  await first?.close();
-  await running?.close();
-  await database?.drop();
-});
+afterAll(() => world?.close());
 
 interface Reply {
   id: string | number | null;

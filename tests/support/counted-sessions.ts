@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, tool } from '@palestra/environment-kit';
 import { type SessionCallView, type SessionView, type SseEvent, SseParser } from '@palestra/protocol';
-import type { TestServer } from '../support/server.ts';
+import type { TestServer } from './server.ts';
 
 /** Lets calls of `wait` go on, and counts how often it ran. */
 export const gate = { open: () => {}, runs: 0 };
