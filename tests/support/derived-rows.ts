@@ -35,11 +35,36 @@ async function derived(pool: pg.Pool): Promise<Record<string, unknown[]>> {
   };
 }
 
+const STEP = 'run_seq, env_id, phase, step';
+const TOOL = `${STEP}, tool`;
+/** What columns and bytes were summed to, against plain aggregates of the rows. */
+const SUMMED = [
+  {
+    kept: `SELECT ${TOOL}, ${['rollouts', 'calls', 'errors', 'result_bytes', 'scored'].map((name) => `(figures->>'${name}')::int AS ${name}`).join(', ')}
+      FROM tool_rollups ORDER BY ${STEP}, tool COLLATE "C"`,
+    plain: `SELECT r.run_seq, r.env_id, phase, COALESCE(step, -1) AS step, tool, count(*)::int AS rollouts, sum(t.calls)::int AS calls, sum(t.errors)::int AS errors,
+      sum(t.result_bytes)::int AS result_bytes, count(reward)::int AS scored FROM rollouts r JOIN rollout_tools t ON t.rollout_seq = r.seq
+      GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, tool COLLATE "C"`,
+  },
+  {
+    kept: `SELECT ${STEP}, rollouts, errors, finished, messages::int, provenance & 3 AS weakest,
+      ${['calls', 'call_errors', 'gaps', 'mismatches', 'groups'].map((name) => `(figures->>'${name}')::int AS ${name}`).join(', ')} FROM step_rollups WHERE env_id > 0 ORDER BY ${STEP}`,
+    plain: `SELECT run_seq, env_id, phase, COALESCE(step, -1) AS step, count(*)::int AS rollouts, count(failure)::int AS errors, (count(*) FILTER (WHERE finished))::int AS finished,
+      sum(messages)::int AS messages, min(provenance & 3) AS weakest, sum(calls)::int AS calls, sum(call_errors)::int AS call_errors, sum(gaps)::int AS gaps,
+      (count(*) FILTER (WHERE flags & 1 = 1))::int AS mismatches, count(DISTINCT group_key)::int AS groups FROM rollouts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
+  },
+];
+
+async function expectPlainSums(pool: pg.Pool): Promise<void> {
+  for (const { kept, plain } of SUMMED) expect((await pool.query(kept)).rows).toEqual((await pool.query(plain)).rows);
+}
+
 /** Throws away all that is derived, has it made again, and expects the same. */
 export async function expectSameFromNothing(pool: pg.Pool): Promise<void> {
   await settled(pool);
   const before = await derived(pool);
   expect(before.steps!.length).toBeGreaterThan(0);
+  await expectPlainSums(pool);
   await pool.query('TRUNCATE rollouts, rollout_tools, rollout_groups, step_rollups, tool_rollups, dirty_steps, run_environments');
   await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq IS NOT NULL');
   await settled(pool);

@@ -151,7 +151,7 @@ function rollUp(parts: readonly StepPart[], judged: ReadonlyMap<StepPart, Uint8A
   const sums = {
     rollouts: totals.rollouts,
     scored: rewards.length,
-    errors: part.failure.reduce((errors, failure) => (failure === NO_FAILURE ? errors : errors + 1), 0),
+    errors: failures(part),
     finished: totals.finished,
     messages: totals.messages,
     // Ascending, so that sums have the same last bit in whatever order rows come.
@@ -170,6 +170,12 @@ function concatenated(arrays: readonly Uint8Array[]): Uint8Array {
     from += array.length;
   }
   return whole;
+}
+
+function failures({ failure }: StepPart): number {
+  let count = 0;
+  for (const code of failure) if (code !== NO_FAILURE) count += 1;
+  return count;
 }
 
 function stopCounts({ stop }: StepPart): Record<string, number> {

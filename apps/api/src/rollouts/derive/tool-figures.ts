@@ -1,6 +1,6 @@
 import { ascending } from '@palestra/metrics';
 import type { StepPart } from './step-columns.ts';
-import { CALL_BYTES, CALL_FAILURES, type PackedTool, USE_BYTES } from './tool-uses.sql.ts';
+import { CALL_BYTES, CALL_FAILURES, type ToolUses, USE_BYTES } from './tool-uses.sql.ts';
 
 /** Figures of one tool in one environment of a step. */
 export interface ToolRollup {
@@ -77,7 +77,7 @@ function placeOf(seq: Float64Array, wanted: number, near: number): number {
 }
 
 /** Calls, errors by class, true latency where our ledger saw the call, reward of rollouts that used the tool. */
-export function toolRollups(members: Members, packed: { uses: readonly PackedTool[]; calls: readonly PackedTool[] }): ToolRollup[] {
+export function toolRollups(members: Members, packed: ToolUses): ToolRollup[] {
   const gathered = new Map<string, Gathered>();
   for (const { tool, entries } of packed.uses) gatherUses(gathered, members, tool, entries);
   for (const { tool, entries } of packed.calls) gatherCalls(gathered, members, tool, entries);

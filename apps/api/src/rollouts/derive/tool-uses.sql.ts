@@ -17,47 +17,43 @@ export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as cons
 const GAP = 4;
 
 const within = (table: string, values: string) => `
-SELECT s.position::int - 1 AS position, t.tool, t.entries
-FROM (SELECT position, array_agg(first) AS firsts, array_agg(last) AS lasts FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS r(position, first, last) GROUP BY 1) s
-CROSS JOIN LATERAL (
-  SELECT tool, string_agg(${values}, ''::bytea) AS entries
-  FROM unnest(s.firsts, s.lasts) AS r(first, last) JOIN ${table} ON rollout_seq >= r.first AND rollout_seq <= r.last GROUP BY 1) t`;
+SELECT '${table}' AS of, tool, string_agg(${values}, ''::bytea) AS entries
+FROM unnest($1::bigint[], $2::bigint[]) AS r(first, last) JOIN ${table} ON rollout_seq >= r.first AND rollout_seq <= r.last GROUP BY tool`;
 const USES = within('rollout_tools', 'int8send(rollout_seq) || int4send(calls) || int4send(errors) || int8send(result_bytes)');
 const CALLS = within(
   'rollout_calls',
   `int8send(rollout_seq) || float4send(COALESCE(duration_ms, 'NaN')) || int2send(COALESCE(array_position(ARRAY['${CALL_FAILURES.join("','")}'], failure_class), 0)::smallint)`,
 );
 
-/**
- * By step, of whose rollouts `seqs` has the numbers in ascending order: what each used of tools, and its calls as the ledger saw them. Among them are
- * those of some rollouts that lie between. Plan: per range of numbers an Index Scan using rollout_tools_pkey, or rollout_calls_pkey, hashed by tool.
- */
-export async function selectToolUses(
-  client: Pick<pg.Pool, 'query'>,
-  seqs: readonly Float64Array[],
-): Promise<{ uses: PackedTool[]; calls: PackedTool[] }[]> {
-  const ranges = rangesOf(seqs);
-  const found = seqs.map(() => ({ uses: [] as PackedTool[], calls: [] as PackedTool[] }));
-  for (const [name, text, kind] of [
-    ['rollups-tools', USES, 'uses'],
-    ['rollups-calls', CALLS, 'calls'],
-  ] as const) {
-    const { rows } = await client.query<PackedTool & { position: number }>({ name, text, values: ranges });
-    for (const { position, tool, entries } of rows) found[position]![kind].push({ tool, entries });
-  }
-  return found;
+/** Of a step. */
+export interface ToolUses {
+  /** What rollouts used of each tool. */
+  uses: PackedTool[];
+  /** Their calls as the ledger saw them. */
+  calls: PackedTool[];
 }
 
-function rangesOf(seqs: readonly Float64Array[]): [positions: number[], firsts: number[], lasts: number[]] {
-  const [positions, firsts, lasts]: [number[], number[], number[]] = [[], [], []];
-  seqs.forEach((own, position) => {
-    for (let at = 0, from = 0; at < own.length; at += 1) {
-      if (at + 1 < own.length && own[at + 1]! - own[at]! <= GAP) continue;
-      positions.push(position + 1);
-      firsts.push(own[from]!);
-      lasts.push(own[at]!);
-      from = at + 1;
-    }
+/**
+ * Of rollouts of these numbers, which ascend; those of some that lie between are among them. Plan: per range of numbers an Index Scan using rollout_tools_pkey,
+ * and one using rollout_calls_pkey, hashed by tool.
+ */
+export async function selectToolUses(client: Pick<pg.Pool, 'query'>, seqs: Float64Array): Promise<ToolUses> {
+  const { rows } = await client.query<PackedTool & { of: string }>({
+    name: 'rollups-tools',
+    text: `${USES} UNION ALL ${CALLS}`,
+    values: rangesOf(seqs),
   });
-  return [positions, firsts, lasts];
+  return { uses: rows.filter(({ of }) => of === 'rollout_tools'), calls: rows.filter(({ of }) => of === 'rollout_calls') };
+}
+
+function rangesOf(seqs: Float64Array): [firsts: number[], lasts: number[]] {
+  const [firsts, lasts]: [number[], number[]] = [[], []];
+  let from = 0;
+  for (let at = 0; at < seqs.length; at += 1) {
+    if (at + 1 < seqs.length && seqs[at + 1]! - seqs[at]! <= GAP) continue;
+    firsts.push(seqs[from]!);
+    lasts.push(seqs[at]!);
+    from = at + 1;
+  }
+  return [firsts, lasts];
 }
