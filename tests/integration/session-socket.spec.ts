@@ -46,7 +46,8 @@ async function connect(sid: string, { server = first, after = '', headers = {} a
   const of = <T extends SessionTold['type']>(type: T, wanted: (one: Told<T>) => boolean = () => true): Told<T>[] =>
     told.filter((one): one is Told<T> => one.type === type && wanted(one as Told<T>));
   const heard = async <T extends SessionTold['type']>(type: T, wanted?: (one: Told<T>) => boolean): Promise<Told<T>> => {
-    await expect.poll(() => of(type, wanted).length, { interval: 10 }).toBeGreaterThan(0);
+    // What was told instead is what a failure is about.
+    await expect.poll(() => of(type, wanted)[0] ?? told.slice(), { interval: 10 }).toMatchObject({ type });
     return of(type, wanted)[0]!;
   };
   const say = (message: object) => socket.send(JSON.stringify(message));

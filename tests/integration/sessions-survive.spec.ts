@@ -257,7 +257,7 @@ describe('secrets', () => {
 test('a fork needs a slot like any other session, and a process that ends opens none', async () => {
   const one = await start({
     policy: { deterministic: true, capacity: 1, heartbeatTimeoutMs: 120_000 },
-    queue: { limit: 10, patienceMs: 300 },
+    queue: { limit: 10, patienceMs: 3_000 },
   });
   const sid = await open(one);
   await call(one, sid, 'count');
