@@ -207,6 +207,8 @@ export class SqlCallLedger implements CallLedger {
       attempts += 1;
       try {
         await this.#settled();
+        // A mark that is on its way decides what an equal call is.
+        await this.#broken.drain();
         const calls = asked.map(({ call }) => call);
         const joined = attempts === 1 ? [] : await this.#ask('call_joined', JOINED, [calls.map((c) => c.taskId), calls.map((c) => c.sid)]);
         const done = new Set(joined.map((row) => row.task_id));
