@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { InProcessBackend, testCaller } from '../../libs/session/src/in-process.fixture.ts';
 import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
 import { useReplicas } from './replicas.world.ts';
@@ -42,6 +42,37 @@ describe('sessions that belong to one process', () => {
     );
     expect(Date.now() - killedAt).toBeLessThan(5_000);
     expect(await stored(forgotten)).toMatchObject({ failure_class: 'infrastructure', secrets: null });
+  });
+});
+
+describe('a process whose lease has ended', () => {
+  /** As on a machine that is too busy: renewals come to nothing. */
+  async function holdLease({ plane }: Replica): Promise<void> {
+    await query(`CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
+    await query(
+      `CREATE TRIGGER held BEFORE UPDATE ON session_replicas FOR EACH ROW WHEN (OLD.id = '${plane.replicaId}') EXECUTE FUNCTION never()`,
+    );
+    onTestFinished(async () => void (await query('DROP FUNCTION never CASCADE')));
+    await until(
+      async () =>
+        (await query(`SELECT seen_at < now() - interval '5 s' AS ended FROM session_replicas WHERE id = $1`, [plane.replicaId])).rows[0],
+      ({ ended }) => ended,
+    );
+  }
+
+  test('keeps its sessions while it answers, and loses them when it does not', async () => {
+    const [one, two] = [await start({ owned: true }), await start({ owned: true })];
+    const [asked, forgotten] = [await open(one), await open(one)];
+    await holdLease(one);
+    // Its lease ended two seconds ago, and the others look every second.
+    expect([(await stored(asked))['state'], (await stored(forgotten))['state']]).toEqual(['ready', 'ready']);
+    expect(await call(two, asked, 'count')).toMatchObject({ status: 200, said: 'call 1' });
+    await one.kill();
+    expect(await call(two, asked, 'count')).toMatchObject({ status: 410, error: 'session_lost' });
+    await until(
+      () => stored(forgotten),
+      ({ state }) => state === 'lost',
+    );
   });
 });
 

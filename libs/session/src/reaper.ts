@@ -1,10 +1,12 @@
 import type { Clock } from '@palestra/kit';
+import type { ReplicaLeases } from './call-ledger.port.ts';
 import { type LiveSession, TOMBSTONE_MS } from './live-session.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import type { SessionActivity } from './session-store.port.ts';
 
 export interface ReaperOptions {
   clock: Clock;
+  leases: Pick<ReplicaLeases, 'isAlive'>;
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
@@ -50,7 +52,11 @@ export class SessionReaper {
   /** Sessions whose owner died: `lost`, or waiting to be restored by whoever gets their next request. */
   async settleOrphans(): Promise<void> {
     const orphans = await this.registry.store.findOrphans(BATCH);
-    await Promise.all(orphans.map((record) => this.settleOrphan(this.registry.adopt(record), record.ownerReplicaId)));
+    const owners = [...new Set(orphans.flatMap(({ ownerReplicaId }) => ownerReplicaId ?? []))];
+    // The store knows of leases alone: a process that is late to renew its own may still answer.
+    const alive = await Promise.all(owners.map((owner) => this.options.leases.isAlive(owner)));
+    const dead = orphans.filter(({ ownerReplicaId }) => ownerReplicaId === null || !alive[owners.indexOf(ownerReplicaId)]);
+    await Promise.all(dead.map((record) => this.settleOrphan(this.registry.adopt(record), record.ownerReplicaId)));
   }
 
   async settleOrphan(live: LiveSession, deadOwner: string | null): Promise<void> {

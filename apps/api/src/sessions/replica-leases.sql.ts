@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type Clock, systemClock } from '@palestra/kit';
+import { type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import type { ReplicaLeases } from '@palestra/session';
 
 /** How often this process says that it lives, and after how long a silence it counts as dead. */
@@ -7,7 +7,9 @@ const RENEW_MS = 1_000;
 export const LEASE_MS = 3_000;
 /** Addresses and verdicts are kept this long: requests that are passed on cost no query. */
 const CACHE_MS = 500;
-const ASK_DEADLINE_MS = 1_000;
+const ASK_DEADLINE_MS = 2_000;
+/** A process that is slow to renew, on a busy machine, is no dead one while it answers for itself; for this long. */
+const PARDON_MS = 30_000;
 const POLL_MS = 200;
 /** The row of a dead process tells for a while when it was last seen. */
 const FORGET = `interval '1 day'`;
@@ -16,13 +18,15 @@ const RENEW = `WITH renewed AS (
     INSERT INTO session_replicas (id, address, seen_at, draining) VALUES ($1, $2, now(), $3)
     ON CONFLICT (id) DO UPDATE SET address = EXCLUDED.address, seen_at = now(), draining = EXCLUDED.draining)
   SELECT EXISTS (SELECT 1 FROM session_replicas WHERE id <> $1 AND seen_at > now() - $4 * interval '1 ms') AS siblings`;
-const FIND = `SELECT address, extract(epoch from seen_at) * 1000 AS seen_at, seen_at > now() - $2 * interval '1 ms' AS alive
-  FROM session_replicas WHERE id = $1`;
+const FIND = `SELECT address, extract(epoch from seen_at) * 1000 AS seen_at, seen_at > now() - $2 * interval '1 ms' AS alive,
+  seen_at > now() - ${PARDON_MS} * interval '1 ms' AS late FROM session_replicas WHERE id = $1`;
 
 interface Row {
   address: string;
   seen_at: string;
   alive: boolean;
+  /** Its lease may have ended, but not long ago. */
+  late: boolean;
 }
 
 export interface LeaseOptions {
@@ -38,6 +42,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
   readonly #options: LeaseOptions;
   readonly #clock: Clock;
   readonly #found = new Map<string, { row: Row | null; at: number }>();
+  readonly #finding = new SingleFlight<Row | null>();
   #address = '';
   #draining = false;
   #alone = false;
@@ -107,10 +112,14 @@ export class SqlReplicaLeases implements ReplicaLeases {
     }
   }
 
-  async #find(replicaId: string): Promise<Row | null> {
-    const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
-    this.#found.set(replicaId, { row: rows[0] ?? null, at: this.#clock.now() });
-    return rows[0] ?? null;
+  #find(replicaId: string): Promise<Row | null> {
+    return this.#finding.do(replicaId, async () => {
+      const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
+      const row = rows[0] ?? null;
+      if (row !== null && !row.alive && row.late) row.alive = await answers(row.address, replicaId);
+      this.#found.set(replicaId, { row, at: this.#clock.now() });
+      return row;
+    });
   }
 
   #renew(): Promise<void> {
