@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { RetentionService } from '../../apps/api/src/rollouts/storage/retention.service.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startPalestra } from '../support/palestra.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -178,7 +180,10 @@ test('a call whose outcome died with its replica leaves the rollout unscored', a
   await closeSession(server, sid);
   await whenRecorded(sid);
   const { run } = await runNamed('unknown');
+  // The ledger goes with what was recorded of it; this one is to be recorded anew.
+  await sql(`CREATE TABLE ledger_of_unknown AS SELECT * FROM session_calls WHERE sid = '${sid}'`);
   await server.request('DELETE', `/v1/runs/${run.id}`);
+  await sql('INSERT INTO session_calls SELECT * FROM ledger_of_unknown');
   await sql(
     `UPDATE session_calls SET state = 'running', ended_at = NULL, result = NULL, reward = NULL, failure_class = NULL
      WHERE sid = $1 AND seq = (SELECT min(seq) FROM session_calls WHERE sid = $1)`,
@@ -203,6 +208,60 @@ test('reservations that never became an episode, and sessions without a run, are
   const plain = await openSession(server, world.environment);
   await closeSession(server, plain);
   expect((await server.request('GET', '/v1/runs?name=never')).body.runs).toEqual([]);
+});
+
+describe('the ledger of a recording', () => {
+  const callsOf = async (sid: string) =>
+    (await sql('SELECT count(*)::int AS calls FROM session_calls WHERE sid = $1', [sid]))[0].calls as number;
+  /** A session with one call, which is over. */
+  async function played(headers: Record<string, string>): Promise<string> {
+    const sid = await openSession(server, world.environment, headers);
+    await callTool(server, sid, 'score', { reward: 1 });
+    await closeSession(server, sid);
+    await expect.poll(() => callsOf(sid)).toBe(1);
+    return sid;
+  }
+  async function playedInto(run: string): Promise<string> {
+    const sid = await played(recorded(run));
+    await whenRecorded(sid);
+    return sid;
+  }
+
+  test('is erased with its rollout, and with its run; nobody else’s is', async () => {
+    const [gone, stays] = [await playedInto('erased'), await playedInto('erased')];
+    const { run, rollouts } = await runNamed('erased');
+    const rolloutOf = (sid: string) => rollouts.find(({ session }: any) => session === sid).id as string;
+    expect(await server.request('DELETE', `/v1/rollouts/${rolloutOf(gone)}`)).toMatchObject({ status: 200 });
+    expect([await callsOf(gone), await callsOf(stays)]).toEqual([0, 1]);
+    // A rollout that only says that it is of a session is no copy of its ledger.
+    const claimed = randomUUID();
+    const start = { eventType: 'rollout', eventId: claimed, timestamp: Date.now(), runName: 'claims', metadata: { session_id: stays } };
+    expect((await server.request('POST', '/v1/rollouts', { body: { events: [start] } })).status).toBeLessThan(300);
+    expect(await server.request('DELETE', `/v1/rollouts/${claimed}`)).toMatchObject({ status: 200 });
+    expect(await callsOf(stays)).toBe(1);
+    expect(await server.request('DELETE', `/v1/runs/${run.id}`)).toMatchObject({ status: 200 });
+    expect(await callsOf(stays)).toBe(0);
+  });
+
+  test('and every other goes when its organisation says, so long after the end of its session', async () => {
+    const retention = new RetentionService(server.database, null as never);
+    const [old, young] = [await played({}), await played({})];
+    const living = await openSession(server, world.environment);
+    await callTool(server, living, 'score', { reward: 1 });
+    await expect.poll(() => callsOf(living)).toBe(1);
+    await sql(`UPDATE sessions SET created_at = now() - interval '5 days' WHERE sid = ANY($1::text[])`, [[old, young, living]]);
+    await sql(`UPDATE sessions SET ended_at = now() - interval '4 days' WHERE sid = $1`, [old]);
+    const left = () => Promise.all([old, young, living].map(callsOf));
+    await retention.sweepSessions();
+    expect(await left()).toEqual([1, 1, 1]);
+    expect(await server.request('PATCH', '/v1/organisation', { body: { retention_days: 3 } })).toMatchObject({ status: 200 });
+    await retention.sweepSessions();
+    expect(await left()).toEqual([0, 1, 1]);
+    expect((await server.request('GET', `/v1/sessions/${old}`)).status).toBe(404);
+    await callTool(server, living, 'score', { reward: 1 });
+    await closeSession(server, living);
+    expect(await server.request('PATCH', '/v1/organisation', { body: { retention_days: null } })).toMatchObject({ status: 200 });
+  });
 });
 
 test('a service that is killed in the middle writes the rest after its restart, once', { timeout: 180_000 }, async () => {

@@ -185,12 +185,6 @@ export class SessionEngine {
     return this.#hidden(live, this.#setup.taskTools(live));
   }
 
-  /** What a model said, without the session's secrets, where the session is recorded; else null: nobody will read it. */
-  async forRecording(caller: Caller, sid: string, text: string): Promise<string | null> {
-    const live = await this.#registry.bound(sid, caller);
-    return live.record.recording === null ? null : this.#registry.mask(live).hide(text);
-  }
-
   /** An answer of the environment without the session's secrets, or its error without them. */
   async #hidden<T>(live: LiveSession, answer: Promise<T>): Promise<T> {
     return this.#registry.mask(live).hideIn((await this.#hiddenError(live, answer)) as JsonValue) as T;

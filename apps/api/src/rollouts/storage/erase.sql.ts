@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { eraseRecordedCalls } from './ledger-retention.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -23,7 +24,7 @@ export interface ErasableRollout {
 }
 
 /**
- * Deletes rollouts with all that hangs on them, in the transaction of `client`; with `steps`, the steps that they leave are marked.
+ * Deletes rollouts with all that hangs on them, the ledger of their recording included, in the transaction of `client`; with `steps`, the steps that they leave are marked.
  * Heads are locked first and in the order in which ingest locks them. Plan: primary keys and rollout_seq indexes.
  */
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<void> {
@@ -46,6 +47,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
     `DELETE FROM rollout_messages m USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND m.day = h.day AND m.rollout_seq = h.seq`,
     [seqs],
   );
+  await eraseRecordedCalls(client, seqs);
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }

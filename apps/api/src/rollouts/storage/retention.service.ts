@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import type pg from 'pg';
 import { Database } from '../../platform/database.ts';
 import { EraseService } from './erase.service.ts';
 import type { ErasableRollout } from './erase.sql.ts';
+import { eraseExpiredSessions } from './ledger-retention.sql.ts';
 import { eraseDueTexts, eraseExpiredTexts } from './text-retention.sql.ts';
 import {
   selectExpired,
@@ -49,9 +51,19 @@ export class RetentionService {
    * Erases what is kept of text sessions beside their calls: a day after their rollout was complete, and of those without a rollout when their
    * organisation's time has run out since their end. Answers of how many.
    */
-  async sweepTexts(signal?: AbortSignal): Promise<number> {
+  sweepTexts(signal?: AbortSignal): Promise<number> {
+    return this.#sweepBy([eraseDueTexts, eraseExpiredTexts], signal);
+  }
+
+  /** Erases sessions with their calls when their organisation's time has run out since their end. Answers how many. */
+  sweepSessions(signal?: AbortSignal): Promise<number> {
+    return this.#sweepBy([eraseExpiredSessions], signal);
+  }
+
+  /** `erases`: each erases so many at most, and answers how many. */
+  async #sweepBy(erases: ((pool: pg.Pool, limit: number) => Promise<number>)[], signal?: AbortSignal): Promise<number> {
     let erased = 0;
-    for (const erase of [eraseDueTexts, eraseExpiredTexts]) {
+    for (const erase of erases) {
       for (let gone = BATCH; gone === BATCH && !signal?.aborted; erased += gone) gone = await erase(this.database.pool, BATCH);
     }
     return erased;

@@ -27,6 +27,7 @@ export class StoreJobs implements OnModuleInit {
     jobs.handle('partitions', { everyMs: HOUR_MS, deadlineMs: MINUTE_MS }, () => this.partitions.maintain());
     jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweep(signal));
     jobs.handle('texts', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepTexts(signal));
+    jobs.handle('sessions', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepSessions(signal));
     jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.eraser.eraseHidden(signal));
     jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.garbage.sweep(signal));
   }

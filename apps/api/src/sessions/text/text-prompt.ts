@@ -20,12 +20,12 @@ export function promptLines(prompt: string): PromptLine[] {
   });
 }
 
-const isObject = (value: JsonValue | undefined): value is JsonObject =>
+const isObject = (value: JsonValue): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.getPrototypeOf(value) === Object.prototype;
 
-const isPlain = (role: JsonValue | undefined): boolean => role === 'system' || role === 'user' || role === 'assistant';
+const isPlain = (role: JsonValue): boolean => role === 'system' || role === 'user' || role === 'assistant';
 
-function typeOf(role: JsonValue | undefined): PromptLine['type'] {
+function typeOf(role: JsonValue): PromptLine['type'] {
   if (role === 'system' || role === 'developer') return 'system_message';
   return role === 'assistant' ? 'assistant_message' : 'user_message';
 }
