@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './tests/support/longest-first.ts';
+import { onceMore } from './tests/support/once-more.ts';
 
 const shared = {
   resolve: { conditions: ['@palestra/source', 'node'] },
@@ -39,8 +40,7 @@ export default defineConfig({
           // What a busy machine needs; Vitest's own second is none.
           expect: { poll: { timeout: 20_000 } },
           hookTimeout: 120_000,
-          // Once more, and only in CI, whose runner names every test that needed it (`flaky:` in .ci/run).
-          retry: process.env['CI'] ? 1 : 0,
+          retry: onceMore,
           ...parallel,
         },
       },

@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { onceMore } from '../support/once-more.ts';
 
 const conditions = ['@palestra/source', 'node'];
 
@@ -16,7 +17,6 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     maxWorkers: 1,
-    // Once more, and only in CI, whose runner names every test that needed it (`flaky:` in .ci/run).
-    retry: process.env['CI'] ? 1 : 0,
+    retry: onceMore,
   },
 });

@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from '../support/longest-first.ts';
+import { onceMore } from '../support/once-more.ts';
 
 const conditions = ['@palestra/source', 'node'];
 
@@ -16,8 +17,7 @@ export default defineConfig({
     // What a busy machine needs; Vitest's own second is none.
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 240_000,
-    // Once more, and only in CI, whose runner names every test that needed it (`flaky:` in .ci/run).
-    retry: process.env['CI'] ? 1 : 0,
+    retry: onceMore,
     // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },

@@ -184,8 +184,15 @@ describe.each(stores)('sealing into %s', (kind) => {
   it('loses nothing when two processes seal the same rollouts', async () => {
     const ids = await Promise.all(Array.from({ length: 30 }, () => world.upload(3)));
     await world.settled();
-    const passes = await Promise.all([world.services().sealing.seal(), world.services().sealing.seal()]);
-    expect(passes.reduce((sum, { sealed }) => sum + sealed, 0)).toBe(30);
+    // Once, on a busy machine, the object store answers neither in time.
+    let sealed = 0;
+    for (let round = 0; round < 5 && sealed < 30; round += 1) {
+      for (const pass of await Promise.all([world.services().sealing.seal(), world.services().sealing.seal()])) {
+        expect(pass).toMatchObject({ failed: 0 });
+        sealed += pass.sealed;
+      }
+    }
+    expect(sealed).toBe(30);
     for (const id of ids) {
       expect((await world.get(id)).messages).toHaveLength(3);
       expect(await objectsOf(id)).toHaveLength(1);
