@@ -110,15 +110,20 @@ test('the group around a rollout grows, and what differs from its best sample is
 });
 
 test('a group that is read again shows what its samples did since', async () => {
-  const group = { runName: 'lanes', task: 2, step: 1 };
+  const runName = `lanes ${randomBytes(4).toString('hex')}`;
+  const group = { runName, task: 2, step: 1 };
   await uploadRollout(palestra, {
     ...group,
     sample: 0,
     messages: [...looked('a', 'hall'), said('found', { reward: 1, isFinished: true })],
   });
   const id = await uploadRollout(palestra, { ...group, sample: 1, messages: looked('a', 'hall') });
+  // Rows that are read stay as they were: the page begins with both.
+  const path = encodeURIComponent(runName);
+  const groups = () => api<{ groups: { received: number }[] }>('GET', `/v1/runs/${path}/groups`);
+  await expect.poll(async () => (await groups()).groups.map(({ received }) => received)).toEqual([2]);
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/${palestra.namespace}/runs/lanes/groups`, 'lanes');
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/${path}/groups`, runName);
   await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().click();
   await page.keyboard.press('Enter');
   const lanes = page.getByRole('table', { name: 'Samples side by side' });
