@@ -12,3 +12,4 @@ export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } f
 export * from './rollup.ts';
 export * from './success.ts';
 export { ascending, percentileOfCounts } from './summary.ts';
+export { groupBy } from './group-by.ts';

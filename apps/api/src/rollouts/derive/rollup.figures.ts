@@ -5,6 +5,7 @@ import {
   FAILED,
   type Figure,
   figure,
+  groupBy,
   type GroupStats,
   histogram,
   isFailed,
@@ -334,15 +335,4 @@ function groupRows(envId: number, { part, groups }: Summed): GroupRow[] {
       },
     ];
   });
-}
-
-function groupBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
