@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { EraseService } from '../../apps/api/src/rollouts/storage/erase.service.ts';
 import { RetentionService } from '../../apps/api/src/rollouts/storage/retention.service.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startPalestra } from '../support/palestra.ts';
@@ -241,6 +242,43 @@ describe('the ledger of a recording', () => {
     expect(await callsOf(stays)).toBe(1);
     expect(await server.request('DELETE', `/v1/runs/${run.id}`)).toMatchObject({ status: 200 });
     expect(await callsOf(stays)).toBe(0);
+  });
+
+  test('of a session that still runs goes after its end, and nothing more is written of it', async () => {
+    const sid = await openSession(server, world.environment, recorded('erased live'));
+    await callTool(server, sid, 'score', { reward: 1 });
+    const { rollouts } = await eventually(async () => {
+      const { body } = await server.request('GET', '/v1/runs?name=erased%20live');
+      return body.runs.length > 0 ? runNamed('erased live') : null;
+    });
+    const erased = `/v1/rollouts/${rollouts[0].id}`;
+    // As a recorder that holds the session right now: the one that erases waits for it, and it for nobody.
+    const recorder = await server.database.pool.connect();
+    await recorder.query('BEGIN');
+    await recorder.query('SELECT pg_advisory_xact_lock(1885431907, hashtext($1))', [sid]);
+    const deleting = server.request('DELETE', erased);
+    await eventually(async () => {
+      const [{ waiting }] = await sql(
+        `SELECT count(*)::int AS waiting FROM pg_locks WHERE locktype = 'advisory' AND classid = 1885431907 AND NOT granted`,
+      );
+      return waiting === 1 ? true : null;
+    });
+    await recorder.query('SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE', [rollouts[0].id]);
+    await recorder.query('COMMIT');
+    recorder.release();
+    expect(await deleting).toMatchObject({ status: 200 });
+    // It goes on for its client.
+    expect(await callTool(server, sid, 'score', { reward: 2 })).toMatchObject({ status: 200 });
+    await closeSession(server, sid);
+    const other = await playedInto('erased live');
+    expect((await server.request('GET', erased)).status).toBe(404);
+    expect((await runNamed('erased live')).rollouts.map(({ session }: any) => session)).toEqual([other]);
+    const eraser = new EraseService(server.database, null as never);
+    await eraser.eraseEnded();
+    expect(await callsOf(sid)).toBe(2);
+    await sql(`UPDATE sessions SET ended_at = ended_at - interval '16 minutes' WHERE sid = ANY($1::text[])`, [[sid, other]]);
+    expect(await eraser.eraseEnded()).toBe(1);
+    expect([await callsOf(sid), await callsOf(other)]).toEqual([0, 1]);
   });
 
   test('and every other goes when its organisation says, so long after the end of its session', async () => {

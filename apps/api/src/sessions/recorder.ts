@@ -114,10 +114,8 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async #writeClaimed(client: pg.PoolClient, sids: string[]): Promise<string[]> {
-    const found = await claimSessions(client, sids);
-    const sessions = found.filter(({ mine }) => mine);
     // The other one may have looked before what we know happened.
-    const busy = found.flatMap(({ sid, mine }) => (mine ? [] : sid));
+    const { sessions, busy } = await claimSessions(client, sids);
     if (sessions.length === 0) return busy;
     const calls = await nextCalls(client, sessions);
     // After the calls: a turn is there before its call has ended.

@@ -1,9 +1,8 @@
 import type pg from 'pg';
+import { RECORDING_LOCK } from '../rollouts/storage/ledger-retention.sql.ts';
 
 /** A session that is to be written as a rollout, as far as its rollout needs it. */
 export interface RecordedSession {
-  /** False: another replica is writing it right now. */
-  mine: boolean;
   sid: string;
   org_id: string;
   /** `owner/name`; null until it was pinned. */
@@ -65,20 +64,25 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Sequence numbers are given before the commit: a smaller one may become visible this much later than a larger one. */
 const SETTLE = `interval '1 s'`;
 
+/**
+ * Whom no other replica records, and nobody erases, right now. The lock is an advisory one, until the transaction ends: a row lock would hold
+ * up the engine's own changes of the session, and with them those of all sessions in its batch. A statement of its own: what was erased
+ * before it is not read as it was.
+ */
+const LOCK = `SELECT sid, pg_try_advisory_xact_lock(${RECORDING_LOCK}, hashtext(sid)) AS mine FROM unnest($1::text[]) AS s(sid)`;
+
 /** A call that never ran, of a client that never learned of it, is no part of the episode; neither is a judge's question. */
 const COUNTS = (call: string) =>
   `${call}.kind = 'call' AND NOT (${call}.state = 'refused' AND position('"code":"call_abandoned"' IN COALESCE(${call}.result, '')) > 0)`;
 
 /**
- * Of these sessions those that are to be written; `mine` when no other replica is writing them right now. The lock is an advisory one, until
- * the transaction ends: a row lock would hold up the engine's own changes of the session, and with them those of all sessions in its
- * batch. Writing twice would change nothing anyway. Plan: Index Scan using sessions_to_record_idx, per session an Index Scan using
+ * Of these sessions those that are to be written. Plan: Index Scan using sessions_to_record_idx, per session an Index Scan using
  * session_calls_sid_seq_idx.
  */
 const CLAIM = `
   WITH asked AS MATERIALIZED (
     SELECT * FROM sessions WHERE sid = ANY($1::text[]) AND recording IS NOT NULL AND (recorded_seq IS NULL OR recorded_seq >= 0))
-  SELECT pg_try_advisory_xact_lock(1885431907, hashtext(s.sid)) AS mine, s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
+  SELECT s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
     s.recorded_seq, c.*,
     extract(epoch FROM s.created_at)::float8 * 1000 AS created_at, extract(epoch FROM s.ended_at)::float8 * 1000 AS ended_at,
     extract(epoch FROM now() - s.ended_at)::float8 * 1000 AS ended_ms
@@ -120,9 +124,12 @@ const LEFT_BEHIND = `
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Inside of a transaction: the claim ends with it. */
-export async function claimSessions(client: Queryable, sids: string[]): Promise<RecordedSession[]> {
-  return (await client.query<RecordedSession>({ name: 'recording_claim', text: CLAIM, values: [sids] })).rows;
+/** Inside of a transaction: the claim ends with it. `busy`: those that somebody else writes, or erases. */
+export async function claimSessions(client: Queryable, sids: string[]): Promise<{ sessions: RecordedSession[]; busy: string[] }> {
+  const locks = await client.query<{ sid: string; mine: boolean }>({ name: 'recording_lock', text: LOCK, values: [sids] });
+  const mine = locks.rows.filter((lock) => lock.mine).map(({ sid }) => sid);
+  const { rows } = await client.query<RecordedSession>({ name: 'recording_claim', text: CLAIM, values: [mine] });
+  return { sessions: rows, busy: locks.rows.filter((lock) => !lock.mine).map(({ sid }) => sid) };
 }
 
 export async function nextCalls(client: Queryable, sessions: RecordedSession[]): Promise<Map<string, RecordedCall[]>> {

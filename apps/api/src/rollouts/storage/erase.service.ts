@@ -15,6 +15,7 @@ import {
 import { exportPrefix } from './export-prefix.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
+import { eraseEndedLedgers } from './ledger-retention.sql.ts';
 import { rolloutPrefix } from '../ingest/message-objects.service.ts';
 
 const BATCH = 500;
@@ -59,6 +60,13 @@ export class EraseService {
     for (const run of await selectHiddenRuns(this.database.pool)) {
       if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) gone += 1;
     }
+    return gone;
+  }
+
+  /** Ledgers of sessions that still ran when their rollouts were erased. Answers how many are gone. */
+  async eraseEnded(signal?: AbortSignal): Promise<number> {
+    let gone = 0;
+    for (let some = BATCH; some === BATCH && !signal?.aborted; gone += some) some = await eraseEndedLedgers(this.database.pool, BATCH);
     return gone;
   }
 

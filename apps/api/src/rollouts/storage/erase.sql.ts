@@ -25,9 +25,10 @@ export interface ErasableRollout {
 
 /**
  * Deletes rollouts with all that hangs on them, the ledger of their recording included, in the transaction of `client`; with `steps`, the steps that they leave are marked.
- * Heads are locked first and in the order in which ingest locks them. Plan: primary keys and rollout_seq indexes.
+ * Recordings are locked first, as recorders lock them, then heads, in the order in which ingest locks them. Plan: primary keys and rollout_seq indexes.
  */
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<void> {
+  await eraseRecordedCalls(client, seqs);
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
   // Then narrow rows, as deriving does; steps of the others are inferred from who is left.
   await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
@@ -47,7 +48,6 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
     `DELETE FROM rollout_messages m USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND m.day = h.day AND m.rollout_seq = h.seq`,
     [seqs],
   );
-  await eraseRecordedCalls(client, seqs);
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }

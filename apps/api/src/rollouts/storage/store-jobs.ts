@@ -28,7 +28,10 @@ export class StoreJobs implements OnModuleInit {
     jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweep(signal));
     jobs.handle('texts', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepTexts(signal));
     jobs.handle('sessions', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepSessions(signal));
-    jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.eraser.eraseHidden(signal));
+    jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, async (_payload, signal) => {
+      await this.eraser.eraseHidden(signal);
+      await this.eraser.eraseEnded(signal);
+    });
     jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.garbage.sweep(signal));
   }
 }
