@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CallIntent } from '@palestra/session';
-import { SqlCallLedger } from '../../apps/api/src/sessions/call-ledger.sql.ts';
+import { SqlCallLedger } from '../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** The mark of a broken stream, and the post that repeats its call (docs/adr/0007), however close they come. */

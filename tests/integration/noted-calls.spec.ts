@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CallIntent, CallOutcome, NotedCall } from '@palestra/session';
-import { SqlCallLedger } from '../../apps/api/src/sessions/call-ledger.sql.ts';
+import { SqlCallLedger } from '../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** Calls that nobody can come back for are written with their outcomes; on the real PostgreSQL. */

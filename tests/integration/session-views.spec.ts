@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient } from '@palestra/client';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { callListSchema, callViewSchema, sessionListSchema, sessionViewSchema } from '../../apps/api/src/sessions/session.schema.ts';
-import { slotListSchema } from '../../apps/api/src/sessions/slot.schema.ts';
+import { slotListSchema } from '../../apps/api/src/sessions/slots/slot.schema.ts';
 import { counter, follow, gate } from '../support/counted-sessions.ts';
 import type { TestServer } from '../support/server.ts';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.ts';

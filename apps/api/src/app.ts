@@ -11,8 +11,8 @@ import { Metrics } from './platform/metrics.ts';
 import { OpenApiDocument } from './platform/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
 import { dialectDocumentation } from './sessions/dialects.openapi.ts';
-import { orsDocumentation } from './sessions/ors.openapi.ts';
-import { SessionTraces } from './sessions/traces.ts';
+import { orsDocumentation } from './sessions/ors/ors.openapi.ts';
+import { SessionTraces } from './sessions/observers/traces.ts';
 import { RouteTable } from './platform/route-table.ts';
 import { Sockets } from './platform/sockets.ts';
 

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent } from 'undici';
-import { onDelivery } from './delivery.ts';
+import { onDelivery } from './ors/delivery.ts';
 
 /** Marks a request that another process of this service passes on; such a one is never passed on again. */
 export const FORWARDED = 'x-palestra-forwarded';

@@ -3,7 +3,7 @@ import { newUuid } from '@palestra/kit';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../platform/schema.pipe.ts';
-import { countRequest, onDelivery } from './delivery.ts';
+import { countRequest, onDelivery } from './ors/delivery.ts';
 import { openSessionSchema, type OpenSession } from './session.schema.ts';
 import type { SessionPlane } from './session-plane.ts';
 import type { SessionService } from './session.service.ts';

@@ -5,9 +5,9 @@ import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/api.decorator.ts';
-import { SessionEvents } from './session-events.service.ts';
-import { parsePosition } from './session-events.watcher.ts';
-import { streamSession } from './session-events.reply.ts';
+import { SessionEvents } from './events/session-events.service.ts';
+import { parsePosition } from './events/session-events.watcher.ts';
+import { streamSession } from './events/session-events.reply.ts';
 import { openHere } from './session-opening.ts';
 import { SessionPlane } from './session-plane.ts';
 import {

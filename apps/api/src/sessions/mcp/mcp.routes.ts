@@ -4,10 +4,10 @@ import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { errorHeaders } from '../../platform/error.filter.ts';
-import { countRequest, onDelivery } from '../delivery.ts';
+import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { CALL_HEADER, FORWARDED } from '../forwarder.ts';
-import { readRecording } from '../recording-headers.ts';
+import { readRecording } from '../recording/recording-headers.ts';
 import { exchange, resumeStream } from './mcp-exchange.ts';
 import {
   assertOwnOrigin,

@@ -11,8 +11,8 @@ import {
 } from '@palestra/protocol';
 import { type CallOutcome, type Caller, errorOfOutcome, type SessionEngine } from '@palestra/session';
 import { SchemaPipe } from '../../platform/schema.pipe.ts';
-import type { SessionEvents, SessionNews } from '../session-events.service.ts';
-import { type EventPosition, formatPosition } from '../session-events.watcher.ts';
+import type { SessionEvents, SessionNews } from '../events/session-events.service.ts';
+import { type EventPosition, formatPosition } from '../events/session-events.watcher.ts';
 
 export interface SessionConnectionOptions {
   sid: string;

@@ -13,7 +13,7 @@ import {
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 import { type SecretBox, SecretMask } from '@palestra/session';
 import { patiently } from '../../platform/database-retry.ts';
-import { withoutNul } from '../postgres-text.ts';
+import { withoutNul } from '../ledger/postgres-text.ts';
 
 /**
  * Text sessions in PostgreSQL. Every statement finds its rows by a primary key. That a turn has made a call waits for the disk: by it a repeated

@@ -2,12 +2,12 @@ import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
 import { PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Caller, Recording } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../../platform/database.ts';
 import { Recorder } from './recorder.ts';
 import { beginRecording } from './recording.sql.ts';
 import type { KeepSession, KeptSession } from './session-rollout.schema.ts';
-import { SessionPlane } from './session-plane.ts';
-import { SessionService } from './session.service.ts';
+import { SessionPlane } from '../session-plane.ts';
+import { SessionService } from '../session.service.ts';
 
 /** Sessions that become rollouts after they were opened, running or ended: from their first call on, as if a run had been named at once. */
 @Injectable()

@@ -5,8 +5,8 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { CallIntent, SessionObserver, SessionRecord } from '@palestra/session';
 import { isDead } from '@palestra/session';
-import { type Config, CONFIG } from '../platform/config.ts';
-import { LOGGER } from '../platform/tokens.ts';
+import { type Config, CONFIG } from '../../platform/config.ts';
+import { LOGGER } from '../../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
 import type { SpanWriter } from './span-writer.ts';
 

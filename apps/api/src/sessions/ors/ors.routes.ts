@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/dialects';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import type { Authenticate } from './authenticate.ts';
+import type { Authenticate } from '../authenticate.ts';
 import { countRequest, onDelivery } from './delivery.ts';
-import { readRecording } from './recording-headers.ts';
-import type { SessionRouting } from './session-routing.ts';
+import { readRecording } from '../recording/recording-headers.ts';
+import type { SessionRouting } from '../session-routing.ts';
 import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
 
 export interface OrsPluginOptions {

@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
-import { RunsModule } from '../runs/runs.module.ts';
+import { RunsModule } from '../../runs/runs.module.ts';
 import { Recorder } from './recorder.ts';
 import { SessionRolloutController } from './session-rollout.controller.ts';
 import { SessionRolloutService } from './session-rollout.service.ts';
-import { SessionsModule } from './sessions.module.ts';
+import { SessionsModule } from '../sessions.module.ts';
 
 /** Sessions as rollouts: where the two domains meet. */
 @Module({

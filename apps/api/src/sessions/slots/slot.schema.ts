@@ -1,7 +1,7 @@
 import type { SlotList } from '@palestra/protocol';
 import { sessionStates } from '@palestra/session';
 import { z } from 'zod';
-import { holderSchema, lastCallSchema } from './session.schema.ts';
+import { holderSchema, lastCallSchema } from '../session.schema.ts';
 
 export const slotListQuerySchema = z.object({
   environment: z

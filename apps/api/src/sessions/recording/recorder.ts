@@ -1,14 +1,14 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Database } from '../platform/database.ts';
-import { LOGGER } from '../platform/tokens.ts';
-import { inTransaction } from '../platform/transaction.ts';
-import { IngestService } from '../rollouts/ingest/ingest.service.ts';
+import { Database } from '../../platform/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
+import { inTransaction } from '../../platform/transaction.ts';
+import { IngestService } from '../../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
-import { ObserverList } from './observer-list.ts';
-import { forgetWords, textsOf } from './text/recorded-text.sql.ts';
+import { ObserverList } from '../observers/observer-list.ts';
+import { forgetWords, textsOf } from '../text/recorded-text.sql.ts';
 
 const ROUND_MS = 1_000;
 const SWEEP_MS = 30_000;

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { CallOutcome, FailureClass, SessionRecord } from '@palestra/session';
 import { isDead } from '@palestra/session';
 import type { Logger } from 'pino';
-import { LOGGER } from '../platform/tokens.ts';
+import { LOGGER } from '../../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { MetricsController } from '../platform/metrics.controller.ts';
+import { MetricsController } from '../../platform/metrics.controller.ts';
 import { SessionMetrics } from './metrics.ts';
 import { SessionLog } from './session-log.ts';
-import { SessionsModule } from './sessions.module.ts';
+import { SessionsModule } from '../sessions.module.ts';
 import { SessionTraces } from './traces.ts';
 
 /** What operators see of sessions: metrics, traces, logs. All of it hangs on the engine's observer. */

@@ -1,12 +1,12 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { SessionCallView } from '@palestra/protocol';
-import { Database } from '../platform/database.ts';
-import { LOGGER } from '../platform/tokens.ts';
+import { Database } from '../../platform/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
 import { floorOfNow, glance, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
 import { EventReader, type EventPosition } from './session-events.watcher.ts';
-import { selectCallsById } from './session-list.sql.ts';
-import { presentCall } from './session.presenter.ts';
+import { selectCallsById } from '../session-list.sql.ts';
+import { presentCall } from '../session.presenter.ts';
 
 /** Told to somebody who watches a session. `over`: it has ended, and everything was told. */
 export interface SessionNews {
