@@ -1,5 +1,6 @@
 import { systemClock } from '@palestra/kit';
 import { OpenEnvDialect, OpenEnvError, type Reply, type Seat } from '@palestra/dialects';
+import { PalestraError } from '@palestra/protocol';
 import { SessionEngine } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from '../../libs/session/src/in-process.fixture.ts';
@@ -104,6 +105,17 @@ describe('without a slot', () => {
     });
     holder.end();
     expect(JSON.parse(await dialect.mcp(stage, create, never)).result).toEqual({ session_id: expect.any(String) as string });
+  });
+
+  test.each([
+    ['2/2 sessions active. Cannot', { active_sessions: 2, max_sessions: 2 }],
+    [null, {}],
+  ])("of the environment's own server, it says how many that one holds, not what is allowed here (%s)", async (said, extra) => {
+    const { seat, backend } = world(16);
+    const detail = said === null ? undefined : `Server at capacity: ${said} accept new connections.`;
+    backend.create = () => Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 0.02 }));
+    const message = detail ?? 'Server at capacity. Cannot accept new connections.';
+    expect(await (await seat()).ask(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
   });
 
   test('an MCP session whose client left before it got its id gives its slot back', async () => {

@@ -35,6 +35,8 @@ export interface CreateRequest {
   recording: Recording | null;
   /** Aborts when the client has left; only a wait for a slot ends by it. */
   signal?: AbortSignal;
+  /** Hears, while it waits, each time that the environment's own server is full, and in which words. */
+  onFull?: (refusal: PalestraError) => void;
 }
 
 /** Opens a session that begins with the first calls of another one. */
@@ -142,14 +144,15 @@ export class SessionOpener {
     const claimed = await this.#registry.advance(live, 'starting', this.#claim(live, hosted, env, task, request), 'reserved');
     if (!claimed) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_exists');
     live.hosted = hosted;
-    await this.#open(live, hosted, {
+    const opening = {
       sid,
       env,
       task: request.task,
       toolsetName: request.toolsetName,
       secrets: this.#registry.secrets(live),
       again: begun === 'abandoned',
-    });
+    };
+    await this.#open(live, hosted, opening, request.onFull);
   }
 
   #claim(
@@ -202,7 +205,7 @@ export class SessionOpener {
     return known.record.ref !== null;
   }
 
-  async #open(live: LiveSession, hosted: HostedEnvironment, create: BackendCreate): Promise<void> {
+  async #open(live: LiveSession, hosted: HostedEnvironment, create: BackendCreate, onFull: CreateRequest['onFull']): Promise<void> {
     const { setupTimeoutMs } = hosted.policy;
     const tooLong = () =>
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
@@ -210,7 +213,8 @@ export class SessionOpener {
     const givenUp = new AbortController();
     try {
       const signal = AbortSignal.any([live.signal, givenUp.signal]);
-      const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create), setupTimeoutMs, tooLong);
+      const full = (refusal: PalestraError) => onFull?.(this.#registry.mask(live).hideInError(refusal) as PalestraError);
+      const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create, full), setupTimeoutMs, tooLong);
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
         await hosted.backend
           .session(ref)
@@ -232,7 +236,12 @@ export class SessionOpener {
   }
 
   /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
-  async #createPatiently(signal: AbortSignal, { backend }: HostedEnvironment, create: BackendCreate): Promise<BackendSessionRef> {
+  async #createPatiently(
+    signal: AbortSignal,
+    { backend }: HostedEnvironment,
+    create: BackendCreate,
+    onFull: (refusal: PalestraError) => void,
+  ): Promise<BackendSessionRef> {
     const { clock, queue } = this.#options;
     const deadline = clock.now() + queue.patienceMs;
     let deaths = 0;
@@ -240,7 +249,9 @@ export class SessionOpener {
       try {
         return await backend.create(deaths === 0 ? create : { ...create, again: true }, signal);
       } catch (error) {
-        if (!(error instanceof PalestraError) || clock.now() >= deadline) throw error;
+        if (!(error instanceof PalestraError)) throw error;
+        if (error.code === 'capacity_exhausted') onFull(error);
+        if (clock.now() >= deadline) throw error;
         // Its process died under the constructor: nothing is bound yet, a fresh one may try.
         const died = error.code === 'session_lost' && (deaths += 1) < MAX_DEATHS && !signal.aborted;
         if (error.code !== 'capacity_exhausted' && !died) throw error;

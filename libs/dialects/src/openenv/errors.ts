@@ -107,7 +107,15 @@ export function toOpenEnvError(error: unknown, factory: string): OpenEnvError {
   }
 }
 
-export function atCapacity(max: number): OpenEnvError {
+/** `max`: how many sessions there may be; null where nobody said. */
+export function atCapacity(max: number | null): OpenEnvError {
+  if (max === null) return new OpenEnvError('CAPACITY_REACHED', 'Server at capacity. Cannot accept new connections.');
   const message = `Server at capacity: ${max}/${max} sessions active. Cannot accept new connections.`;
   return new OpenEnvError('CAPACITY_REACHED', message, { active_sessions: max, max_sessions: max });
+}
+
+/** How many sessions a full OpenEnv server says it holds (`Server at capacity: 2/2 sessions active.`); null where it does not. */
+export function capacityIn(refusal: string): number | null {
+  const said = /\d+\/(\d+) sessions active/.exec(refusal);
+  return said === null ? null : Number(said[1]);
 }

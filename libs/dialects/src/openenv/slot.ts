@@ -1,7 +1,7 @@
 import { PalestraError } from '@palestra/protocol';
 import type { CreateRequest, Recording } from '@palestra/session';
 import type { Scene } from './episode.ts';
-import { atCapacity } from './errors.ts';
+import { atCapacity, capacityIn } from './errors.ts';
 
 /** A client waits 60 s for its reply at most (openenv-wire.md 2.3); by then it must know that there is no slot. */
 export const SLOT_PATIENCE_MS = 50_000;
@@ -12,9 +12,13 @@ const noSlot = () => new PalestraError('capacity_exhausted');
 
 /**
  * Runs what waits for a slot, here or on the environment's server. Rejects with `CAPACITY_REACHED` when there is none within the patience of a
- * client; the wait may then go on unheard until its session is deleted.
+ * client; the wait may then go on unheard until its session is deleted. `refusal`: what the environment's server, if that is it, said last.
  */
-async function withSlot<T>(scene: Scene, wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withSlot<T>(
+  scene: Scene,
+  wait: (signal: AbortSignal) => Promise<T>,
+  refusal: () => PalestraError | null = () => null,
+): Promise<T> {
   const { caller, hosted, patienceMs } = scene;
   const { gone } = scene.seat;
   const patience = new AbortController();
@@ -26,7 +30,10 @@ async function withSlot<T>(scene: Scene, wait: (signal: AbortSignal) => Promise<
     return await Promise.race([wait(patience.signal), rejectedBy(patience.signal)]);
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'capacity_exhausted') throw error;
-    throw atCapacity(hosted.policy.capacity ?? caller.maxSessions.key ?? caller.maxSessions.org ?? 1);
+    const full = refusal();
+    // Its limit is its own: those that are kept here had let this session through.
+    if (full !== null) throw atCapacity(capacityIn(full.message));
+    throw atCapacity(hosted.policy.capacity ?? caller.maxSessions.key ?? caller.maxSessions.org);
   } finally {
     clearTimeout(timer);
     gone.removeEventListener('abort', leave);
@@ -59,8 +66,10 @@ export async function reserveSlot(scene: Scene, sid: string): Promise<void> {
 export function openSession(scene: Scene, sid: string, task: CreateRequest['task']): Promise<string> {
   const { engine, caller, hosted } = scene;
   let current = sid;
+  let refusal: PalestraError | null = null;
   const open = async (signal: AbortSignal): Promise<string> => {
     for (;;) {
+      refusal = null;
       try {
         await engine.create(caller, {
           sid: current,
@@ -71,6 +80,7 @@ export function openSession(scene: Scene, sid: string, task: CreateRequest['task
           secrets: scene.secrets,
           recording: ofOneEpisode(scene.recording),
           signal,
+          onFull: (full) => (refusal = full),
         });
         return current;
       } catch (error) {
@@ -81,7 +91,7 @@ export function openSession(scene: Scene, sid: string, task: CreateRequest['task
       }
     }
   };
-  return withSlot(scene, open).catch(async (error: unknown) => {
+  return withSlot(scene, open, () => refusal).catch(async (error: unknown) => {
     await engine.delete(caller, current).catch(() => {});
     throw error;
   });
