@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
 import { RunActivity } from '../../runs/stream/run-activity.service.ts';
-import { rollUpStep, successRule } from './rollup.figures.ts';
+import { successRule } from './rollup.figures.ts';
 import {
   type EnvironmentThreshold,
   restoreThresholds,
@@ -13,13 +13,11 @@ import {
   selectThresholds,
   type StepKey,
   takeDirtySteps,
-  writeStepRollups,
   writeThresholds,
 } from './rollup.sql.ts';
 import type { StepPart } from './step-columns.ts';
 import { selectStepParts } from './step-parts.sql.ts';
-import { membersOf, toolRollups } from './tool-figures.ts';
-import { selectToolUses } from './tool-uses.sql.ts';
+import { remakeSteps, type StepToMake } from './step-making.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
 const PATIENCE_MS = 2_000;
@@ -96,23 +94,14 @@ export class RollupService {
     for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
     const runs = await bumpRuns(client, runSeqs);
     const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
-    // PostgreSQL reads the tools of a step while its figures are made, and writes the step before while those of its tools are.
-    let write = (): Promise<void> => Promise.resolve();
-    for (const [at, step] of steps.entries()) {
+    const remaining = steps.flatMap((step, at): StepToMake[] => {
       const version = versions.get(step.run_seq);
       // The run was erased meanwhile, and its rollups with it.
-      if (version === undefined) continue;
+      if (version === undefined) return [];
       const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
-      const members = membersOf(parts[at]!);
-      const reading = selectToolUses(client, members.seq);
-      const made = rollUpStep(step, parts[at]!, ruleOf);
-      const used = await reading;
-      const writing = write();
-      const tools = toolRollups(members, used);
-      await writing;
-      write = () => writeStepRollups(client, step, { ...made, tools }, version);
-    }
-    await write();
+      return [{ step, version, parts: parts[at]!, ruleOf }];
+    });
+    await remakeSteps(client, remaining);
     return runs;
   }
 }

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { ArrivalWindow } from './arrival-windows.ts';
-import type { ToolRollup } from './tool-figures.ts';
 
 /** One (run, phase, step); step -1 = not known. */
 export interface StepKey {
@@ -236,78 +235,4 @@ export async function bumpRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly
     values: [runSeqs],
   });
   return rows;
-}
-
-/** Columns of a group, with their types. */
-const GROUP_COLUMNS = {
-  group_key: 'bigint',
-  env_id: 'int',
-  task_id: 'int',
-  n: 'int',
-  n_expected: 'int',
-  scored: 'int',
-  errors: 'int',
-  successes: 'int',
-  sum: 'float8',
-  sum_squares: 'float8',
-  min: 'float8',
-  max: 'float8',
-} as const;
-const GROUP_NAMES = Object.keys(GROUP_COLUMNS) as (keyof typeof GROUP_COLUMNS)[];
-const FIRST_GROUP_PARAMETER = 7;
-
-/**
- * Rollups, groups and tools of one step replace those that were there, in one statement: PostgreSQL has enough to do with it while the figures of
- * the next step are made, and between two it would wait for them. One step a statement: PostgreSQL takes the lists for short ones and compares each
- * with each, which of one step's groups is nothing and of twenty steps' seconds. A group that is as it was is not written, and not locked either, which would be a write. Plan: primary keys; rollout_groups_step_idx.
- */
-const WRITE = `
-WITH rollup AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($4::jsonb) AS s(env_id int, rollouts int, scored int, errors int,
-  finished int, messages bigint, reward_sum float8, provenance int, figures jsonb, windows jsonb)),
-grp AS MATERIALIZED (SELECT * FROM unnest(${Object.values(GROUP_COLUMNS)
-  .map((type, at) => `$${FIRST_GROUP_PARAMETER + at}::${type}[]`)
-  .join(', ')})
-  AS s(${GROUP_NAMES.join(', ')})),
-fresh AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($6::jsonb) AS t(env_id int, tool text, figures jsonb)),
-gone AS (DELETE FROM step_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3 AND NOT r.env_id = ANY(ARRAY(SELECT env_id FROM rollup))),
-written AS (
-  INSERT INTO step_rollups (run_seq, env_id, phase, step, rollouts, scored, errors, finished, messages, reward_sum, provenance, version, figures, windows)
-  SELECT $1, env_id, $2, $3, rollouts, scored, errors, finished, messages, reward_sum, provenance, $5, figures, windows FROM rollup
-  ON CONFLICT (run_seq, env_id, phase, step) DO UPDATE SET rollouts = excluded.rollouts, scored = excluded.scored, errors = excluded.errors,
-    finished = excluded.finished, messages = excluded.messages, reward_sum = excluded.reward_sum, provenance = excluded.provenance,
-    version = excluded.version, figures = excluded.figures, windows = excluded.windows),
-ungrouped AS (DELETE FROM rollout_groups g WHERE g.run_seq = $1 AND g.phase = $2 AND g.step = $3 AND g.group_key NOT IN (SELECT group_key FROM grp)),
-grouped AS (INSERT INTO rollout_groups (run_seq, phase, step, ${GROUP_NAMES.join(', ')})
-SELECT $1, $2, $3, ${GROUP_NAMES.join(', ')} FROM (
-  SELECT ${GROUP_NAMES.join(', ')} FROM grp EXCEPT SELECT ${GROUP_NAMES.join(', ')} FROM rollout_groups WHERE run_seq = $1 AND phase = $2 AND step = $3) changed
-ON CONFLICT (run_seq, group_key, phase, step) DO UPDATE SET ${GROUP_NAMES.map((name) => `${name} = excluded.${name}`).join(', ')}),
-toolless AS (
-  DELETE FROM tool_rollups r WHERE r.run_seq = $1 AND r.phase = $2 AND r.step = $3
-    AND NOT EXISTS (SELECT FROM fresh f WHERE (f.env_id, f.tool) = (r.env_id, r.tool)))
-INSERT INTO tool_rollups AS old (run_seq, phase, step, env_id, tool, figures) SELECT $1, $2, $3, env_id, tool, figures FROM fresh
-ON CONFLICT (run_seq, phase, step, env_id, tool) DO UPDATE SET figures = excluded.figures WHERE old.figures <> excluded.figures`;
-
-/** A PostgreSQL array of numbers. */
-const numbers = (values: readonly (number | string | null)[]): string => `{${values.map((value) => value ?? 'NULL').join(',')}}`;
-
-export async function writeStepRollups(
-  client: Pick<pg.Pool, 'query'>,
-  step: StepKey,
-  made: { rollups: readonly StepRollup[]; groups: readonly GroupRow[]; tools: readonly ToolRollup[] },
-  version: string,
-): Promise<void> {
-  const column = (name: keyof typeof GROUP_COLUMNS) => numbers(made.groups.map((group) => group[name]));
-  await client.query({
-    name: 'rollups-write',
-    text: WRITE,
-    values: [
-      step.run_seq,
-      step.phase,
-      step.step,
-      JSON.stringify(made.rollups),
-      version,
-      JSON.stringify(made.tools),
-      ...GROUP_NAMES.map(column),
-    ],
-  });
 }

@@ -47,9 +47,8 @@ export interface StepPart {
 
 export const NO_STOP = 15;
 export const NO_FAILURE = 3;
-/** Bytes that `rollouts.facts` has of each rollout (migration 0013). */
-const FACTS_BYTES = 54;
-const SEQ_BYTES = 8;
+/** Bytes that `rollouts.facts` has of each rollout (migration 0016). */
+const FACTS_BYTES = 66;
 const BITS = { provenance: 0x3_ffff, stop: 18, failure: 22, finished: 24, mismatch: 25, grouped: 26 } as const;
 const TWO_TO_32 = 2 ** 32;
 if (STOPS.length > NO_STOP || FAILURES.length > NO_FAILURE) throw new Error('stops and failures do not fit into rollouts.facts any more');
@@ -74,40 +73,46 @@ export class GroupKeys {
   }
 }
 
-/** Rollouts as PostgreSQL packed them: `seqs` eight bytes each, `facts` the column of that name, in the same order. */
-export function unpackPart(
-  { env_id, window, seqs, facts }: { env_id: number; window: ArrivalWindow | null; seqs: Buffer; facts: Buffer },
-  groups: GroupKeys,
-): StepPart {
-  const count = seqs.length / SEQ_BYTES;
-  if (facts.length !== count * FACTS_BYTES) throw new Error(`${facts.length} bytes of facts do not tell of ${count} rollouts`);
-  const part = emptyPart({ env_id, window, groupKeys: groups.keys }, count);
-  const { totals } = part;
+/** Rollouts of a step as PostgreSQL packed them, `rollouts.facts` one after the other: a part an environment. */
+export function unpackParts(facts: Buffer, groups: GroupKeys): StepPart[] {
+  if (facts.length % FACTS_BYTES !== 0) throw new Error(`${facts.length} bytes of facts are not some rollouts of ${FACTS_BYTES} bytes`);
   const view = new DataView(facts.buffer, facts.byteOffset, facts.length);
-  const seqView = new DataView(seqs.buffer, seqs.byteOffset, seqs.length);
-  totals.provenance = view.getInt32(0) & BITS.provenance;
-  for (let at = 0; at < count; at += 1) {
-    const from = at * FACTS_BYTES;
-    const bits = view.getInt32(from);
-    part.seq[at] = seqView.getInt32(at * SEQ_BYTES) * TWO_TO_32 + seqView.getUint32(at * SEQ_BYTES + 4);
-    part.stop[at] = (bits >> BITS.stop) & 15;
-    part.failure[at] = (bits >> BITS.failure) & 3;
-    part.groupSize[at] = view.getInt16(from + 4);
-    part.group[at] = (bits >> BITS.grouped) & 1 ? groups.numberOf(view.getInt32(from + 6), view.getInt32(from + 10)) : -1;
-    part.reward[at] = view.getFloat64(from + 14);
-    part.taskId[at] = view.getInt32(from + 22);
-    totals.provenance = weaker(totals.provenance, bits & BITS.provenance);
-    totals.finished += (bits >> BITS.finished) & 1;
-    totals.mismatches += (bits >> BITS.mismatch) & 1;
-    totals.messages += view.getInt32(from + 26);
-    totals.calls += view.getInt32(from + 30);
-    totals.callErrors += view.getInt32(from + 34);
-    totals.gaps += view.getInt32(from + 38);
-    addKnown(totals.turns, view.getInt32(from + 42));
-    addKnown(totals.tokensOut, view.getInt32(from + 46));
-    addKnown(totals.tokensTool, view.getInt32(from + 50));
+  const counts = new Map<number, number>();
+  for (let from = 0; from < facts.length; from += FACTS_BYTES) {
+    const envId = view.getInt32(from + 8);
+    counts.set(envId, (counts.get(envId) ?? 0) + 1);
   }
-  return part;
+  const parts = new Map([...counts].map(([env_id, count]) => [env_id, emptyPart({ env_id, window: null, groupKeys: groups.keys }, count)]));
+  const filled = new Map<number, number>();
+  for (let from = 0; from < facts.length; from += FACTS_BYTES) {
+    const envId = view.getInt32(from + 8);
+    const at = filled.get(envId) ?? 0;
+    filled.set(envId, at + 1);
+    unpackRollout(parts.get(envId)!, at, view, from, groups);
+  }
+  return [...parts.values()];
+}
+
+function unpackRollout(part: StepPart, at: number, view: DataView, from: number, groups: GroupKeys): void {
+  const { totals } = part;
+  const bits = view.getInt32(from + 12);
+  part.seq[at] = view.getInt32(from) * TWO_TO_32 + view.getUint32(from + 4);
+  part.stop[at] = (bits >> BITS.stop) & 15;
+  part.failure[at] = (bits >> BITS.failure) & 3;
+  part.groupSize[at] = view.getInt16(from + 16);
+  part.group[at] = (bits >> BITS.grouped) & 1 ? groups.numberOf(view.getInt32(from + 18), view.getInt32(from + 22)) : -1;
+  part.reward[at] = view.getFloat64(from + 26);
+  part.taskId[at] = view.getInt32(from + 34);
+  totals.provenance = at === 0 ? bits & BITS.provenance : weaker(totals.provenance, bits & BITS.provenance);
+  totals.finished += (bits >> BITS.finished) & 1;
+  totals.mismatches += (bits >> BITS.mismatch) & 1;
+  totals.messages += view.getInt32(from + 38);
+  totals.calls += view.getInt32(from + 42);
+  totals.callErrors += view.getInt32(from + 46);
+  totals.gaps += view.getInt32(from + 50);
+  addKnown(totals.turns, view.getInt32(from + 54));
+  addKnown(totals.tokensOut, view.getInt32(from + 58));
+  addKnown(totals.tokensTool, view.getInt32(from + 62));
 }
 
 function emptyPart(of: Pick<StepPart, 'env_id' | 'window' | 'groupKeys'>, count: number): StepPart {

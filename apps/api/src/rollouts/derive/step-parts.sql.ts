@@ -1,46 +1,56 @@
 import type pg from 'pg';
 import { type Arrivals, windowWidth } from './arrival-windows.ts';
 import type { StepKey } from './rollup.sql.ts';
-import { GroupKeys, type StepPart, unpackPart } from './step-columns.ts';
+import { GroupKeys, type StepPart, unpackParts } from './step-columns.ts';
 
-interface PartRow {
+interface FactsRow {
   position: number;
-  env_id: number;
   from: number | null;
-  seqs: Buffer;
   facts: Buffer;
 }
 
 const MILLISECONDS = `date_part('epoch', received_at) * 1000`;
-const WITHIN = 'run_seq = s.run_seq AND COALESCE(step, -1) = s.step AND phase = s.phase';
-/** Of a step that may hold a whole run a part has rollouts of so many numbers at most, as a power of two: a row of PostgreSQL ends at a gigabyte. */
+const OF_STEP = 'run_seq = s.run_seq AND COALESCE(step, -1) = s.step';
+const WITHIN = `${OF_STEP} AND phase = s.phase`;
+/** A step may hold a whole run: concatenated are rollouts of so many numbers at most, as a power of two, since a row of PostgreSQL ends at a gigabyte. */
 const CHUNK_BITS = 20;
-/** One statement and so one snapshot for all steps: a rollout that moves from one to another is in one of them. */
-const PARTS = `
-SELECT s.position::int - 1 AS position, p.* FROM unnest($1::int[], $2::smallint[], $3::int[], $4::float8[]) WITH ORDINALITY AS s(run_seq, phase, step, width, position)
+const STEPS = 'unnest($1::int[], $2::smallint[], $3::int[], $4::float8[]) WITH ORDINALITY AS s(run_seq, phase, step, width, position)';
+/**
+ * One statement and so one snapshot for all steps: a rollout that moves from one to another is in one of them. Chunks of a known step are ranges of the index that is read
+ * anyway: to group by them costs as much as reading does.
+ */
+const FACTS = `
+SELECT s.position::int - 1 AS position, NULL::float8 AS "from", p.facts FROM ${STEPS}
+CROSS JOIN LATERAL (SELECT min(seq) >> ${CHUNK_BITS} AS first, max(seq) >> ${CHUNK_BITS} AS last FROM rollouts WHERE ${OF_STEP}) ends
+CROSS JOIN LATERAL generate_series(ends.first, ends.last) AS chunk
 CROSS JOIN LATERAL (
-  SELECT env_id, CASE WHEN s.width IS NOT NULL THEN floor(${MILLISECONDS} / s.width) * s.width END AS "from",
-    string_agg(int8send(seq), ''::bytea) AS seqs, string_agg(facts, ''::bytea) AS facts
-  FROM rollouts WHERE ${WITHIN} GROUP BY 1, 2, seq >> ${CHUNK_BITS}) p`;
+  SELECT string_agg(facts, ''::bytea) AS facts FROM rollouts WHERE ${WITHIN} AND seq >= chunk << ${CHUNK_BITS} AND seq < (chunk + 1) << ${CHUNK_BITS}) p
+WHERE s.width IS NULL AND p.facts IS NOT NULL
+UNION ALL
+SELECT s.position::int - 1, p.* FROM ${STEPS}
+CROSS JOIN LATERAL (
+  SELECT floor(${MILLISECONDS} / s.width) * s.width, string_agg(facts, ''::bytea) FROM rollouts WHERE ${WITHIN} GROUP BY 1, seq >> ${CHUNK_BITS}) p
+WHERE s.width IS NOT NULL`;
 
 /**
- * The parts of each step; none for a step without rollouts. Plan: per step an Index Scan using rollouts_run_step_idx, hashed by environment: two
- * concatenations a rollout, where an aggregate a figure cost several times as much.
+ * The parts of each step; none for a step without rollouts. Plan: per step both ends of rollouts_run_step_idx, then an Index Scan using it a chunk; of a step that is not
+ * known one, hashed by window. One concatenation a rollout, where an aggregate a figure cost several times as much.
  */
 export async function selectStepParts(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<StepPart[][]> {
   const widths = await selectWidths(client, steps);
-  const { rows } = await client.query<PartRow>({
-    name: 'rollups-parts',
-    text: PARTS,
+  const { rows } = await client.query<FactsRow>({
+    name: 'rollups-facts',
+    text: FACTS,
     values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step), widths],
   });
   const groups = steps.map(() => new GroupKeys());
   const parts: StepPart[][] = steps.map(() => []);
-  for (const { position, env_id, from, seqs, facts } of rows) {
+  for (const { position, from, facts } of rows) {
     const width = widths[position] ?? null;
-    const part = unpackPart({ env_id, window: null, seqs, facts }, groups[position]!);
-    if (from !== null && width !== null) part.window = { from, to: from + width, ...endsOf(part.seq) };
-    parts[position]!.push(part);
+    for (const part of unpackParts(facts, groups[position]!)) {
+      if (from !== null && width !== null) part.window = { from, to: from + width, ...endsOf(part.seq) };
+      parts[position]!.push(part);
+    }
   }
   return parts;
 }

@@ -1,16 +1,11 @@
 import { expect, test } from 'vitest';
-import { GroupKeys, NO_FAILURE, NO_STOP, unpackPart } from './step-columns.ts';
+import { GroupKeys, NO_FAILURE, NO_STOP, unpackParts } from './step-columns.ts';
 import { membersOf, toolRollups } from './tool-figures.ts';
-
-/** As PostgreSQL packs them: eight bytes a number. */
-function seqsOf(seqs: readonly bigint[]): Buffer {
-  const packed = Buffer.alloc(8 * seqs.length);
-  seqs.forEach((seq, at) => packed.writeBigInt64BE(seq, 8 * at));
-  return packed;
-}
 
 /** The bytes of `rollouts.facts`, by hand: what the migration says of the layout. */
 function factsOf(one: {
+  seq: bigint;
+  env: number;
   group: bigint | null;
   reward: number | null;
   bits?: number;
@@ -18,13 +13,15 @@ function factsOf(one: {
   task?: number;
   turns?: number;
 }): Buffer {
-  const facts = Buffer.alloc(54);
+  const facts = Buffer.alloc(66);
   const known = one.group === null ? 0 : 1 << 26;
-  facts.writeInt32BE((one.bits ?? (15 << 18) | (3 << 22)) | known, 0);
-  facts.writeInt16BE(one.size ?? -1, 4);
-  facts.writeBigInt64BE(one.group ?? 0n, 6);
-  facts.writeDoubleBE(one.reward ?? Number.NaN, 14);
-  [one.task ?? -1, 20, 8, 1, 0, one.turns ?? -1, 900, -1].forEach((value, at) => facts.writeInt32BE(value, 22 + 4 * at));
+  facts.writeBigInt64BE(one.seq, 0);
+  facts.writeInt32BE(one.env, 8);
+  facts.writeInt32BE((one.bits ?? (15 << 18) | (3 << 22)) | known, 12);
+  facts.writeInt16BE(one.size ?? -1, 16);
+  facts.writeBigInt64BE(one.group ?? 0n, 18);
+  facts.writeDoubleBE(one.reward ?? Number.NaN, 26);
+  [one.task ?? -1, 20, 8, 1, 0, one.turns ?? -1, 900, -1].forEach((value, at) => facts.writeInt32BE(value, 34 + 4 * at));
   return facts;
 }
 
@@ -34,12 +31,26 @@ test('packed facts come out as they went in: numbers beyond 32 bits, groups that
   const groups = new GroupKeys();
   const [one, other] = [-(2n ** 63n) + 5n, 5n];
   const facts = [
-    factsOf({ group: one, reward: 0.1, bits: (2 << 18) | (1 << 22) | (1 << 24) | (1 << 25) | 0b1110, size: 8, task: 3, turns: 4 }),
-    factsOf({ group: other, reward: null, bits: (15 << 18) | (3 << 22) | 0b1011 }),
-    factsOf({ group: null, reward: -2.5 }),
-    factsOf({ group: one, reward: 0 }),
+    factsOf({
+      seq: 1n,
+      env: 7,
+      group: one,
+      reward: 0.1,
+      bits: (2 << 18) | (1 << 22) | (1 << 24) | (1 << 25) | 0b1110,
+      size: 8,
+      task: 3,
+      turns: 4,
+    }),
+    factsOf({ seq: 3n, env: -8, group: other, reward: 1, bits: 0b10 | (15 << 18) | (3 << 22) }),
+    factsOf({ seq: 2n, env: 7, group: other, reward: null, bits: (15 << 18) | (3 << 22) | 0b1011 }),
+    factsOf({ seq: FAR, env: 7, group: null, reward: -2.5 }),
+    factsOf({ seq: 4n, env: 7, group: one, reward: 0 }),
   ];
-  const part = unpackPart({ env_id: 7, window: null, seqs: seqsOf([1n, 2n, FAR, 4n]), facts: Buffer.concat(facts) }, groups);
+  const [part, beside, ...more] = unpackParts(Buffer.concat(facts), groups);
+  if (part === undefined) throw new Error('no part');
+  expect(more).toEqual([]);
+  expect(beside).toMatchObject({ env_id: -8, seq: Float64Array.of(3), group: Int32Array.of(1), totals: { rollouts: 1, provenance: 2 } });
+  expect(part.env_id).toBe(7);
   expect(groups.keys).toEqual([String(one), String(other)]);
   expect([...part.group]).toEqual([0, 1, -1, 0]);
   expect([...part.seq]).toEqual([1, 2, Number(FAR), 4]);
@@ -64,16 +75,13 @@ test('packed facts come out as they went in: numbers beyond 32 bits, groups that
     // The weakest of each two bits.
     provenance: 0,
   });
-  expect(() => unpackPart({ env_id: 7, window: null, seqs: seqsOf([1n]), facts: Buffer.alloc(53) }, groups)).toThrow('53 bytes of facts');
+  expect(() => unpackParts(Buffer.alloc(67), groups)).toThrow('67 bytes of facts');
 });
 
 test('tools count rollouts of the step alone, by environment, with the latency of PostgreSQL', () => {
-  const partOf = (env_id: number, seqs: bigint[], rewards: (number | null)[]) =>
-    unpackPart(
-      { env_id, window: null, seqs: seqsOf(seqs), facts: Buffer.concat(rewards.map((reward) => factsOf({ group: null, reward }))) },
-      new GroupKeys(),
-    );
-  const members = membersOf([partOf(1, [9n, 1n, FAR], [0.3, 0.1, 0.2]), partOf(2, [5n], [null])]);
+  const partsOf = (env: number, seqs: bigint[], rewards: (number | null)[]) =>
+    unpackParts(Buffer.concat(seqs.map((seq, at) => factsOf({ seq, env, group: null, reward: rewards[at]! }))), new GroupKeys());
+  const members = membersOf([...partsOf(1, [9n, 1n, FAR], [0.3, 0.1, 0.2]), ...partsOf(2, [5n], [null])]);
   expect([...members.seq]).toEqual([1, 5, 9, Number(FAR)]);
   expect([...members.envId]).toEqual([1, 2, 1, 1]);
   const use = (seq: bigint) => {

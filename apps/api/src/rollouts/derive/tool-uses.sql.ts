@@ -7,7 +7,7 @@ export interface PackedTool {
   entries: Buffer;
 }
 
-/** Of a rollout that used the tool: its seq (8 bytes), calls (4), errors (4), bytes of results (8). */
+/** `rollout_tools.facts`, of a rollout that used the tool: its seq (8 bytes), calls (4), errors (4), bytes of results (8). */
 export const USE_BYTES = 24;
 /** Of a call that our ledger saw: seq of its rollout (8 bytes), milliseconds (4, a float; NaN = not known), failure class as in `CALL_FAILURES` (2). */
 export const CALL_BYTES = 14;
@@ -17,9 +17,9 @@ export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as cons
 const GAP = 4;
 
 const within = (table: string, values: string) => `
-SELECT '${table}' AS of, tool, string_agg(${values}, ''::bytea) AS entries
-FROM unnest($1::bigint[], $2::bigint[]) AS r(first, last) JOIN ${table} ON rollout_seq >= r.first AND rollout_seq <= r.last GROUP BY tool`;
-const USES = within('rollout_tools', 'int8send(rollout_seq) || int4send(calls) || int4send(errors) || int8send(result_bytes)');
+SELECT '${table}' AS of, r.position, tool, string_agg(${values}, ''::bytea) AS entries
+FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS r(position, first, last) JOIN ${table} ON rollout_seq >= r.first AND rollout_seq <= r.last GROUP BY r.position, tool`;
+const USES = within('rollout_tools', 'facts');
 const CALLS = within(
   'rollout_calls',
   `int8send(rollout_seq) || float4send(COALESCE(duration_ms, 'NaN')) || int2send(COALESCE(array_position(ARRAY['${CALL_FAILURES.join("','")}'], failure_class), 0)::smallint)`,
@@ -34,26 +34,31 @@ export interface ToolUses {
 }
 
 /**
- * Of rollouts of these numbers, which ascend; those of some that lie between are among them. Plan: per range of numbers an Index Scan using rollout_tools_pkey,
- * and one using rollout_calls_pkey, hashed by tool.
+ * Of the rollouts of some steps: `seqs` are their numbers, of each step ascending; uses of some that lie between are among them. Plan: per range of numbers an Index
+ * Scan using rollout_tools_pkey, and one using rollout_calls_pkey, hashed by step and tool.
  */
-export async function selectToolUses(client: Pick<pg.Pool, 'query'>, seqs: Float64Array): Promise<ToolUses> {
-  const { rows } = await client.query<PackedTool & { of: string }>({
+export async function selectToolUses(client: Pick<pg.Pool, 'query'>, seqs: readonly Float64Array[]): Promise<ToolUses[]> {
+  const { rows } = await client.query<PackedTool & { of: string; position: number }>({
     name: 'rollups-tools',
     text: `${USES} UNION ALL ${CALLS}`,
     values: rangesOf(seqs),
   });
-  return { uses: rows.filter(({ of }) => of === 'rollout_tools'), calls: rows.filter(({ of }) => of === 'rollout_calls') };
+  const steps = seqs.map((): ToolUses => ({ uses: [], calls: [] }));
+  for (const { of, position, tool, entries } of rows) steps[position]![of === 'rollout_tools' ? 'uses' : 'calls'].push({ tool, entries });
+  return steps;
 }
 
-function rangesOf(seqs: Float64Array): [firsts: number[], lasts: number[]] {
-  const [firsts, lasts]: [number[], number[]] = [[], []];
-  let from = 0;
-  for (let at = 0; at < seqs.length; at += 1) {
-    if (at + 1 < seqs.length && seqs[at + 1]! - seqs[at]! <= GAP) continue;
-    firsts.push(seqs[from]!);
-    lasts.push(seqs[at]!);
-    from = at + 1;
-  }
-  return [firsts, lasts];
+function rangesOf(steps: readonly Float64Array[]): [positions: number[], firsts: number[], lasts: number[]] {
+  const [positions, firsts, lasts]: [number[], number[], number[]] = [[], [], []];
+  steps.forEach((seqs, position) => {
+    let from = 0;
+    for (let at = 0; at < seqs.length; at += 1) {
+      if (at + 1 < seqs.length && seqs[at + 1]! - seqs[at]! <= GAP) continue;
+      positions.push(position);
+      firsts.push(seqs[from]!);
+      lasts.push(seqs[at]!);
+      from = at + 1;
+    }
+  });
+  return [positions, firsts, lasts];
 }
