@@ -10,7 +10,7 @@ import {
 } from './group-stats.ts';
 import { type Interval, studentInterval } from './intervals.ts';
 import { powersOfTwo } from './pass.ts';
-import { ascending, max, mean, min, percentileOfSorted, std } from './summary.ts';
+import { ascending, mean, percentileOfSorted, std } from './summary.ts';
 
 /** What a rollout is, in bits. `SUCCEEDS` only with a reward. */
 export const SUCCEEDS = 1;
@@ -66,8 +66,8 @@ function* rewardFigures({ reward, flags }: RolloutColumns, rewards: readonly num
   const ofRewards = (value: number | null) => figure(value, scored, of);
   yield ['reward_mean', ofRewards(mean(rewards))];
   yield ['reward_std', ofRewards(std(rewards, 1))];
-  yield ['reward_min', ofRewards(min(rewards))];
-  yield ['reward_max', ofRewards(max(rewards))];
+  yield ['reward_min', ofRewards(rewards[0] ?? null)];
+  yield ['reward_max', ofRewards(rewards.at(-1) ?? null)];
   for (const p of PERCENTILES) yield [`reward_p${p}`, ofRewards(percentileOfSorted(rewards, p / 100))];
   yield ['success', ofRewards(scored === 0 ? null : countOf(flags, SUCCEEDS) / scored)];
   yield ['scored', figure(scored, of, of)];

@@ -97,7 +97,11 @@ export function promptWeightedMean(groups: readonly GroupStats[]): Figure {
 }
 
 function overGroups(groups: readonly GroupStats[], valueOf: (group: GroupStats) => number | null): Figure {
-  const values = groups.map(valueOf).filter((value) => value !== null);
+  const values: number[] = [];
+  for (const group of groups) {
+    const value = valueOf(group);
+    if (value !== null) values.push(value);
+  }
   // Ascending: the order of groups must not reach the last bit.
   return figure(mean(ascending(values)), values.length, groups.length);
 }
@@ -126,18 +130,27 @@ export function zeroVarianceKind(group: GroupStats): ZeroVarianceKind | null {
 
 /** Groups without signal / groups with at least two counted rollouts; with `kind`, those of that kind alone. */
 export function zeroVarianceFigure(groups: readonly GroupStats[], kind?: ZeroVarianceKind): Figure {
-  const eligible = groups.filter((group) => group.scored >= 2);
-  const hits = eligible.filter((group) => (kind === undefined ? zeroVarianceKind(group) !== null : zeroVarianceKind(group) === kind));
-  return figure(eligible.length === 0 ? null : hits.length / eligible.length, eligible.length, groups.length);
+  let [eligible, hits] = [0, 0];
+  for (const group of groups) {
+    if (group.scored < 2) continue;
+    eligible += 1;
+    const own = zeroVarianceKind(group);
+    if (own !== null && (kind === undefined || own === kind)) hits += 1;
+  }
+  return figure(eligible === 0 ? null : hits / eligible, eligible, groups.length);
 }
 
 export type Solved = 'none' | 'some' | 'all';
 
 /** Groups of which none, some or all counted rollouts succeed / groups with a counted rollout. */
 export function solvedFigure(groups: readonly GroupStats[], which: Solved): Figure {
-  const counted = groups.filter((group) => group.scored > 0);
-  const hits = counted.filter(({ c, scored }) => which === (c === 0 ? 'none' : c === scored ? 'all' : 'some'));
-  return figure(counted.length === 0 ? null : hits.length / counted.length, counted.length, groups.length);
+  let [counted, hits] = [0, 0];
+  for (const { c, scored } of groups) {
+    if (scored === 0) continue;
+    counted += 1;
+    if (which === (c === 0 ? 'none' : c === scored ? 'all' : 'some')) hits += 1;
+  }
+  return figure(counted === 0 ? null : hits / counted, counted, groups.length);
 }
 
 /** Groups of which not everything is here yet: a step that holds one is drawn hollow. */

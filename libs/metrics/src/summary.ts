@@ -16,8 +16,14 @@ function pairwise(values: readonly number[], from: number, count: number): numbe
     return pairwise(values, from, half) + pairwise(values, from + half, count - half);
   }
   // Eight variables: an array of lanes for each of these blocks takes several times as long.
-  let [a, b, c, d] = [values[from]!, values[from + 1]!, values[from + 2]!, values[from + 3]!];
-  let [e, f, g, h] = [values[from + 4]!, values[from + 5]!, values[from + 6]!, values[from + 7]!];
+  let a = values[from]!;
+  let b = values[from + 1]!;
+  let c = values[from + 2]!;
+  let d = values[from + 3]!;
+  let e = values[from + 4]!;
+  let f = values[from + 5]!;
+  let g = values[from + 6]!;
+  let h = values[from + 7]!;
   const whole = count - (count % 8);
   for (let i = from + 8; i < from + whole; i += 8) {
     a += values[i]!;
@@ -93,9 +99,15 @@ function valueAt(sorted: readonly (readonly [value: number, count: number])[], r
 
 /** Not `Math.min(...values)`, which fails on 100 000 of them. */
 export function min(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((least, value) => (value < least ? value : least));
+  if (values.length === 0) return null;
+  let least = values[0]!;
+  for (const value of values) if (value < least) least = value;
+  return least;
 }
 
 export function max(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((most, value) => (value > most ? value : most));
+  if (values.length === 0) return null;
+  let most = values[0]!;
+  for (const value of values) if (value > most) most = value;
+  return most;
 }

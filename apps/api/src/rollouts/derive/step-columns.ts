@@ -82,15 +82,18 @@ export function unpackParts(facts: Buffer, groups: GroupKeys): StepPart[] {
     const envId = view.getInt32(from + 8);
     counts.set(envId, (counts.get(envId) ?? 0) + 1);
   }
-  const parts = new Map([...counts].map(([env_id, count]) => [env_id, emptyPart({ env_id, window: null, groupKeys: groups.keys }, count)]));
-  const filled = new Map<number, number>();
+  const parts = new Map(
+    [...counts].map(([env_id, count]) => [env_id, { part: emptyPart({ env_id, window: null, groupKeys: groups.keys }, count), filled: 0 }]),
+  );
+  let own: { part: StepPart; filled: number } | undefined;
   for (let from = 0; from < facts.length; from += FACTS_BYTES) {
     const envId = view.getInt32(from + 8);
-    const at = filled.get(envId) ?? 0;
-    filled.set(envId, at + 1);
-    unpackRollout(parts.get(envId)!, at, view, from, groups);
+    // Rollouts of a group come one after the other.
+    if (own?.part.env_id !== envId) own = parts.get(envId)!;
+    unpackRollout(own.part, own.filled, view, from, groups);
+    own.filled += 1;
   }
-  return [...parts.values()];
+  return [...parts.values()].map(({ part }) => part);
 }
 
 function unpackRollout(part: StepPart, at: number, view: DataView, from: number, groups: GroupKeys): void {

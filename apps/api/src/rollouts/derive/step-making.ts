@@ -81,12 +81,13 @@ async function readSteps(client: pg.PoolClient, steps: readonly StepToMake[]): P
   return steps.map((step, at) => ({ ...step, members: members[at]!, uses: uses[at]!, groups: groups[at]! }));
 }
 
-/** Other work has its turn between two steps: answers of PostgreSQL, and whoever asks this process for something. */
+/** Other work has its turn in between, some times a step: answers of PostgreSQL, and whoever asks this process for something. */
 async function makeSteps(steps: readonly ReadStep[]): Promise<MadeStep[]> {
   const made: MadeStep[] = [];
   for (const { step, version, parts, ruleOf, members, uses, groups: stored } of steps) {
     await turn();
     const { rollups, groups } = rollUpStep(step, parts, ruleOf);
+    await turn();
     const tools = toolRollups(members, uses);
     made.push({ step, version, rollups, groups: groupChanges(stored, groups), tools });
   }

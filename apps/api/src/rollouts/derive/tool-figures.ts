@@ -88,6 +88,7 @@ const keyOf = (envId: number, tool: string) => `${envId}:${tool}`;
 
 function gatherUses(gathered: Map<string, Gathered>, members: Members, tool: string, entries: Buffer): void {
   const view = new DataView(entries.buffer, entries.byteOffset, entries.length);
+  const byEnvironment = new Map<number, Gathered>();
   let own: Gathered | undefined;
   let place = 0;
   for (let from = 0; from < entries.length; from += USE_BYTES) {
@@ -96,16 +97,18 @@ function gatherUses(gathered: Map<string, Gathered>, members: Members, tool: str
     place = found;
     const envId = members.envId[place]!;
     if (own?.env_id !== envId) {
-      own = gathered.get(keyOf(envId, tool)) ?? emptyTool(envId, tool);
-      gathered.set(keyOf(envId, tool), own);
+      own = byEnvironment.get(envId) ?? emptyTool(envId, tool);
+      byEnvironment.set(envId, own);
     }
-    own.figures.rollouts += 1;
-    own.figures.calls += view.getInt32(from + 8);
-    own.figures.errors += view.getInt32(from + 12);
-    own.figures.result_bytes += seqAt(view, from + 16);
+    const { figures } = own;
+    figures.rollouts += 1;
+    figures.calls += view.getInt32(from + 8);
+    figures.errors += view.getInt32(from + 12);
+    figures.result_bytes += seqAt(view, from + 16);
     const reward = members.reward[place]!;
     if (!Number.isNaN(reward)) own.rewards.push(reward);
   }
+  for (const [envId, found] of byEnvironment) gathered.set(keyOf(envId, tool), found);
 }
 
 /** Calls of a tool of which no upload here has a result are in no figure. */
