@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+
+const STEPS = 40;
+let server: TestServer;
+
+/** Two rollouts a step, of one group, with rewards that tell the step. */
+const eventsOf = (step: number) =>
+  [0, 1].flatMap((sample) => {
+    const eventId = randomUUID();
+    const metadata = { step, group_id: `g${step}`, n_samples: 2, phase: 'train' };
+    const start = {
+      eventType: 'rollout',
+      eventId,
+      timestamp: 1,
+      runName: 'chunks',
+      environment: `acme/${step % 2}`,
+      split: 'train',
+      metadata,
+    };
+    const message = { type: 'tool_result', content: 'x', isFinished: true, reward: (step + sample) / 100, metadata: {} };
+    return [start, { eventType: 'message', eventId: randomUUID(), rolloutEventId: eventId, timestamp: 1, index: 0, ...message }];
+  });
+
+const sql = async (text: string) => (await server.database.pool.query(text)).rows;
+/** With the transaction that wrote each row. */
+const groups = () => sql('SELECT step, xmin::text AS writer, to_jsonb(g) AS row FROM rollout_groups g ORDER BY step');
+const mark = () => sql('INSERT INTO dirty_steps SELECT DISTINCT run_seq, phase, step FROM rollouts ON CONFLICT DO NOTHING');
+
+beforeAll(async () => {
+  server = await startServer();
+  const events = Array.from({ length: STEPS }, (_, step) => eventsOf(step)).flat();
+  expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+  await settled(server.database.pool);
+});
+afterAll(() => server.close());
+
+it('steps of several chunks have each their own figures, groups and tools', async () => {
+  await mark();
+  await settled(server.database.pool);
+  const rollups = await sql('SELECT step, rollouts, reward_sum FROM step_rollups WHERE env_id = 0 ORDER BY step');
+  expect(rollups.map(({ step, rollouts }) => [step, rollouts])).toEqual(Array.from({ length: STEPS }, (_, step) => [step, 2]));
+  for (const { step, reward_sum } of rollups) expect(reward_sum).toBeCloseTo((2 * step + 1) / 100, 9);
+  const stored = await groups();
+  expect(stored.map(({ step }) => step)).toEqual(Array.from({ length: STEPS }, (_, step) => step));
+  for (const { step, row } of stored) expect(row.min).toBe(step / 100);
+});
+
+it('groups that are as they were are not written again; one that another hand has changed, taken away or put there is set right', async () => {
+  const before = await groups();
+  await mark();
+  await settled(server.database.pool);
+  expect(await groups()).toEqual(before);
+
+  await sql('UPDATE rollout_groups SET errors = 1 WHERE step = 3');
+  await sql('UPDATE rollout_groups SET min = NULL WHERE step = 4');
+  await sql('DELETE FROM rollout_groups WHERE step = 20');
+  await sql(`INSERT INTO rollout_groups SELECT run_seq, group_key + 1, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max
+    FROM rollout_groups WHERE step = 30`);
+  await mark();
+  await settled(server.database.pool);
+  const after = await groups();
+  expect(after.map(({ row }) => row)).toEqual(before.map(({ row }) => row));
+  const written = after.filter(({ writer }, at) => writer !== before[at]!.writer).map(({ step }) => step);
+  expect(written).toEqual([3, 4, 20]);
+  await expectSameFromNothing(server.database.pool);
+});
