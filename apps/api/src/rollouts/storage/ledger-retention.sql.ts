@@ -6,6 +6,8 @@ const deletions = OF_SESSION.map((table) => `${table}_gone AS (DELETE FROM ${tab
   ', ',
 );
 
+/** `recorded_seq` of a session of which all is written. */
+const COMPLETE = -1;
 /** `recorded_seq` of a session whose rollout was erased before it had been written to its end: nothing more is written of it. */
 const ERASED = -2;
 /** The lock under which a session is recorded. */
@@ -20,7 +22,7 @@ const RECORDED = `rollout_heads h JOIN sessions s ON (s.recording::jsonb) ->> 'r
 const LOCK = `SELECT pg_advisory_xact_lock(${RECORDING_LOCK}, hash) FROM (SELECT hashtext(s.sid) AS hash FROM ${RECORDED} ORDER BY 1) o`;
 /** Those that are written to their end, and have been erased, or will be when they have ended. Plan: as above; the sid indexes of the tables. */
 const OF_ROLLOUTS = `
-  WITH recorded AS MATERIALIZED (SELECT s.sid, s.ended_at IS NOT NULL AND s.recorded_seq = -1 AS complete FROM ${RECORDED} ORDER BY s.sid FOR NO KEY UPDATE OF s),
+  WITH recorded AS MATERIALIZED (SELECT s.sid, s.ended_at IS NOT NULL AND s.recorded_seq = ${COMPLETE} AS complete FROM ${RECORDED} ORDER BY s.sid FOR NO KEY UPDATE OF s),
   marked AS (UPDATE sessions SET recorded_seq = ${ERASED} WHERE sid = ANY(ARRAY(SELECT sid FROM recorded WHERE NOT complete))),
   gone AS MATERIALIZED (SELECT sid FROM recorded WHERE complete),
   ${deletions}
@@ -30,7 +32,7 @@ const OF_ROLLOUTS = `
 const ENDED = `
   WITH gone AS MATERIALIZED (SELECT sid FROM sessions WHERE recorded_seq = ${ERASED} AND ended_at < now() - ${LATE} ORDER BY sid LIMIT $1 FOR NO KEY UPDATE),
   ${deletions}
-  UPDATE sessions SET recorded_seq = -1 WHERE sid = ANY(ARRAY(SELECT sid FROM gone))`;
+  UPDATE sessions SET recorded_seq = ${COMPLETE} WHERE sid = ANY(ARRAY(SELECT sid FROM gone))`;
 
 /** Plan: per organisation with a retention an Index Scan using sessions_org_id_created_at_sid_idx; the sid indexes of the tables. */
 const EXPIRED = `
