@@ -9,8 +9,8 @@ import { VerifyService } from './verify.service.ts';
 
 const IDLE_MS = 700;
 const AFTER_ERROR_MS = 2_000;
-/** One replica derives at a time; any number that nobody else locks. */
-const LOCK = 7_210_563_905;
+/** The advisory lock under which one replica derives at a time; any number that nobody else locks. */
+export const DERIVE_LOCK = 7_210_563_905;
 
 /** Derives in the background: whichever process holds the lock does it, until it stops or dies; then another one. */
 @Injectable()
@@ -55,7 +55,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   async #lockedRound(): Promise<boolean> {
     const client = await this.database.pool.connect();
     try {
-      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [LOCK]);
+      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [DERIVE_LOCK]);
       if (!rows[0]!.locked) return false;
       try {
         let more = await this.derive.round();
@@ -64,7 +64,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
         if (!this.#stopped && !more) more = await this.verify.round();
         return more;
       } finally {
-        await client.query('SELECT pg_advisory_unlock($1)', [LOCK]);
+        await client.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
       }
     } finally {
       client.release();

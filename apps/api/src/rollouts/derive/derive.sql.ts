@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
 import { type ProvenanceField, provenanceShift } from '@palestra/rollouts';
+import { KEEP_MARK } from './step-marks.sql.ts';
 
 /** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
 export interface DirtyHead {
@@ -170,7 +171,7 @@ WITH fact AS MATERIALIZED (
 ), marked AS (
   INSERT INTO dirty_steps (run_seq, phase, step)
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
-  ON CONFLICT DO NOTHING RETURNING run_seq
+  ${KEEP_MARK} RETURNING run_seq
 ), due AS (
   UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
 ), cleaned AS (

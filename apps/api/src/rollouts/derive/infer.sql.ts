@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { KEEP_MARK } from './step-marks.sql.ts';
 
 /** Runs whose steps are to be inferred again. Plan: a scan of runs' small table; bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number): Promise<number[]> {
@@ -108,7 +109,7 @@ WITH fact AS MATERIALIZED (
 )
 INSERT INTO dirty_steps (run_seq, phase, step)
 SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
-ON CONFLICT DO NOTHING`;
+${KEEP_MARK}`;
 
 export async function writeInferred(
   client: Queryable,

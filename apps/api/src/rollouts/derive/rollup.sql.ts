@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { ArrivalWindow } from './arrival-windows.ts';
+import { KEEP_MARK } from './step-marks.sql.ts';
 
 /** One (run, phase, step); step -1 = not known. */
 export interface StepKey {
@@ -149,7 +150,7 @@ export async function writeThresholds(client: Pick<pg.Pool, 'query'>, rows: read
        RETURNING run_seq, xmax <> 0 AS flipped)
      INSERT INTO dirty_steps (run_seq, phase, step)
      SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s JOIN changed c ON c.run_seq = s.run_seq AND c.flipped WHERE s.env_id = 0 ORDER BY 1, 2, 3
-     ON CONFLICT DO NOTHING`,
+     ${KEEP_MARK}`,
     [JSON.stringify(rows)],
   );
 }
@@ -172,7 +173,7 @@ export async function restoreThresholds(
      ), marked AS (
        INSERT INTO dirty_steps (run_seq, phase, step)
        SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s WHERE s.run_seq IN (SELECT run_seq FROM restored) AND s.env_id = 0 ORDER BY 1, 2, 3
-       ON CONFLICT DO NOTHING)
+       ${KEEP_MARK})
      SELECT * FROM restored`,
     [JSON.stringify(rows)],
   );

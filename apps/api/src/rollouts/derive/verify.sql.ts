@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
+import { KEEP_MARK } from './step-marks.sql.ts';
 
 /** A rollout that is quiet and has not been compared with the ledger since it last changed. Times in milliseconds since the epoch. */
 export interface UnverifiedRollout {
@@ -218,7 +219,7 @@ WITH fact AS MATERIALIZED (
 ), marked AS (
   INSERT INTO dirty_steps (run_seq, phase, step)
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM known k WHERE k.calls <> '[]' OR EXISTS (SELECT FROM gone WHERE gone.rollout_seq = k.seq) ORDER BY 1, 2, 3
-  ON CONFLICT DO NOTHING
+  ${KEEP_MARK}
 )
 SELECT count(*)::int AS looked FROM looked`;
 

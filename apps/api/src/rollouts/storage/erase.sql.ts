@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { eraseRecordedCalls } from './ledger-retention.sql.ts';
+import { KEEP_MARK } from '../derive/step-marks.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -35,7 +36,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   if (steps) {
     await client.query(
       `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM rollouts WHERE seq = ANY($1::bigint[])
-       ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING`,
+       ORDER BY 1, 2, 3 ${KEEP_MARK}`,
       [seqs],
     );
     await client.query(
