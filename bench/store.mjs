@@ -51,7 +51,7 @@ async function stepRound(client, run) {
     if (from === null && now < marked) from = { now: performance.now(), left: now };
     if (now === 0) break;
     at = now;
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
   if (from.left === 0) throw new Error(`${marked} steps were made before anybody looked (${at} left): too few to time`);
   return (performance.now() - from.now) / from.left;

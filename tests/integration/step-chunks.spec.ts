@@ -1,5 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { PIPELINES } from '../../apps/api/src/platform/database.ts';
+import { DERIVE_LOCK } from '../../apps/api/src/rollouts/derive/derive.loop.ts';
+import { RollupService } from '../../apps/api/src/rollouts/derive/rollup.service.ts';
+import type { RunActivity } from '../../apps/api/src/runs/stream/run-activity.service.ts';
 import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
@@ -66,4 +70,31 @@ it('groups that are as they were are not written again; one that another hand ha
   const written = after.filter(({ writer }, at) => writer !== before[at]!.writer).map(({ step }) => step);
   expect(written).toEqual([3, 4, 20]);
   await expectSameFromNothing(server.database.pool);
+});
+
+it('a batch of which a statement fails leaves all as it was, marks included, and another one after it makes all of them', async () => {
+  const rollups = () => sql('SELECT to_jsonb(s) AS row FROM step_rollups s ORDER BY step, env_id');
+  const marks = async () => (await sql('SELECT FROM dirty_steps')).length;
+  const held = await server.database.pool.connect();
+  try {
+    await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+    await sql('UPDATE rollouts SET reward = reward / 2');
+    await mark();
+    const before = await rollups();
+    // Its chunk is written when those before it are, and those after it have been read.
+    await sql(`ALTER TABLE step_rollups ADD CONSTRAINT unlucky CHECK (step <> ${STEPS / 2}) NOT VALID`);
+    const service = new RollupService(server.database, { rolled: () => {} } as unknown as RunActivity);
+    for (let attempt = 0; attempt < PIPELINES + 1; attempt += 1) await expect(service.round()).rejects.toThrow('unlucky');
+    expect(await rollups()).toEqual(before);
+    expect(await marks()).toBe(STEPS);
+
+    await sql('ALTER TABLE step_rollups DROP CONSTRAINT unlucky');
+    await service.round();
+    expect(await marks()).toBe(0);
+  } finally {
+    await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+    held.release();
+  }
+  const [{ row }] = await sql(`SELECT row_to_json(g) AS row FROM rollout_groups g WHERE step = ${STEPS / 2}`);
+  expect(row.min).toBeCloseTo(STEPS / 2 / 200, 9);
 });

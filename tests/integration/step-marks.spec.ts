@@ -11,7 +11,15 @@ let other: pg.Client;
 
 const eventsOf = (step: number) => {
   const eventId = randomUUID();
-  const start = { eventType: 'rollout', eventId, timestamp: 1, runName: 'marks', environment: 'acme/marks', split: 'train', metadata: { step } };
+  const start = {
+    eventType: 'rollout',
+    eventId,
+    timestamp: 1,
+    runName: 'marks',
+    environment: 'acme/marks',
+    split: 'train',
+    metadata: { step },
+  };
   const message = { type: 'tool_result', content: 'x', isFinished: true, reward: 1, metadata: {} };
   return [start, { eventType: 'message', eventId: randomUUID(), rolloutEventId: eventId, timestamp: 1, index: 0, ...message }];
 };

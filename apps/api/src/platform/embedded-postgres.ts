@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '@palestra/hosting';
@@ -28,6 +29,12 @@ async function loadPackage() {
   });
   return Package;
 }
+
+/**
+ * PostgreSQL's own page cache: a sixteenth of the memory, 128 MB at least and 1 GB at most, which holds the narrow rows of a million rollouts. Only pages that were read take memory; what
+ * does not fit is copied again and again from the system's cache, for a tenth of the time that making steps takes. `memory`: bytes that this process may use.
+ */
+export const sharedMegabytes = (memory: number): number => Math.max(128, Math.min(1_024, Math.floor(memory / 16 / 1_048_576)));
 
 export interface RunningPostgres {
   url: string;
@@ -68,7 +75,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
       '-c',
       'max_connections=200',
       '-c',
-      'shared_buffers=256MB',
+      `shared_buffers=${sharedMegabytes(Math.min(totalmem(), process.constrainedMemory() || Infinity))}MB`,
       '-c',
       'max_wal_size=2GB',
     ],

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import type { SuccessRule } from '@palestra/metrics';
 import type pg from 'pg';
 import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
 import { RunActivity } from '../../runs/stream/run-activity.service.ts';
+import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';
 import {
-  type EnvironmentThreshold,
   restoreThresholds,
   type BumpedRun,
   bumpRuns,
@@ -16,7 +17,6 @@ import {
   writeThresholds,
 } from './rollup.sql.ts';
 import type { StepPart } from './step-columns.ts';
-import { selectStepParts } from './step-parts.sql.ts';
 import { remakeSteps, type StepToMake } from './step-making.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
@@ -63,7 +63,7 @@ export class RollupService {
   }
 
   async #batchOnce(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
-    const client = await this.database.pool.connect();
+    const client = await this.database.pipelines.connect();
     try {
       await client.query('BEGIN');
       const steps = await takeDirtySteps(client, scope, limit);
@@ -82,64 +82,39 @@ export class RollupService {
     }
   }
 
+  /** Twice when rewards have another scale than was known: then that is written first, since marks come before runs (derive.sql.ts). */
   async #rollUp(client: pg.PoolClient, steps: readonly StepKey[]): Promise<BumpedRun[]> {
     const runSeqs = [...new Set(steps.map((s) => s.run_seq))];
-    const parts = await selectStepParts(client, steps);
-    const known = await selectThresholds(client, runSeqs);
+    const scales = new RewardScales(await selectThresholds(client, runSeqs));
     const pinned = await selectPinnedThresholds(client, runSeqs);
-    const thresholds = newThresholds(steps, parts, known);
-    if (thresholds.changed.length > 0) await writeThresholds(client, thresholds.changed);
-    const doubtful = doubtfulThresholds(steps, parts, known);
+    const ruleOf = (runSeq: number, envId: number) => successRule(pinned.get(runSeq), scales.isUnit(runSeq, envId));
+    await client.query('SAVEPOINT known_scales');
+    const runs = await remake(client, steps, ruleOf, (step, parts) => scales.see(step, parts));
+    const [changed, doubtful] = [scales.changes(), scales.doubtful()];
     const restored = doubtful.length > 0 ? await restoreThresholds(client, doubtful) : [];
-    for (const { run_seq, env_id } of restored) thresholds.unit.set(`${run_seq}:${env_id}`, true);
-    const runs = await bumpRuns(client, runSeqs);
-    const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
-    const remaining = steps.flatMap((step, at): StepToMake[] => {
-      const version = versions.get(step.run_seq);
-      // The run was erased meanwhile, and its rollups with it.
-      if (version === undefined) return [];
-      const ruleOf = (envId: number) => successRule(pinned.get(step.run_seq), thresholds.unit.get(`${step.run_seq}:${envId}`));
-      return [{ step, version, parts: parts[at]!, ruleOf }];
-    });
-    await remakeSteps(client, remaining);
-    return runs;
+    if (changed.length === 0 && restored.length === 0) return runs;
+
+    await client.query('ROLLBACK TO SAVEPOINT known_scales');
+    if (changed.length > 0) await writeThresholds(client, changed);
+    for (const scale of changed) scales.learn([scale], scale.unit_rewards);
+    if (restored.length > 0) scales.learn(await restoreThresholds(client, restored), true);
+    return remake(client, steps, ruleOf, () => {});
   }
 }
 
-const hasUnitRewards = ({ reward }: StepPart) => reward.every((value) => Number.isNaN(value) || (value >= 0 && value <= 1));
-
-/**
- * Environments that had a reward outside of [0, 1] of which none is left in these steps: it may be gone, with its rollout, or because it
- * was only a part of a total.
- */
-function doubtfulThresholds(
+async function remake(
+  client: pg.PoolClient,
   steps: readonly StepKey[],
-  parts: readonly StepPart[][],
-  known: readonly EnvironmentThreshold[],
-): EnvironmentThreshold[] {
-  const outside = new Set<string>();
-  steps.forEach(({ run_seq }, at) => {
-    for (const part of parts[at]!) if (!hasUnitRewards(part)) outside.add(`${run_seq}:${part.env_id}`);
+  ruleOf: (runSeq: number, envId: number) => SuccessRule,
+  seen: (step: StepKey, parts: readonly StepPart[]) => void,
+): Promise<BumpedRun[]> {
+  const runs = await bumpRuns(client, [...new Set(steps.map((s) => s.run_seq))]);
+  const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
+  const remaining = steps.flatMap((step): StepToMake[] => {
+    const version = versions.get(step.run_seq);
+    // The run was erased meanwhile, and its rollups with it.
+    return version === undefined ? [] : [{ step, version, ruleOf: (envId) => ruleOf(step.run_seq, envId) }];
   });
-  return known.filter((row) => !row.unit_rewards && !outside.has(`${row.run_seq}:${row.env_id}`));
-}
-
-/** What rewards of these steps say about the scale of their environments, with what was known before. */
-function newThresholds(
-  steps: readonly StepKey[],
-  parts: readonly StepPart[][],
-  known: readonly EnvironmentThreshold[],
-): { unit: Map<string, boolean>; changed: EnvironmentThreshold[] } {
-  const unit = new Map(known.map((row) => [`${row.run_seq}:${row.env_id}`, row.unit_rewards]));
-  const changed = new Map<string, EnvironmentThreshold>();
-  steps.forEach(({ run_seq }, at) => {
-    for (const part of parts[at]!) {
-      const key = `${run_seq}:${part.env_id}`;
-      const inside = hasUnitRewards(part);
-      if (unit.has(key) && (inside || unit.get(key) === false)) continue;
-      unit.set(key, inside && unit.get(key) !== false);
-      changed.set(key, { run_seq, env_id: part.env_id, unit_rewards: inside });
-    }
-  });
-  return { unit, changed: [...changed.values()] };
+  await remakeSteps(client, remaining, seen);
+  return runs;
 }

@@ -161,7 +161,7 @@ export async function writeThresholds(client: Pick<pg.Pool, 'query'>, rows: read
  */
 export async function restoreThresholds(
   client: Pick<pg.Pool, 'query'>,
-  rows: readonly EnvironmentThreshold[],
+  rows: readonly Pick<EnvironmentThreshold, 'run_seq' | 'env_id'>[],
 ): Promise<{ run_seq: number; env_id: number }[]> {
   const { rows: restored } = await client.query<{ run_seq: number; env_id: number }>(
     `WITH restored AS (

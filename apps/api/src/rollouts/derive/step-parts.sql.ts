@@ -15,10 +15,7 @@ const WITHIN = `${OF_STEP} AND phase = s.phase`;
 /** A step may hold a whole run: concatenated are rollouts of so many numbers at most, as a power of two, since a row of PostgreSQL ends at a gigabyte. */
 const CHUNK_BITS = 20;
 const STEPS = 'unnest($1::int[], $2::smallint[], $3::int[], $4::float8[]) WITH ORDINALITY AS s(run_seq, phase, step, width, position)';
-/**
- * One statement and so one snapshot for all steps: a rollout that moves from one to another is in one of them. Chunks of a known step are ranges of the index that is read
- * anyway: to group by them costs as much as reading does.
- */
+/** Chunks of a known step are ranges of the index that is read anyway: to group by them costs as much as reading does. */
 const FACTS = `
 SELECT s.position::int - 1 AS position, NULL::float8 AS "from", p.facts FROM ${STEPS}
 CROSS JOIN LATERAL (SELECT min(seq) >> ${CHUNK_BITS} AS first, max(seq) >> ${CHUNK_BITS} AS last FROM rollouts WHERE ${OF_STEP}) ends

@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { sharedMegabytes } from './embedded-postgres.ts';
+
+const GB = 2 ** 30;
+
+it.each([
+  [1 * GB, 128],
+  [4 * GB, 256],
+  [8 * GB, 512],
+  [24 * GB, 1_024],
+  // What Node says of a machine without a limit.
+  [2 ** 64, 1_024],
+])('of %d bytes of memory PostgreSQL shares %d MB', (memory, megabytes) => {
+  expect(sharedMegabytes(memory)).toBe(megabytes);
+});
