@@ -11,7 +11,9 @@ const STEPS = Math.min(500, Math.max(1, Math.round(ROLLOUTS / 2_000)));
 const ASKS = 60;
 /** Answers before the first that counts. */
 const WARMING = 5;
-const STEP_ROUNDS = 3;
+const STEP_ROUNDS = 5;
+/** Rounds before the first that counts: the first ones read rows that nobody has read since they were written, by code that was not compiled yet. */
+const STEP_WARMING = 3;
 
 const p95 = (times) => times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.95) - 1];
 
@@ -73,7 +75,8 @@ export async function benchStore() {
     const { run, messages } = await fillLargeRun(client, rows[0].id, { rollouts: ROLLOUTS, steps: STEPS });
     await settled(client);
     const steps = [];
-    for (let round = 0; round < STEP_ROUNDS; round += 1) steps.push(await stepRound(client, run));
+    for (let round = 0; round < STEP_WARMING + STEP_ROUNDS; round += 1) steps.push(await stepRound(client, run));
+    const counted = steps.slice(STEP_WARMING);
     await settled(client);
     const cursors = await pagesAnywhere(client, run);
     const { rows: groups } = await client.query('SELECT group_key FROM rollout_groups WHERE run_seq = $1 ORDER BY random() LIMIT 100', [
@@ -91,8 +94,12 @@ export async function benchStore() {
       [`search of a rare word in ${messages} messages, first page`, 1_000, await timed(() => search('needle'))],
       [`search of two common words in ${messages} messages, first page`, 1_000, await timed(() => search('model%20reads'))],
       [`series of ${STEPS} steps`, 100, await timed(() => get('/v1/runs/large/series?m=reward_mean'))],
-      [`a dirty step of ${ROLLOUTS / STEPS} made again, median of ${STEP_ROUNDS} rounds of all steps`, 5, median(steps)],
-      ['a dirty step, the best of these rounds', 5, Math.min(...steps)],
+      [
+        `a dirty step of ${ROLLOUTS / STEPS} made again, median of ${STEP_ROUNDS} rounds of all steps, after ${STEP_WARMING}`,
+        5,
+        median(counted),
+      ],
+      ['a dirty step, the best of these rounds', 5, Math.min(...counted)],
     ];
     return figures.map(([name, limit, ms]) => ({
       name: `${ROLLOUTS} rollouts: ${name}${name.startsWith('a dirty') ? '' : ', p95'}`,
