@@ -3,6 +3,7 @@ import type { SuccessRule } from '@palestra/metrics';
 import type pg from 'pg';
 import { patiently } from '../../platform/database-retry.ts';
 import { Database } from '../../platform/database.ts';
+import { inTransaction } from '../../platform/transaction.ts';
 import { RunActivity } from '../../runs/stream/run-activity.service.ts';
 import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';
@@ -63,23 +64,15 @@ export class RollupService {
   }
 
   async #batchOnce(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
-    const client = await this.database.pipelines.connect();
-    try {
-      await client.query('BEGIN');
-      const steps = await takeDirtySteps(client, scope, limit);
-      const runs = steps.length > 0 ? await this.#rollUp(client, steps) : [];
-      await client.query('COMMIT');
-      for (const run of runs) {
-        const own = steps.filter(({ run_seq }) => run_seq === run.seq).map(({ step }) => step);
-        this.activity.rolled({ id: run.id, org_id: run.org_id, version: run.version, steps: own });
-      }
-      return steps.length;
-    } catch (error) {
-      await client.query('ROLLBACK').catch(() => {});
-      throw error;
-    } finally {
-      client.release();
+    const { steps, runs } = await inTransaction(this.database.pipelines, async (client) => {
+      const taken = await takeDirtySteps(client, scope, limit);
+      return { steps: taken, runs: taken.length > 0 ? await this.#rollUp(client, taken) : [] };
+    });
+    for (const run of runs) {
+      const own = steps.filter(({ run_seq }) => run_seq === run.seq).map(({ step }) => step);
+      this.activity.rolled({ id: run.id, org_id: run.org_id, version: run.version, steps: own });
     }
+    return steps.length;
   }
 
   /** Twice when rewards have another scale than was known: then that is written first, since marks come before runs (derive.sql.ts). */
