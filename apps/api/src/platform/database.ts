@@ -9,7 +9,7 @@ export const PIPELINES = 4;
 /** PostgreSQL: Prisma for the control plane, plain pools for the statements of `*.sql.ts` files. */
 export class Database {
   readonly pool: pg.Pool;
-  /** A few connections that are sent a statement before the one before it has answered; none of them takes COPY. For work that would leave PostgreSQL idle while Node reads an answer. */
+  /** A few connections that are sent a statement before the one before it has answered; of COPY they take `copyOut` alone. For work that would leave PostgreSQL idle while Node reads an answer. */
   readonly pipelines: pg.Pool;
   readonly prisma: PrismaClient;
 

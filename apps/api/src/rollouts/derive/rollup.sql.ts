@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { arrayOf } from '../../platform/copy-out.ts';
 import type { ArrivalWindow } from './arrival-windows.ts';
 import { KEEP_MARK } from './step-marks.sql.ts';
 
@@ -7,6 +8,12 @@ export interface StepKey {
   run_seq: number;
   phase: number;
   step: number;
+}
+
+/** Columns of keys in the text of a statement: run, phase, step. */
+export function stepArrays(steps: readonly StepKey[]): string {
+  const [runs, phases, numbers] = [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)];
+  return [arrayOf('int', runs), arrayOf('smallint', phases), arrayOf('int', numbers)].join(', ');
 }
 
 /** A rollout as rollups read it, in the order of `COLUMNS`. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import type { GroupRow, StepKey } from './rollup.sql.ts';
+import { copyOut } from '../../platform/copy-out.ts';
+import { type GroupRow, stepArrays, type StepKey } from './rollup.sql.ts';
 
 /** Bytes of a stored group: `GROUP` in order. */
 const GROUP_BYTES = 68;
@@ -9,14 +10,13 @@ const GROUP = `int8send(group_key) || int4send(env_id) || int4send(COALESCE(task
 const NONE = Buffer.alloc(0);
 
 /** Groups of each step as they stand in the table, packed. Plan: per step an Index Scan using rollout_groups_step_idx. */
-export async function selectStoredGroups(client: Pick<pg.Pool, 'query'>, steps: readonly StepKey[]): Promise<Buffer[]> {
-  const { rows } = await client.query<{ groups: Buffer | null }>({
-    name: 'rollups-groups',
-    text: `SELECT (SELECT string_agg(${GROUP}, ''::bytea) FROM rollout_groups WHERE run_seq = s.run_seq AND step = s.step AND phase = s.phase) AS groups
-      FROM unnest($1::int[], $2::smallint[], $3::int[]) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY s.position`,
-    values: [steps.map((s) => s.run_seq), steps.map((s) => s.phase), steps.map((s) => s.step)],
-  });
-  return rows.map(({ groups }) => groups ?? NONE);
+export async function selectStoredGroups(client: Pick<pg.ClientBase, 'query'>, steps: readonly StepKey[]): Promise<Buffer[]> {
+  const rows = await copyOut(
+    client,
+    `SELECT (SELECT string_agg(${GROUP}, ''::bytea) FROM rollout_groups WHERE run_seq = s.run_seq AND step = s.step AND phase = s.phase) AS groups
+     FROM unnest(${stepArrays(steps)}) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY s.position`,
+  );
+  return rows.map(([groups]) => groups ?? NONE);
 }
 
 /** What is to be written of a step's groups. */
