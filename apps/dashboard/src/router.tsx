@@ -14,17 +14,16 @@ import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 const rootRoute = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: CrashState });
 const root = { getParentRoute: () => rootRoute } as const;
 
-/** `/` and `/runs` lead to the runs of the signed-in organisation; without a session the frame shows how to sign in. */
-async function toOwnRuns(run?: string): Promise<void> {
+/** `/` and `/runs/...` lead to the pages of the signed-in organisation; without a session the frame shows how to sign in. */
+async function toOwnRuns(under = '/runs'): Promise<void> {
   const me = await queryClient.ensureQueryData(meQuery).catch(() => null);
-  if (!me) return;
-  if (run === undefined) throw redirect({ to: '/$org/runs', params: { org: me.org.name }, replace: true });
-  throw redirect({ to: '/$org/runs/$run', params: { org: me.org.name, run }, search: {}, replace: true });
+  if (me) throw redirect({ href: `/${encodeURIComponent(me.org.name)}${under}`, replace: true });
 }
 
 const home = createRoute({ ...root, path: '/', beforeLoad: () => toOwnRuns() });
-const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: () => toOwnRuns() });
-const bareRun = createRoute({ ...root, path: '/runs/$run', beforeLoad: ({ params }) => toOwnRuns(params.run) });
+const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: ({ location }) => toOwnRuns(location.href) });
+/** Every page of a run. */
+const bareRun = createRoute({ ...root, path: '/runs/$', beforeLoad: ({ location }) => toOwnRuns(location.href) });
 
 const runs = createRoute({
   ...root,

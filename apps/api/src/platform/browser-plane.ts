@@ -43,6 +43,7 @@ const PAGES = [
   '/environments/*',
   '/keys',
   '/runs',
+  '/runs/*',
   '/sessions',
   '/sessions/*',
 ];
