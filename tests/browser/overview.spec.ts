@@ -22,23 +22,6 @@ afterAll(async () => {
 
 const wide: View = { width: 1920, theme: 'light' };
 const overviewUrl = (search = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(runName)}${search}`;
-test('an address without an organisation leads to the same page of one’s own', async () => {
-  const { page, complaints } = await openPage(browser, palestra, wide);
-  const run = encodeURIComponent(runName);
-  const places = [
-    ['/', '/runs'],
-    ['/runs', '/runs'],
-    [`/runs/${run}`, `/runs/${run}`],
-    [`/runs/${run}/rollouts?q=step%3A2`, `/runs/${run}/rollouts?q=step%3A2`],
-  ] as const;
-  for (const [asked, reached] of places) {
-    await visit(page, palestra.url + asked, asked.includes(run) ? runName : otherRun);
-    await expect.poll(() => page.url()).toBe(`${palestra.url}/${palestra.namespace}${reached}`);
-  }
-  expect(complaints).toEqual([]);
-  await expectSound(page);
-});
-
 const ofSteps = (from: number, to: number) => rollouts.filter(({ step }) => step >= from && step <= to);
 const rewardOf = (own: readonly Raw[]) => own.flatMap((rollout) => totalOf(rollout) ?? []);
 
@@ -87,6 +70,23 @@ async function plotOf(page: Page, title: string) {
   await area.scrollIntoViewIfNeeded();
   return (await settled(page, () => area.boundingBox()))!;
 }
+
+test('an address without an organisation leads to the same page of one’s own', async () => {
+  const { page, complaints } = await openPage(browser, palestra, wide);
+  const run = encodeURIComponent(runName);
+  const places = [
+    ['/', '/runs'],
+    ['/runs', '/runs'],
+    [`/runs/${run}`, `/runs/${run}`],
+    [`/runs/${run}/rollouts?q=step%3A2`, `/runs/${run}/rollouts?q=step%3A2`],
+  ] as const;
+  for (const [asked, reached] of places) {
+    await visit(page, palestra.url + asked, asked.includes(run) ? runName : otherRun);
+    await expect.poll(() => page.url()).toBe(`${palestra.url}/${palestra.namespace}${reached}`);
+  }
+  expect(complaints).toEqual([]);
+  await expectSound(page);
+});
 
 describe('what the page says of a run', () => {
   test('every figure is the one that the raw events give', async () => {

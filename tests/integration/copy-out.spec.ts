@@ -10,7 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-describe.each([{ pipeline: true }, { pipeline: false }])('COPY on a connection with $pipeline', ({ pipeline }) => {
+describe.each([
+  ['that is pipelined', true],
+  ['that is not', false],
+])('COPY on a connection %s', (_, pipeline) => {
   let pool: pg.Pool;
   let client: pg.PoolClient;
   beforeAll(async () => {
