@@ -1,13 +1,13 @@
 import type { JsonObject } from '@palestra/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MESSAGE_FLAGS } from './message-flags.ts';
-import type { MessageSkeleton } from './message-skeleton.ts';
+import { MESSAGE_FLAGS } from './events/message-flags.ts';
+import type { MessageSkeleton } from './events/message-skeleton.ts';
+import { clean } from './json/tolerant-json.ts';
 import { NORMALISER_VERSION, normaliseRollout } from './normalise.ts';
-import { unpackProvenance } from './provenance.ts';
+import { unpackProvenance } from './provenance/provenance.ts';
 import { message, rawRollouts, rollout, skyrlCall, skyrlStart, synthesised } from './raw-rollouts.fixture.ts';
 import { rolloutFlagNames } from './rollout-flags.ts';
-import { clean } from './tolerant-json.ts';
 
 const normal = (start: JsonObject | null, messages: MessageSkeleton[] = [], rest = {}) => normaliseRollout(rollout(start, messages, rest));
 const tinkerName = { rolloutName: 'a-b-train-4-step12-r3', environment: 'a/b', split: 'train' };

@@ -1,12 +1,9 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asInt, asObject, asText, findField, own } from './fields.ts';
-import { countGaps } from './gaps.ts';
-import type { Phase } from './group-key.ts';
-import { MESSAGE_FLAGS } from './message-flags.ts';
-import { type MessageSkeleton, orderMessages } from './message-skeleton.ts';
-import { matchName } from './name-regex.ts';
-import { type FieldProvenance, packProvenance, type RolloutProvenance, UNKNOWN } from './provenance.ts';
-import { canonicalReward, type StepRewards, stepRewards } from './reward.ts';
+import { countGaps } from './events/gaps.ts';
+import { MESSAGE_FLAGS } from './events/message-flags.ts';
+import { type MessageSkeleton, orderMessages } from './events/message-skeleton.ts';
+import { countAnswered, countTurns, isPolicy, type Turn, turnsOf } from './events/turns.ts';
+import type { Phase } from './fill-rules/group-key.ts';
 import {
   groupOf,
   phaseOf,
@@ -17,13 +14,16 @@ import {
   stopRawOf,
   tokensOf,
   turnsReportedOf,
-} from './rollout-fields.ts';
+} from './fill-rules/rollout-fields.ts';
+import { taskKeyOf } from './fill-rules/task-key.ts';
+import { asCount, asId, asInt, asObject, asText, findField, own } from './json/fields.ts';
+import { canonicalReward, type StepRewards, stepRewards } from './outcome/reward.ts';
+import { type CanonicalStop, type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
+import { matchName } from './provenance/name-regex.ts';
+import { type FieldProvenance, packProvenance, type RolloutProvenance, UNKNOWN } from './provenance/provenance.ts';
+import type { RunSettings } from './provenance/run-settings.ts';
+import { isSubagent, type RolloutSource, sourceOf } from './provenance/source.ts';
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
-import type { RunSettings } from './run-settings.ts';
-import { isSubagent, type RolloutSource, sourceOf } from './source.ts';
-import { type CanonicalStop, type StopContext, stopReason, turnOfCall } from './stop-reason.ts';
-import { taskKeyOf } from './task-key.ts';
-import { countAnswered, countTurns, isPolicy, type Turn, turnsOf } from './turns.ts';
 
 /** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
 export const NORMALISER_VERSION = 2;

@@ -1,9 +1,9 @@
 import type { JsonObject, MessageType } from '@palestra/protocol';
-import { type ReadEvent, type ReadStart, readBatch } from './event-reader.ts';
-import { type MessageSkeleton, skeletonOf } from './message-skeleton.ts';
-import { md5Hex } from './hash.ts';
+import { type ReadEvent, type ReadStart, readBatch } from './events/event-reader.ts';
+import { type MessageSkeleton, skeletonOf } from './events/message-skeleton.ts';
+import { md5Hex } from './json/hash.ts';
+import { parseTolerant } from './json/tolerant-json.ts';
 import type { RawRollout } from './normalise.ts';
-import { parseTolerant } from './tolerant-json.ts';
 
 /** Request bodies as they were uploaded, read as the server reads them, one `RawRollout` each, in order of their first event. */
 export function rawRollouts(bodies: readonly string[], receivedAt = 1_795_300_000_000): RawRollout[] {

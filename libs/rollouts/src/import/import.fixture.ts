@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import type { RolloutEvent } from '@palestra/protocol';
-import { parseTolerant } from '../tolerant-json.ts';
-import { readBatch } from '../event-reader.ts';
+import { readBatch } from '../events/event-reader.ts';
+import { parseTolerant } from '../json/tolerant-json.ts';
 import type { Imported } from './imported.ts';
 
 export const OPTIONS = { runName: 'imported', at: Date.parse('2026-01-01T00:00:00Z') };

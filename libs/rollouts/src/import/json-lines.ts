@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { clean, parseTolerant } from '../tolerant-json.ts';
+import { clean, parseTolerant } from '../json/tolerant-json.ts';
 import type { Imported } from './imported.ts';
 import { isObject } from './json-fields.ts';
 import { linesOf } from './lines.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { parseTolerant } from '../json/tolerant-json.ts';
 import { BatchShapeError, readBatch } from './event-reader.ts';
-import { parseTolerant } from './tolerant-json.ts';
 
 const id = '2f0c2a52-6a0c-4a53-9d0c-5d3ef2a7f001';
 const message = {

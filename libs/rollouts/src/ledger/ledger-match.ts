@@ -1,5 +1,5 @@
+import type { Provenance } from '../provenance/provenance.ts';
 import { align, type Alignment, type LedgerCall, type LedgerDifference, type UploadedCall } from './ledger-alignment.ts';
-import type { Provenance } from './provenance.ts';
 
 /** A rollout, as far as it can be compared with a session. Null = not known. */
 export interface ClaimedRollout {

@@ -1,8 +1,8 @@
 import type { JsonObject, MessageType } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
+import { parseTolerant } from '../json/tolerant-json.ts';
 import { readBatch } from './event-reader.ts';
 import { MESSAGE_FLAGS, messageFlags } from './message-flags.ts';
-import { parseTolerant } from './tolerant-json.ts';
 
 const flagsOf = (type: MessageType, content: string | null, metadata: JsonObject = {}, rest = {}) => {
   const bits = messageFlags({ type, content, metadata, ...rest });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalArgsHash } from './canonical-json.ts';
+import { canonicalArgsHash } from '../json/canonical-json.ts';
 import type { LedgerCall, UploadedCall } from './ledger-alignment.ts';
 import { type ClaimedRollout, type LedgerSession, matchLedger, MAX_DIFFERENCES } from './ledger-match.ts';
 

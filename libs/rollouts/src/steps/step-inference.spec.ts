@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { groupKeyOf } from './group-key.ts';
+import { groupKeyOf } from '../fill-rules/group-key.ts';
 import { type Arrival, inferSteps } from './step-inference.ts';
 
 /** What a synchronous trainer uploads: batches of `batch` tasks of `tasks`, n samples each, epoch after epoch, a pause after each batch. */

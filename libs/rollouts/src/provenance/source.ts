@@ -1,5 +1,5 @@
 import type { JsonObject, MessageType } from '@palestra/protocol';
-import { asObject, asText, own } from './fields.ts';
+import { asObject, asText, own } from '../json/fields.ts';
 
 /** Which integration uploaded a rollout. slime and miles upload the same; `palestra` are sessions recorded here. */
 export const ROLLOUT_SOURCES = [

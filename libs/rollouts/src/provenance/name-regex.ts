@@ -1,6 +1,6 @@
 import { type JsonObject } from '@palestra/protocol';
 import { RE2JS } from 're2js';
-import { intOfDigits } from './fields.ts';
+import { intOfDigits } from '../json/fields.ts';
 
 /** An owner's regex over rollout names. RE2: matching is linear in the name, whatever the regex. */
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { canonicalStop } from './stop-reason.ts';
+import { canonicalStop } from '../outcome/stop-reason.ts';
 
 /** What a start event says about its rollout, by the fill rules of dashboard.md 2.3 (reported before parsed). */
 export interface StartFacts {

@@ -1,5 +1,5 @@
 import { type JsonObject, type MessageType } from '@palestra/protocol';
-import { own } from './fields.ts';
+import { own } from '../json/fields.ts';
 
 /**
  * What is worth knowing about a message without reading it again; computed once, at ingest. Numbers are stored: append only.

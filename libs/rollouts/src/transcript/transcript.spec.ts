@@ -14,7 +14,7 @@ import {
   TranscriptError,
   type TranscriptMessage,
   wantedFingerprints,
-} from './transcript.ts';
+} from './index.ts';
 
 const text = fc.option(fc.string({ unit: 'grapheme', maxLength: 300 }), { nil: null });
 const arbitraryMessage: fc.Arbitrary<TranscriptMessage> = fc.record({

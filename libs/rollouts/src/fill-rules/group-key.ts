@@ -1,4 +1,4 @@
-import { hash63 } from './hash.ts';
+import { hash63 } from '../json/hash.ts';
 
 export type Phase = 'train' | 'eval';
 

@@ -1,6 +1,6 @@
-import { MESSAGE_FLAGS } from './message-flags.ts';
-import type { MessageSkeleton } from './message-skeleton.ts';
-import type { Turn } from './turns.ts';
+import { MESSAGE_FLAGS } from '../events/message-flags.ts';
+import type { MessageSkeleton } from '../events/message-skeleton.ts';
+import type { Turn } from '../events/turns.ts';
 
 /** The rewards of a rollout's messages, a stamped turn counted once. Null without any reward, and where one is not finite. */
 export interface StepRewards {

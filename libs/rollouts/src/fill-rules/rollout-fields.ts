@@ -1,8 +1,8 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asInt, asNumber, asObject, asText, type Found, findField, own } from './fields.ts';
+import { asCount, asId, asInt, asNumber, asObject, asText, type Found, findField, own } from '../json/fields.ts';
+import type { NameParts } from '../provenance/name-regex.ts';
+import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
 import { type Phase, groupKeyOf } from './group-key.ts';
-import type { NameParts } from './name-regex.ts';
-import { type FieldProvenance, UNKNOWN } from './provenance.ts';
 import type { TaskKey } from './task-key.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { canonicalArgsHash } from './canonical-json.ts';
+import { canonicalArgsHash } from '../json/canonical-json.ts';
 import type { UploadedCall } from './ledger-alignment.ts';
 
 /** A tool call or result of an upload, with what the ledger is compared with. */

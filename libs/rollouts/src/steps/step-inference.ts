@@ -1,6 +1,6 @@
+import { groupKeyOf, type Phase } from '../fill-rules/group-key.ts';
+import type { RunSettings } from '../provenance/run-settings.ts';
 import { type ArrivalLine, type Burst, burstsOf, evaluationBursts, longGaps, modalCount } from './bursts.ts';
-import { groupKeyOf, type Phase } from './group-key.ts';
-import type { RunSettings } from './run-settings.ts';
 import { cutWaves, type WaveRule, type Waves } from './waves.ts';
 
 /** A rollout whose step nobody told. */

@@ -1,6 +1,6 @@
 import { messageTypes, type JsonObject, type MessageType } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
-import { clean, type TolerantJson } from './tolerant-json.ts';
+import { clean, type TolerantJson } from '../json/tolerant-json.ts';
 
 /** Events of `POST /v1/rollouts` as they are stored (openreward-wire.md section 4), cleaned and checked one by one. */
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { missingIndexes } from '../events/gaps.ts';
+import { rolloutState } from '../outcome/rollout-state.ts';
+import { canonicalStop } from '../outcome/stop-reason.ts';
 import { factsOfStart } from './start-facts.ts';
-import { canonicalStop } from './stop-reason.ts';
-import { missingIndexes } from './gaps.ts';
-import { rolloutState } from './rollout-state.ts';
 
 describe('factsOfStart', () => {
   it('reads a SkyRL name only when its prefix is the event’s own', () => {

@@ -3,8 +3,6 @@ import zlib from 'node:zlib';
 import type { JsonObject } from '@palestra/protocol';
 import { fingerprintsOf } from './event-fingerprints.ts';
 
-export { mayHold, wantedFingerprints } from './event-fingerprints.ts';
-
 /**
  * The messages of one rollout as one object: JSON lines, one message a line, ordered by index and event id, in gzip members of at
  * most `CHUNK_MESSAGES` messages that can be read one by one. Members one after another are a gzip file (RFC 1952, 2.2), so that

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalArgsHash } from './canonical-json.ts';
+import { canonicalArgsHash } from '../json/canonical-json.ts';
 import { isFalseZero } from './false-zero.ts';
 import type { LedgerCall } from './ledger-alignment.ts';
 import { type CallMessage, uploadedCalls } from './uploaded-calls.ts';

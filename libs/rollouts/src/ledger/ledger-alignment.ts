@@ -1,4 +1,4 @@
-import { sameReward } from './reward.ts';
+import { sameReward } from '../outcome/reward.ts';
 
 /** A tool call as the rollout tells it. */
 export interface UploadedCall {

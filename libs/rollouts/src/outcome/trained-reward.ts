@@ -1,5 +1,5 @@
-import type { RunSettings } from './run-settings.ts';
-import type { RolloutSource } from './source.ts';
+import type { RunSettings } from '../provenance/run-settings.ts';
+import type { RolloutSource } from '../provenance/source.ts';
 import type { CanonicalStop } from './stop-reason.ts';
 
 /** What the trained reward of a rollout follows from; a `NormalisedRollout` has it all. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { normaliseRollout } from './normalise.ts';
-import { rollout, skyrlCall, skyrlStart } from './raw-rollouts.fixture.ts';
+import { normaliseRollout } from '../normalise.ts';
+import { rollout, skyrlCall, skyrlStart } from '../raw-rollouts.fixture.ts';
 import { CANONICAL_STOPS, canonicalStop, type StopFacts, stopReason, turnOfCall } from './stop-reason.ts';
 
 const facts = (rest: Partial<StopFacts>): StopFacts => ({

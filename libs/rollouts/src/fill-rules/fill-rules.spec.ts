@@ -1,10 +1,10 @@
 import type { JsonObject } from '@palestra/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalArgsHash, canonicalJson } from './canonical-json.ts';
-import { countGaps, GAP_GRACE_MS, missingIndexes, missingRanges, settledGaps } from './gaps.ts';
-import { groupKeyOf } from './group-key.ts';
-import { matchName, nameRegexProblem } from './name-regex.ts';
+import { countGaps, GAP_GRACE_MS, missingIndexes, missingRanges, settledGaps } from '../events/gaps.ts';
+import { canonicalArgsHash, canonicalJson } from '../json/canonical-json.ts';
+import { trainedReward, type TrainedRewardFacts } from '../outcome/trained-reward.ts';
+import { matchName, nameRegexProblem } from '../provenance/name-regex.ts';
 import {
   packProvenance,
   PROVENANCE_FIELDS,
@@ -13,10 +13,10 @@ import {
   unpackProvenance,
   weakestProvenance,
   withProvenance,
-} from './provenance.ts';
-import { sourceOf } from './source.ts';
+} from '../provenance/provenance.ts';
+import { sourceOf } from '../provenance/source.ts';
+import { groupKeyOf } from './group-key.ts';
 import { taskKeyOf } from './task-key.ts';
-import { trainedReward, type TrainedRewardFacts } from './trained-reward.ts';
 
 describe('provenance', () => {
   it('packs two bits a field and unpacks them again', () => {

@@ -1,6 +1,6 @@
-import { md5Hex } from './hash.ts';
-import type { Provenance } from './provenance.ts';
-import type { RolloutSource } from './source.ts';
+import { md5Hex } from '../json/hash.ts';
+import type { Provenance } from '../provenance/provenance.ts';
+import type { RolloutSource } from '../provenance/source.ts';
 
 /** Why a rollout ended (dashboard.md 2.5). Its place in this list is its stored code: append only. */
 export const CANONICAL_STOPS = [

@@ -1,10 +1,10 @@
 import type { JsonObject } from '@palestra/protocol';
-import { canonicalJson } from './canonical-json.ts';
-import { asCount, asObject, asText, intOfDigits, own } from './fields.ts';
-import { sha256Hex } from './hash.ts';
-import type { NameParts } from './name-regex.ts';
-import type { FieldProvenance } from './provenance.ts';
-import { SLIME_TAIL, tailOfName } from './source.ts';
+import { canonicalJson } from '../json/canonical-json.ts';
+import { asCount, asObject, asText, intOfDigits, own } from '../json/fields.ts';
+import { sha256Hex } from '../json/hash.ts';
+import type { NameParts } from '../provenance/name-regex.ts';
+import type { FieldProvenance } from '../provenance/provenance.ts';
+import { SLIME_TAIL, tailOfName } from '../provenance/source.ts';
 
 /**
  * Which task a rollout attempted. Canonical text, equal for equal tasks of one organisation, in one of the forms
