@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { CallOutcome } from './call-ledger.port.ts';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
 import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
-import type { SessionPolicy } from './session-policy.ts';
+import type { CallOutcome } from './ports/call-ledger.port.ts';
+import type { SessionPolicy } from './ports/session-policy.ts';
 
 const alice = testCaller('alice');
 const bob = testCaller('bob');

@@ -10,25 +10,26 @@ import {
   stringifyJson,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { Admission, type AdmissionStore, type QueuePlace } from './admission.ts';
-import type { CallLedger, CallOutcome, ReplicaLeases } from './call-ledger.port.ts';
-import { CallRunner } from './call-runner.ts';
-import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
-import { Exchanges } from './exchanges.ts';
-import type { LiveSession } from './live-session.ts';
-import type { CallProgress } from './backend.port.ts';
-import { namedTaskId } from './named-call.ts';
-import type { SessionObserver } from './observer.port.ts';
-import type { OpenEnvMessage } from './openenv.port.ts';
-import type { OpenCall } from './open-call.ts';
-import { type Place, Placement } from './placement.ts';
-import { SessionReaper } from './reaper.ts';
-import { Restorer } from './restorer.ts';
-import type { SecretBox } from './secrets.ts';
-import { type CreateRequest, type ForkRequest, type Reservation, SessionOpener } from './session-opener.ts';
-import { SessionRegistry } from './session-registry.ts';
-import type { SessionStore } from './session-store.port.ts';
-import { SetupGate } from './setup-gate.ts';
+import { Admission, type QueuePlace } from './admission/admission.ts';
+import { type CreateRequest, type ForkRequest, type Reservation, SessionOpener } from './admission/session-opener.ts';
+import { CallRunner } from './calls/call-runner.ts';
+import { Exchanges } from './calls/exchanges.ts';
+import { namedTaskId } from './calls/named-call.ts';
+import type { OpenCall } from './calls/open-call.ts';
+import { type Place, Placement } from './lifecycle/placement.ts';
+import { SessionReaper } from './lifecycle/reaper.ts';
+import { Restorer } from './lifecycle/restorer.ts';
+import { SetupGate } from './lifecycle/setup-gate.ts';
+import type { AdmissionStore } from './ports/admission-store.port.ts';
+import type { CallProgress } from './ports/backend.port.ts';
+import type { CallLedger, CallOutcome, ReplicaLeases } from './ports/call-ledger.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from './ports/directory.port.ts';
+import type { SessionObserver } from './ports/observer.port.ts';
+import type { OpenEnvMessage } from './ports/openenv.port.ts';
+import type { SecretBox } from './ports/secret-box.port.ts';
+import type { SessionStore } from './ports/session-store.port.ts';
+import type { LiveSession } from './registry/live-session.ts';
+import { SessionRegistry } from './registry/session-registry.ts';
 import { isDead } from './state.ts';
 
 export interface SessionEngineOptions {

@@ -8,9 +8,9 @@ import {
   taskOf,
   ToolFailedError,
   type ToolCallResult,
-} from './backend.port.ts';
-import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
-import { defaultSessionPolicy, type SessionPolicy } from './session-policy.ts';
+} from './ports/backend.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from './ports/directory.port.ts';
+import { defaultSessionPolicy, type SessionPolicy } from './ports/session-policy.ts';
 
 /** A small real environment in this process, for the tests of the engine and of the routes. It counts every execution. */
 

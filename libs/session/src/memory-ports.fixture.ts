@@ -1,10 +1,9 @@
 import { newTaskId } from '@palestra/kit';
-import type { AdmissionStore } from './admission.ts';
-import type { AdmissionFacts, AdmittedSession } from './admission-order.ts';
-import type { SecretMap } from './backend.port.ts';
-import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
-import type { SecretBox } from './secrets.ts';
-import type { SessionActivity, SessionRecord, SessionStore } from './session-store.port.ts';
+import type { AdmissionFacts, AdmissionStore, AdmittedSession } from './ports/admission-store.port.ts';
+import type { SecretMap } from './ports/backend.port.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall, ReplicaLeases } from './ports/call-ledger.port.ts';
+import type { SecretBox } from './ports/secret-box.port.ts';
+import type { SessionActivity, SessionRecord, SessionStore } from './ports/session-store.port.ts';
 
 /** The ports in memory, shared by several engines to play several API processes. */
 export class MemorySessionStore implements SessionStore {

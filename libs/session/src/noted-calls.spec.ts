@@ -3,7 +3,7 @@ import { systemClock } from '@palestra/kit';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
 import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
-import type { SessionPolicy } from './session-policy.ts';
+import type { SessionPolicy } from './ports/session-policy.ts';
 
 const alice = testCaller('alice');
 

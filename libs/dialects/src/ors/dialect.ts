@@ -26,7 +26,7 @@ export interface OrsRequest extends OrsAddress {
   /** Set when the session is to be written as a rollout. */
   recording: Recording | null;
   body: Buffer | null;
-  /** `Idempotency-Key` of a call: its client's name for it (libs/session/src/named-call.ts). */
+  /** `Idempotency-Key` of a call: its client's name for it (libs/session/src/calls/named-call.ts). */
   callName: string | null;
 }
 

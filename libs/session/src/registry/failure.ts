@@ -1,7 +1,7 @@
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
-import { ToolFailedError } from './backend.port.ts';
-import type { CallOutcome, FailureClass } from './call-ledger.port.ts';
-import type { SessionState } from './state.ts';
+import { ToolFailedError } from '../ports/backend.port.ts';
+import type { CallOutcome, FailureClass } from '../ports/call-ledger.port.ts';
+import type { SessionState } from '../state.ts';
 
 export function classifyOutcome(outcome: CallOutcome): FailureClass {
   if (outcome.type === 'result') return outcome.ok ? 'ok' : 'policy';

@@ -1,9 +1,9 @@
 import { PalestraError } from '@palestra/protocol';
-import type { ReplicaLeases } from './call-ledger.port.ts';
-import type { Caller } from './directory.port.ts';
+import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { Caller } from '../ports/directory.port.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { isDead } from '../state.ts';
 import type { SessionReaper } from './reaper.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import { isDead } from './state.ts';
 
 /** Where a session's request is to be served. */
 export type Place = { here: true } | { here: false; replicaId: string; address: string };

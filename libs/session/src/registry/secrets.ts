@@ -1,12 +1,5 @@
 import { type JsonValue, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import type { SecretMap } from './backend.port.ts';
-
-/** Seals secrets for the store. Its key is not in the database. */
-export interface SecretBox {
-  seal(secrets: SecretMap): Uint8Array;
-  /** Throws when it was sealed by another key or altered. */
-  open(sealed: Uint8Array): SecretMap;
-}
+import type { SecretMap } from '../ports/backend.port.ts';
 
 /** Shorter values occur by chance: hiding them would garble results. */
 const MIN_LENGTH = 8;

@@ -1,14 +1,13 @@
-import type { Clock } from '@palestra/kit';
+import { abortable, type Clock } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import { abortable } from './abortable.ts';
-import { type BackendCreate, type BackendSession, ToolFailedError } from './backend.port.ts';
-import type { CallLedger, CallOutcome, CallRecord } from './call-ledger.port.ts';
-import { outcomeOfError } from './failure.ts';
-import { failureError, type LiveSession } from './live-session.ts';
-import type { SessionObserver } from './observer.port.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { SessionRecord } from './session-store.port.ts';
-import { isDead } from './state.ts';
+import { type BackendCreate, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
+import type { CallLedger, CallOutcome, CallRecord } from '../ports/call-ledger.port.ts';
+import type { SessionObserver } from '../ports/observer.port.ts';
+import type { SessionRecord } from '../ports/session-store.port.ts';
+import { outcomeOfError } from '../registry/failure.ts';
+import { failureError, type LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { isDead } from '../state.ts';
 
 export interface RestorerOptions {
   ledger: CallLedger;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AdmissionFacts, chooseAdmitted, fairOrder, type WaitingSession } from './admission-order.ts';
+import type { AdmissionFacts, WaitingSession } from '../ports/admission-store.port.ts';
+import { chooseAdmitted, fairOrder } from './admission-order.ts';
 
 const none = { capacity: null, owned: false, key: null, org: null };
 const waiting = (sid: string, holder: string, queuedAt: number, limits: Partial<WaitingSession['limits']> = {}): WaitingSession => ({

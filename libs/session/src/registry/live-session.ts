@@ -1,8 +1,8 @@
 import { PalestraError } from '@palestra/protocol';
-import type { BackendSession } from './backend.port.ts';
-import type { HostedEnvironment } from './directory.port.ts';
+import type { BackendSession } from '../ports/backend.port.ts';
+import type { HostedEnvironment } from '../ports/directory.port.ts';
+import type { SessionFailure, SessionRecord } from '../ports/session-store.port.ts';
 import { SecretMask } from './secrets.ts';
-import type { SessionFailure, SessionRecord } from './session-store.port.ts';
 
 /** A session as this process holds it: the stored record plus what only makes sense in memory. */
 export class LiveSession {

@@ -1,17 +1,11 @@
 import type { Clock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { type AdmissionFacts, type AdmittedSession, chooseAdmitted, fairOrder, type SlotLimits } from './admission-order.ts';
-import type { Caller, HostedEnvironment } from './directory.port.ts';
-import type { LiveSession } from './live-session.ts';
-import type { SessionObserver } from './observer.port.ts';
-import type { SessionRegistry } from './session-registry.ts';
-
-export interface AdmissionStore {
-  /** One round: under a lock of all processes, reads the facts, and stores what `decide` answers. */
-  round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void>;
-  /** Of these sessions, those that wait no longer. */
-  settled(sids: string[]): Promise<string[]>;
-}
+import type { AdmissionFacts, AdmissionStore, SlotLimits } from '../ports/admission-store.port.ts';
+import type { Caller, HostedEnvironment } from '../ports/directory.port.ts';
+import type { SessionObserver } from '../ports/observer.port.ts';
+import type { LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { chooseAdmitted, fairOrder } from './admission-order.ts';
 
 export interface AdmissionOptions {
   admission: AdmissionStore;

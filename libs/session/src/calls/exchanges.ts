@@ -1,11 +1,11 @@
 import { type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
-import { type BackendCall, type BackendSession, ToolFailedError } from './backend.port.ts';
+import type { SetupGate } from '../lifecycle/setup-gate.ts';
+import { type BackendCall, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
+import type { OpenEnvExchange, OpenEnvMessage } from '../ports/openenv.port.ts';
+import { errorOfOutcome } from '../registry/failure.ts';
+import type { LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
 import type { CallRunner } from './call-runner.ts';
-import { errorOfOutcome } from './failure.ts';
-import type { LiveSession } from './live-session.ts';
-import type { OpenEnvExchange, OpenEnvMessage } from './openenv.port.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { SetupGate } from './setup-gate.ts';
 
 /** Messages of OpenEnv clients to servers that speak OpenEnv. One that changes the episode is a call like any other. */
 export class Exchanges {

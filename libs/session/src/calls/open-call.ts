@@ -1,4 +1,4 @@
-import type { CallOutcome } from './call-ledger.port.ts';
+import type { CallOutcome } from '../ports/call-ledger.port.ts';
 
 /** A call whose task id may be told to the client now. */
 export interface OpenCall {

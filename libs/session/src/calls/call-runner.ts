@@ -1,15 +1,15 @@
 import { type Clock, newTaskId, newUntoldTaskId, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { CallIntent, CallLedger, CallOutcome, CallRecord, NotedCall, ReplicaLeases } from './call-ledger.port.ts';
+import type { Restorer } from '../lifecycle/restorer.ts';
+import type { SetupGate } from '../lifecycle/setup-gate.ts';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, NotedCall, ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { SessionObserver } from '../ports/observer.port.ts';
+import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
+import { deathError, type LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { isDead } from '../state.ts';
 import { type CallEnd, CallPerformer, type CallWork, type ToolRun } from './call-performer.ts';
-import { classifyOutcome, outcomeOfError } from './failure.ts';
-import { deathError, type LiveSession } from './live-session.ts';
-import type { SessionObserver } from './observer.port.ts';
-import type { Restorer } from './restorer.ts';
-import type { SessionRegistry } from './session-registry.ts';
 import { type CallStream, type OpenCall, unknownCall, unknownOutcome, settledCall } from './open-call.ts';
-import type { SetupGate } from './setup-gate.ts';
-import { isDead } from './state.ts';
 
 export interface CallRequest extends ToolRun {
   kind: 'call' | 'score_group';

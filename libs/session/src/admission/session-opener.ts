@@ -1,18 +1,19 @@
-import { newUuid } from '@palestra/kit';
+import { type Clock, newUuid } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
+import { withDeadline } from '../lifecycle/deadline.ts';
+import type { Restorer } from '../lifecycle/restorer.ts';
+import type { SetupGate } from '../lifecycle/setup-gate.ts';
+import type { BackendCreate, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
+import type { CallLedger, ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
+import type { SecretBox } from '../ports/secret-box.port.ts';
+import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from '../ports/session-policy.ts';
+import type { Recording, SessionRecord, SessionStore } from '../ports/session-store.port.ts';
+import { deathError, type LiveSession } from '../registry/live-session.ts';
+import { SecretMask } from '../registry/secrets.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { isDead } from '../state.ts';
 import type { Admission } from './admission.ts';
-import type { BackendCreate, BackendSessionRef, SecretMap } from './backend.port.ts';
-import { withDeadline } from './deadline.ts';
-import type { Caller, HostedEnvironment } from './directory.port.ts';
-import type { SessionEngineOptions } from './engine.ts';
-import { deathError, type LiveSession } from './live-session.ts';
-import type { Restorer } from './restorer.ts';
-import { SecretMask } from './secrets.ts';
-import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from './session-policy.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { Recording, SessionRecord } from './session-store.port.ts';
-import type { SetupGate } from './setup-gate.ts';
-import { isDead } from './state.ts';
 
 export interface Reservation {
   /** The SID that an earlier answer gave; the same one is given again. */
@@ -47,6 +48,18 @@ export interface ForkRequest {
   recording: Recording | null;
 }
 
+export interface SessionOpenerOptions {
+  store: SessionStore;
+  ledger: CallLedger;
+  leases: ReplicaLeases;
+  directory: EnvironmentDirectory;
+  clock: Clock;
+  replicaId: string;
+  box: SecretBox;
+  /** How long a client may wait until the environment's own server has room, milliseconds. */
+  queue: { patienceMs: number };
+}
+
 /** An episode that was opened for a session which ended meanwhile. */
 const FORGET_DEADLINE_MS = 60_000;
 const REPEAT_WAIT_MS = 120_000;
@@ -62,10 +75,10 @@ export class SessionOpener {
   readonly #setup: SetupGate;
   readonly #restorer: Restorer;
   readonly #admission: Admission;
-  readonly #options: SessionEngineOptions;
+  readonly #options: SessionOpenerOptions;
   #refusesNew = false;
 
-  constructor(registry: SessionRegistry, setup: SetupGate, restorer: Restorer, admission: Admission, options: SessionEngineOptions) {
+  constructor(registry: SessionRegistry, setup: SetupGate, restorer: Restorer, admission: Admission, options: SessionOpenerOptions) {
     this.#registry = registry;
     this.#setup = setup;
     this.#restorer = restorer;

@@ -1,13 +1,12 @@
-import type { Clock } from '@palestra/kit';
+import { abortable, type Clock } from '@palestra/kit';
 import { PalestraError, type ToolsAnswer } from '@palestra/protocol';
-import { abortable } from './abortable.ts';
-import type { BackendSession } from './backend.port.ts';
+import type { BackendSession } from '../ports/backend.port.ts';
+import { classifyCode } from '../registry/failure.ts';
+import { failureError, type LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
+import { isSetUp } from '../state.ts';
 import { withDeadline } from './deadline.ts';
-import { classifyCode } from './failure.ts';
-import { failureError, type LiveSession } from './live-session.ts';
 import type { Restorer } from './restorer.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import { isSetUp } from './state.ts';
 
 export interface SetupGateOptions {
   clock: Clock;

@@ -1,8 +1,8 @@
 import type { ErrorCode, JsonObject } from '@palestra/protocol';
-import type { SlotLimits } from './admission-order.ts';
+import type { SessionState } from '../state.ts';
+import type { SlotLimits } from './admission-store.port.ts';
 import type { BackendSessionRef } from './backend.port.ts';
 import type { FailureClass } from './call-ledger.port.ts';
-import type { SessionState } from './state.ts';
 
 /** Why a session failed; thrown again on every later request. */
 export interface SessionFailure {

@@ -1,8 +1,8 @@
 import type { Clock } from '@palestra/kit';
-import type { ReplicaLeases } from './call-ledger.port.ts';
-import { type LiveSession, TOMBSTONE_MS } from './live-session.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { SessionActivity } from './session-store.port.ts';
+import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { SessionActivity } from '../ports/session-store.port.ts';
+import { type LiveSession, TOMBSTONE_MS } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
 
 export interface ReaperOptions {
   clock: Clock;

@@ -1,14 +1,14 @@
 import type { Clock } from '@palestra/kit';
 import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
-import type { BackendCall, BackendSession } from './backend.port.ts';
-import type { CallIntent, CallOutcome, CallResult } from './call-ledger.port.ts';
+import type { Restorer } from '../lifecycle/restorer.ts';
+import type { SetupGate } from '../lifecycle/setup-gate.ts';
+import type { BackendCall, BackendSession } from '../ports/backend.port.ts';
+import type { CallIntent, CallOutcome, CallResult } from '../ports/call-ledger.port.ts';
+import type { SessionObserver } from '../ports/observer.port.ts';
+import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
+import type { LiveSession } from '../registry/live-session.ts';
+import type { SessionRegistry } from '../registry/session-registry.ts';
 import { CallWatch } from './call-watch.ts';
-import { classifyOutcome, outcomeOfError } from './failure.ts';
-import type { LiveSession } from './live-session.ts';
-import type { SessionObserver } from './observer.port.ts';
-import type { Restorer } from './restorer.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { SetupGate } from './setup-gate.ts';
 
 export type CallWork = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
 export type CallEnd = Omit<CallResult, 'taskId'>;

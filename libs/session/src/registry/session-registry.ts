@@ -1,13 +1,14 @@
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { SessionObserver } from './observer.port.ts';
-import { type SecretBox, SecretMask } from './secrets.ts';
-import type { BackendSession, SecretMap } from './backend.port.ts';
-import type { Caller, EnvironmentDirectory, HostedEnvironment } from './directory.port.ts';
+import type { BackendSession, SecretMap } from '../ports/backend.port.ts';
+import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
+import type { SessionObserver } from '../ports/observer.port.ts';
+import type { SecretBox } from '../ports/secret-box.port.ts';
+import type { SessionRecord, SessionStore } from '../ports/session-store.port.ts';
+import { isDead, mayFollow, type SessionState, transition } from '../state.ts';
 import { classifyEnd } from './failure.ts';
 import { deathError, LiveSession } from './live-session.ts';
-import type { SessionRecord, SessionStore } from './session-store.port.ts';
-import { isDead, mayFollow, type SessionState, transition } from './state.ts';
+import { SecretMask } from './secrets.ts';
 
 /** The dead never change: who ends a session and asks at once for it again need not ask the store. */
 const REMEMBERED_DEAD = 1_024;

@@ -1,1 +1,0 @@
-export { abortable } from '@palestra/kit';
