@@ -24,6 +24,38 @@ const allowed: Record<string, string[]> = {
   'libs/environment-kit': ['protocol', 'kit'],
   'apps/dashboard': ['protocol', 'rollouts', 'metrics', 'query'],
 };
+/**
+ * What the folders of a library may import of each other: only folders above them, so that imports go one way. What stands beside the
+ * folders (`index.ts`, the entry file) may import all of them, and is imported by none of them, except the `foundation`.
+ */
+const rooms: Record<string, { foundation: string[]; folders: Record<string, string[]> }> = {
+  'libs/rollouts': {
+    foundation: [],
+    folders: {
+      json: [],
+      provenance: ['json'],
+      events: ['json'],
+      outcome: ['json', 'provenance', 'events'],
+      'fill-rules': ['json', 'provenance', 'outcome'],
+      steps: ['provenance', 'fill-rules'],
+      ledger: ['json', 'provenance', 'outcome'],
+      transcript: [],
+      import: ['json'],
+    },
+  },
+  'libs/session': {
+    foundation: ['state.ts'],
+    folders: {
+      ports: [],
+      registry: ['ports'],
+      lifecycle: ['ports', 'registry'],
+      admission: ['ports', 'registry', 'lifecycle'],
+      calls: ['ports', 'registry', 'lifecycle'],
+    },
+  },
+};
+/** A folder with more files than this is divided before another one is added; tests stand beside what they test and do not count. */
+const MOST_FILES = 30;
 /** The one way from an application to another: what apps/worker runs is the API in another role (docs/adr/0015). */
 const doors: Record<string, string> = { 'apps/worker': '@palestra/api/worker' };
 const frameworks = /^(@nestjs\/|@prisma\/|prisma$|fastify$|@fastify\/)/;
@@ -57,6 +89,7 @@ function readSources(): Source[] {
 }
 
 const sources = readSources();
+const isTest = ({ file }: Source): boolean => /\.(?:spec|fixture)\.tsx?$/.test(file);
 /** `libs/kit` for '@palestra/kit' and for a relative path that leads there; null for a package of somebody else. */
 function workspaceOf(source: Source, specifier: string): string | null {
   if (specifier.startsWith('@palestra/')) {
@@ -154,6 +187,40 @@ describe('architecture', () => {
         source.imports.filter((specifier) => frameworks.test(specifier)).map((specifier) => `${source.file} imports ${specifier}`),
       );
     expect(wrong).toEqual([]);
+  });
+
+  test.each(Object.entries(rooms))('the folders of %s import one way', (workspace, { foundation, folders }) => {
+    const order = Object.keys(folders);
+    expect(order.filter((folder, at) => folders[folder]!.some((known) => !order.slice(0, at).includes(known)))).toEqual([]);
+    const base = `${workspace}/src`;
+    const inside = sources.filter((source) => source.workspace === workspace && path.dirname(source.file) !== base && !isTest(source));
+    const roomOf = (file: string) => path.relative(base, file).split(path.sep)[0]!;
+    expect([...new Set(inside.map(({ file }) => roomOf(file)))].toSorted()).toEqual(order.toSorted());
+    const doors = inside.flatMap(({ file, imports }) =>
+      imports
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => ({ file, from: roomOf(file), to: roomOf(path.join(path.dirname(file), specifier)) }))
+        .filter(({ from, to }) => from !== to),
+    );
+    const used = new Set(doors.map(({ from, to }) => `${from} > ${to}`));
+    const open = order.flatMap((from) => folders[from]!.map((to) => `${from} > ${to}`));
+    expect(open.filter((door) => !used.has(door))).toEqual([]);
+    expect(
+      doors
+        .filter(({ from, to }) => !folders[from]!.includes(to) && !foundation.includes(to))
+        .map(({ file, to }) => `${file} imports from ${to}`),
+    ).toEqual([]);
+  });
+
+  test(`no folder holds more than ${MOST_FILES} files`, () => {
+    const sizes = new Map<string, number>();
+    for (const source of sources) {
+      if (isTest(source)) continue;
+      const folder = path.dirname(source.file);
+      sizes.set(folder, (sizes.get(folder) ?? 0) + 1);
+    }
+    expect(sizes.size).toBeGreaterThan(60);
+    expect([...sizes].filter(([, files]) => files > MOST_FILES).map(([folder, files]) => `${folder}: ${files}`)).toEqual([]);
   });
 
   test('the kinds of backend do not import each other', () => {
