@@ -51,6 +51,10 @@ beforeAll(async () => {
   await pool.query(
     `INSERT INTO annotations (org_id, rollout_seq, run_seq, tag, author) SELECT u.org_id, r.seq, r.run_seq, 'x', 'me' FROM rollouts r JOIN runs u ON u.seq = r.run_seq`,
   );
+  // Tools enough that to read those of all runs is more work than to find those of one.
+  await pool.query(
+    `INSERT INTO tool_rollups (run_seq, phase, step, env_id, tool, figures) SELECT run_seq, phase, step, env_id, tool || n, figures FROM tool_rollups, generate_series(1, 9) n`,
+  );
   // Also empties the lists of words that wait to be sorted into their index, as the autovacuum does.
   await pool.query('VACUUM ANALYZE');
   group = (await get('/v1/runs/run%203/groups?limit=1')).groups[0];

@@ -1,16 +1,5 @@
-import { type Figure, figure } from './facts.ts';
-import {
-  emptyGroup,
-  type GroupStats,
-  passAtKFigure,
-  passHatKFigure,
-  promptWeightedMean,
-  solvedFigure,
-  zeroVarianceFigure,
-} from './group-stats.ts';
-import { type Interval, studentInterval } from './intervals.ts';
-import { powersOfTwo } from './pass.ts';
-import { ascending, mean, percentileOfSorted, std } from './summary.ts';
+import { emptyGroup, type GroupStats } from './group-stats.ts';
+import { ascending } from './summary.ts';
 
 /** What a rollout is, in bits. `SUCCEEDS` only with a reward. */
 export const SUCCEEDS = 1;
@@ -28,76 +17,141 @@ export interface RolloutColumns {
   flags: Uint8Array;
 }
 
-export interface ColumnFigures {
-  /** By key. Bit for bit what the canonical lens says of the same rollouts under the denominator `scored`. */
-  figures: Map<string, Figure>;
-  /** By number of the group; null for groups that do not occur. */
-  groups: (GroupStats | null)[];
+export type RewardCount = [reward: number, scored: number, effective: number];
+
+/** What canonical figures of some rollouts are made of (column-figures.ts). */
+export interface ColumnSums {
+  rollouts: number;
   /** Ascending. */
   rewards: number[];
+  /** How many rollouts, and effective ones, have each reward, ascending; null when these are more than `MAX_COUNTED_REWARDS` different ones. */
+  rewardCounts: RewardCount[] | null;
+  succeeded: number;
+  /** With a reward, and not failed. */
+  effective: number;
+  stopsKnown: number;
+  truncated: number;
+  /** By number of the group; null for groups that do not occur. */
+  groups: (GroupStats | null)[];
 }
 
-const PERCENTILES = [10, 25, 50, 75, 90];
+export function sumColumns(columns: RolloutColumns): ColumnSums {
+  const rewardCounts = countRewards(columns);
+  return {
+    rollouts: columns.reward.length,
+    rewards: rewardCounts === null ? ascending(scoredRewards(columns.reward)) : repeated(rewardCounts),
+    rewardCounts,
+    ...countFlags(columns),
+    groups: groupStatsOfColumns(columns),
+  };
+}
 
-/** The canonical figures of rewards, groups and stops, without those that draw a bootstrap. */
-export function canonicalOfColumns(columns: RolloutColumns): ColumnFigures {
-  const rewards = scoredRewards(columns.reward);
-  const groups = groupStatsOfColumns(columns);
-  const figures = new Map([...rewardFigures(columns, rewards), ...groupFigures(columns, groups)]);
-  const [known, truncated] = [countOf(columns.flags, STOP_KNOWN), countOf(columns.flags, TRUNCATED)];
-  figures.set('truncated', figure(known === 0 ? null : truncated / known, known, columns.flags.length));
-  return { figures, groups, rewards };
+/**
+ * Sums of disjoint rollouts, whose groups have the same numbers, together: bit for bit `sumColumns` of all of them. null where a group is in several of
+ * them: its rewards must be summed anew, in ascending order.
+ */
+export function mergeColumnSums(parts: readonly ColumnSums[]): ColumnSums | null {
+  const groups = disjointGroups(parts);
+  if (groups === null) return null;
+  const rewardCounts = mergeCounts(parts);
+  const total = (of: 'rollouts' | 'succeeded' | 'effective' | 'stopsKnown' | 'truncated') => parts.reduce((sum, part) => sum + part[of], 0);
+  return {
+    rollouts: total('rollouts'),
+    rewards: rewardCounts === null ? ascending(parts.flatMap(({ rewards }) => rewards)) : repeated(rewardCounts),
+    rewardCounts,
+    succeeded: total('succeeded'),
+    effective: total('effective'),
+    stopsKnown: total('stopsKnown'),
+    truncated: total('truncated'),
+    groups,
+  };
+}
+
+/** Rewards are often a few values many times: to count them takes half of what sorting does, or less. Different rewards that some rollouts may have for each to be counted. */
+export const MAX_COUNTED_REWARDS = 50;
+const distinct = new Float64Array(MAX_COUNTED_REWARDS);
+const scored = new Uint32Array(MAX_COUNTED_REWARDS);
+const effective = new Uint32Array(MAX_COUNTED_REWARDS);
+
+function countRewards({ reward, flags }: RolloutColumns): RewardCount[] | null {
+  let different = 0;
+  for (let at = 0; at < reward.length; at += 1) {
+    const value = positiveZero(reward[at]!);
+    if (Number.isNaN(value)) continue;
+    let place = 0;
+    while (place < different && distinct[place] !== value) place += 1;
+    if (place === different) {
+      if (different === MAX_COUNTED_REWARDS) return null;
+      distinct[place] = value;
+      scored[place] = 0;
+      effective[place] = 0;
+      different += 1;
+    }
+    scored[place]! += 1;
+    if ((flags[at]! & FAILED) === 0) effective[place]! += 1;
+  }
+  return Array.from({ length: different }, (_, place): RewardCount => [distinct[place]!, scored[place]!, effective[place]!]).sort(byReward);
+}
+
+/** Zero has one sign here: it is stored as JSON. */
+const positiveZero = (value: number): number => value + 0;
+const byReward = ([one]: RewardCount, [other]: RewardCount) => one - other;
+
+function mergeCounts(parts: readonly ColumnSums[]): RewardCount[] | null {
+  const merged = new Map<number, RewardCount>();
+  for (const { rewardCounts } of parts) {
+    if (rewardCounts === null) return null;
+    for (const [reward, ofReward, ofEffective] of rewardCounts) {
+      const own = merged.get(reward);
+      if (own === undefined) merged.set(reward, [reward, ofReward, ofEffective]);
+      else {
+        own[1] += ofReward;
+        own[2] += ofEffective;
+      }
+    }
+  }
+  return merged.size > MAX_COUNTED_REWARDS ? null : [...merged.values()].sort(byReward);
+}
+
+function repeated(counts: readonly RewardCount[]): number[] {
+  const rewards: number[] = [];
+  for (const [reward, times] of counts) for (let time = 0; time < times; time += 1) rewards.push(reward);
+  return rewards;
 }
 
 function scoredRewards(reward: Float64Array): number[] {
-  const scored: number[] = [];
-  for (const value of reward) if (!Number.isNaN(value)) scored.push(value);
-  return ascending(scored);
+  const rewards: number[] = [];
+  for (const value of reward) if (!Number.isNaN(value)) rewards.push(positiveZero(value));
+  return rewards;
 }
 
-function countOf(flags: Uint8Array, flag: number): number {
-  let count = 0;
-  for (const value of flags) if ((value & flag) !== 0) count += 1;
-  return count;
+/** Beside the bits of a rollout. */
+const UNSCORED = 16;
+
+function countFlags({ reward, flags }: RolloutColumns): Pick<ColumnSums, 'succeeded' | 'effective' | 'stopsKnown' | 'truncated'> {
+  const kinds = new Uint32Array(2 * UNSCORED);
+  for (let at = 0; at < flags.length; at += 1) kinds[flags[at]! | (Number.isNaN(reward[at]!) ? UNSCORED : 0)]! += 1;
+  const countOf = (mask: number, bits: number) => kinds.reduce((sum, count, kind) => ((kind & mask) === bits ? sum + count : sum), 0);
+  return {
+    succeeded: countOf(SUCCEEDS, SUCCEEDS),
+    effective: countOf(FAILED | UNSCORED, 0),
+    stopsKnown: countOf(STOP_KNOWN, STOP_KNOWN),
+    truncated: countOf(TRUNCATED, TRUNCATED),
+  };
 }
 
-function* rewardFigures({ reward, flags }: RolloutColumns, rewards: readonly number[]): Generator<[string, Figure]> {
-  const [scored, of] = [rewards.length, reward.length];
-  const ofRewards = (value: number | null) => figure(value, scored, of);
-  yield ['reward_mean', ofRewards(mean(rewards))];
-  yield ['reward_std', ofRewards(std(rewards, 1))];
-  yield ['reward_min', ofRewards(rewards[0] ?? null)];
-  yield ['reward_max', ofRewards(rewards.at(-1) ?? null)];
-  for (const p of PERCENTILES) yield [`reward_p${p}`, ofRewards(percentileOfSorted(rewards, p / 100))];
-  yield ['success', ofRewards(scored === 0 ? null : countOf(flags, SUCCEEDS) / scored)];
-  yield ['scored', figure(scored, of, of)];
-  let effective = 0;
-  for (let at = 0; at < of; at += 1) if ((flags[at]! & FAILED) === 0 && !Number.isNaN(reward[at])) effective += 1;
-  yield ['effective', figure(effective, of, of)];
-}
-
-function* groupFigures({ group }: RolloutColumns, byNumber: readonly (GroupStats | null)[]): Generator<[string, Figure]> {
-  const groups = byNumber.filter((stats) => stats !== null);
-  const grouped = groups.reduce((total, { n }) => total + n, 0);
-  const note = grouped < group.length ? `${group.length - grouped} of ${group.length} rollouts have no group` : null;
-  const noted = ({ value, denominator, of }: Figure) => figure(value, denominator, of, note);
-  const largest = groups.reduce((most, { n }) => Math.max(most, n), 0);
-  for (const k of powersOfTwo(largest)) {
-    yield [`pass@${k}`, noted(passAtKFigure(groups, k))];
-    yield [`pass^${k}`, noted(passHatKFigure(groups, k))];
+function disjointGroups(parts: readonly ColumnSums[]): (GroupStats | null)[] | null {
+  const [first, ...others] = parts;
+  const groups = [...first!.groups];
+  for (const other of others) {
+    for (let of = 0; of < groups.length; of += 1) {
+      const own = other.groups[of]!;
+      if (own === null) continue;
+      if (groups[of] !== null) return null;
+      groups[of] = own;
+    }
   }
-  yield ['avg@n', noted(promptWeightedMean(groups))];
-  const means = groups.filter(({ scored }) => scored > 0).map(({ sum, scored }) => sum / scored);
-  const interval = studentInterval(ascending(means));
-  const end = (of: keyof Interval) =>
-    figure(interval?.[of] ?? null, means.length, groups.length, interval === null ? 'needs two groups' : null);
-  yield ['avg@n_ci_low', end('low')];
-  yield ['avg@n_ci_high', end('high')];
-  yield ['groups', figure(groups.length, groups.length, groups.length)];
-  for (const which of ['none', 'some', 'all'] as const) yield [`solved_${which}`, noted(solvedFigure(groups, which))];
-  yield ['zero_variance', noted(zeroVarianceFigure(groups))];
-  for (const kind of ['all-fail', 'all-pass', 'equal-other'] as const)
-    yield [`zero_variance_${kind.replace('-', '_')}`, noted(zeroVarianceFigure(groups, kind))];
+  return groups;
 }
 
 /** Rewards of one group lie side by side and are summed in ascending order, as `groupStats` does. */
@@ -125,29 +179,31 @@ function groupStatsOfColumns({ reward, group, groups, flags }: RolloutColumns): 
     const of = group[at]!;
     if (of >= 0 && !Number.isNaN(reward[at])) values[ends[of]!++] = reward[at]!;
   }
-  stats.forEach((own, of) => own !== null && own.scored > 0 && sumAscending(own, values.subarray(ends[of]! - own.scored, ends[of])));
+  stats.forEach((own, of) => own !== null && own.scored > 0 && sumAscending(own, values, ends[of]! - own.scored, ends[of]!));
   return stats;
 }
 
 /** Groups are small: up to this size inserting is several times faster than `sort`. */
 const SMALL = 64;
 
-function sumAscending(stats: GroupStats, rewards: Float64Array): void {
-  if (rewards.length > SMALL) rewards.sort();
-  else insertionSort(rewards);
-  for (const reward of rewards) {
+/** Rewards of a group from `from` up to `to`, which are put in order. */
+function sumAscending(stats: GroupStats, values: Float64Array, from: number, to: number): void {
+  if (to - from > SMALL) values.subarray(from, to).sort();
+  else insertionSort(values, from, to);
+  for (let at = from; at < to; at += 1) {
+    const reward = values[at]!;
     stats.sum += reward;
     stats.sumsq += reward * reward;
   }
-  stats.min = rewards[0]!;
-  stats.max = rewards.at(-1)!;
+  stats.min = values[from]!;
+  stats.max = values[to - 1]!;
 }
 
-function insertionSort(values: Float64Array): void {
-  for (let at = 1; at < values.length; at += 1) {
+function insertionSort(values: Float64Array, from: number, to: number): void {
+  for (let at = from + 1; at < to; at += 1) {
     const value = values[at]!;
-    let to = at;
-    for (; to > 0 && values[to - 1]! > value; to -= 1) values[to] = values[to - 1]!;
-    values[to] = value;
+    let place = at;
+    for (; place > from && values[place - 1]! > value; place -= 1) values[place] = values[place - 1]!;
+    values[place] = value;
   }
 }

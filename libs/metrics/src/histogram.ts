@@ -23,7 +23,13 @@ export function histogram(rewards: readonly number[]): RewardHistogram {
   let high = 1;
   while (high < Math.max(Math.abs(least), Math.abs(most))) high *= 2;
   const result = { ...emptyHistogram(), low: least < 0 ? -high : 0, high };
-  for (const reward of rewards) result.counts[binOf(reward, result)]! += 1;
+  // Rewards that are sorted, as most that come here are, stand beside their equals.
+  let [before, bin] = [Number.NaN, 0];
+  for (const reward of rewards) {
+    if (reward !== before) bin = binOf(reward, result);
+    before = reward;
+    result.counts[bin]! += 1;
+  }
   return result;
 }
 

@@ -1,5 +1,6 @@
 export * from './canonical.ts';
 export * from './catalogue.ts';
+export * from './column-figures.ts';
 export * from './columns.ts';
 export * from './denominators.ts';
 export * from './facts.ts';

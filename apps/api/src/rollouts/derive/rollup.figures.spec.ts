@@ -1,4 +1,4 @@
-import { computeLens, isFigure, type RolloutFacts } from '@palestra/metrics';
+import { computeLens, isFailed, isFigure, type RolloutFacts } from '@palestra/metrics';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FAILURES, STOPS, wordOf } from '../codes.ts';
@@ -14,8 +14,8 @@ const RUNS = { numRuns: 40 };
 const stored = fc.record({
   env: fc.integer({ min: 1, max: 2 }),
   group: fc.option(fc.nat(5).map(String)),
-  // Zero has one sign: it is kept as JSON.
-  reward: fc.option(fc.double({ min: -2, max: 2, noNaN: true }).map((reward) => reward + 0)),
+  // A few values many times, or many. Zero has one sign: it is kept as JSON.
+  reward: fc.option(fc.oneof(fc.constantFrom(0, 1, 0.1, -0.5), fc.double({ min: -2, max: 2, noNaN: true })).map((reward) => reward + 0)),
   stop: fc.option(fc.nat(STOPS.length - 1)),
   failure: fc.option(fc.nat(FAILURES.length - 1), { freq: 5 }),
   task: fc.option(fc.nat(9)),
@@ -28,7 +28,8 @@ const stored = fc.record({
 });
 type Stored = typeof stored extends fc.Arbitrary<infer One> ? One : never;
 
-const groupOf = ({ group, env }: Stored) => (group === null ? null : `${env}${group}`);
+/** One of them has rollouts of both environments. */
+const groupOf = ({ group, env }: Pick<Stored, 'group' | 'env'>) => (group === null ? null : group === '0' ? '30' : `${env}${group}`);
 const groupKeysOf = (rollouts: readonly Stored[]) => [...new Set(rollouts.map(groupOf).filter((group) => group !== null))];
 
 function partsOf(rollouts: readonly Stored[], groupKeys = groupKeysOf(rollouts)): StepPart[] {
@@ -72,7 +73,7 @@ function partsOf(rollouts: readonly Stored[], groupKeys = groupKeysOf(rollouts))
 const factsOf = (rollouts: readonly Stored[]): RolloutFacts[] =>
   rollouts.map(({ env, group, reward, stop, failure, turns, calls, errors, tokens }, at) => ({
     id: String(at),
-    group: group === null ? null : `${env}${group}`,
+    group: groupOf({ env, group }),
     reward,
     rewardPositive: null,
     lastReward: null,
@@ -90,6 +91,15 @@ const factsOf = (rollouts: readonly Stored[]): RolloutFacts[] =>
     phase: 'train',
   }));
 
+/** Each reward with how many rollouts have it, and how many of these did not fail. */
+function countsOf(facts: readonly RolloutFacts[]): StepFigures['rewards'] {
+  const values = [...new Set(facts.flatMap(({ reward }) => reward ?? []))].toSorted((a, b) => a - b);
+  const those = (value: number) => facts.filter(({ reward }) => reward === value);
+  return values.length > 50
+    ? null
+    : values.map((value) => [value, those(value).length, those(value).filter((one) => !isFailed(one)).length]);
+}
+
 const rollUp = (rollouts: readonly Stored[]) => rollUpStep(STEP, partsOf(rollouts), () => RULE);
 
 test('every canonical figure of a rollup is that of its rollouts, to the last bit, together and by environment', () => {
@@ -99,7 +109,8 @@ test('every canonical figure of a rollup is that of its rollouts, to the last bi
       expect(rollups.map(({ env_id }) => env_id)).toEqual([0, ...new Set(partsOf(rollouts).map(({ env_id }) => env_id))]);
       for (const { env_id, figures } of rollups) {
         const facts = factsOf(rollouts.filter(({ env }) => env_id === 0 || env === env_id));
-        const { canonical } = figures as StepFigures;
+        const { canonical, rewards } = figures as StepFigures;
+        expect(rewards).toEqual(countsOf(facts));
         const answers = computeLens('canonical', facts, { success: RULE });
         expect(Object.keys(canonical).length).toBeGreaterThan(25);
         expect(Object.keys(canonical).toSorted()).toEqual([...answers.keys()].filter((key) => !/^pass@\d+_ci_/.test(key)).toSorted());

@@ -165,32 +165,34 @@ const COLUMNS = ['seq', 'group', 'reward', 'stop', 'failure', 'taskId', 'groupSi
 export function together(parts: readonly StepPart[]): StepPart {
   const [first] = parts;
   if (parts.length === 1) return first!;
-  const total = (of: (totals: StepTotals) => number) => parts.reduce((sum, { totals }) => sum + of(totals), 0);
-  const known = (of: (totals: StepTotals) => Known): Known => ({
-    sum: total((totals) => of(totals).sum),
-    known: total((totals) => of(totals).known),
-  });
-  const whole = emptyPart(
-    first!,
-    total((totals) => totals.rollouts),
-  );
+  const totals = totalsTogether(parts.map((part) => part.totals));
+  const whole = emptyPart(first!, totals.rollouts);
   let from = 0;
   for (const part of parts) {
     for (const column of COLUMNS) whole[column].set(part[column], from);
     from += part.totals.rollouts;
   }
-  whole.totals = {
-    rollouts: from,
-    finished: total((totals) => totals.finished),
-    messages: total((totals) => totals.messages),
-    calls: total((totals) => totals.calls),
-    callErrors: total((totals) => totals.callErrors),
-    gaps: total((totals) => totals.gaps),
-    mismatches: total((totals) => totals.mismatches),
-    turns: known((totals) => totals.turns),
-    tokensOut: known((totals) => totals.tokensOut),
-    tokensTool: known((totals) => totals.tokensTool),
-    provenance: parts.reduce((weakest, { totals }) => weaker(weakest, totals.provenance), first!.totals.provenance),
-  };
+  whole.totals = totals;
   return whole;
+}
+
+export function totalsTogether(parts: readonly StepTotals[]): StepTotals {
+  const total = (of: (totals: StepTotals) => number) => parts.reduce((sum, totals) => sum + of(totals), 0);
+  const known = (of: (totals: StepTotals) => Known): Known => ({
+    sum: total((totals) => of(totals).sum),
+    known: total((totals) => of(totals).known),
+  });
+  return {
+    rollouts: total(({ rollouts }) => rollouts),
+    finished: total(({ finished }) => finished),
+    messages: total(({ messages }) => messages),
+    calls: total(({ calls }) => calls),
+    callErrors: total(({ callErrors }) => callErrors),
+    gaps: total(({ gaps }) => gaps),
+    mismatches: total(({ mismatches }) => mismatches),
+    turns: known(({ turns }) => turns),
+    tokensOut: known(({ tokensOut }) => tokensOut),
+    tokensTool: known(({ tokensTool }) => tokensTool),
+    provenance: parts.reduce((weakest, { provenance }) => weaker(weakest, provenance), parts[0]!.provenance),
+  };
 }

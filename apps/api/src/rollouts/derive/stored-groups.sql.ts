@@ -2,18 +2,15 @@ import type pg from 'pg';
 import { copyOut } from '../../platform/copy-out.ts';
 import { type GroupRow, stepArrays, type StepKey } from './rollup.sql.ts';
 
-/** Bytes of a stored group: `GROUP` in order. */
+/** `rollout_groups.facts` (migration 0018): the columns of a group in the order of `isSame`, its key before them; where a value is not known, what cannot occur. */
 const GROUP_BYTES = 68;
-/** Null where a value is not known: what cannot occur. */
-const GROUP = `int8send(group_key) || int4send(env_id) || int4send(COALESCE(task_id, -1)) || int4send(n) || int4send(COALESCE(n_expected, -1)) || int4send(scored)
-  || int4send(errors) || int4send(successes) || float8send(sum) || float8send(sum_squares) || float8send(COALESCE(min, 'NaN')) || float8send(COALESCE(max, 'NaN'))`;
 const NONE = Buffer.alloc(0);
 
 /** Groups of each step as they stand in the table, packed. Plan: per step an Index Scan using rollout_groups_step_idx. */
 export async function selectStoredGroups(client: Pick<pg.ClientBase, 'query'>, steps: readonly StepKey[]): Promise<Buffer[]> {
   const rows = await copyOut(
     client,
-    `SELECT (SELECT string_agg(${GROUP}, ''::bytea) FROM rollout_groups WHERE run_seq = s.run_seq AND step = s.step AND phase = s.phase) AS groups
+    `SELECT (SELECT string_agg(facts, ''::bytea) FROM rollout_groups WHERE run_seq = s.run_seq AND step = s.step AND phase = s.phase) AS groups
      FROM unnest(${stepArrays(steps)}) WITH ORDINALITY AS s(run_seq, phase, step, position) ORDER BY s.position`,
   );
   return rows.map(([groups]) => groups ?? NONE);
