@@ -80,6 +80,17 @@ describe('series', () => {
     expect(Object.keys(kept[0].lenses)).toEqual(expect.arrayContaining(['skyrl/scored', 'canonical/scored']));
   });
 
+  it('are made anew where they were kept by an earlier revision of a lens', async () => {
+    const key = 'all/solved_none';
+    await server.database.pool.query(
+      `UPDATE step_rollups SET figures = figures || jsonb_build_object('lenses', COALESCE(figures->'lenses', '{}') || $1::jsonb) WHERE env_id = 0`,
+      [JSON.stringify({ 'prime-rl/scored': { [key]: [7, 4, 4] } })],
+    );
+    const [series] = await curve(`m=${encodeURIComponent(key)}&lens=prime-rl`);
+    const definition = metric('prime-rl', key)!;
+    expect(series.value).toEqual([0, 1, 2, 3].map((step) => (definition.compute(ofStep(step)) as { value: number }).value));
+  });
+
   it('are drawn over time and rollouts, by environment, and in few points', async () => {
     expect((await curve('x=count'))[0].x).toEqual([12, 24, 36, 48]);
     expect((await curve('x=time'))[0].x.every((at: number) => Math.abs(at - Date.now()) < 300_000)).toBe(true);

@@ -34,6 +34,11 @@ export function isLens(name: string): name is Lens {
   return (LENSES as readonly string[]).includes(name);
 }
 
+/** Figures that are kept belong to a revision of their lens. */
+export function lensRevision(lens: Lens): number {
+  return definitions[lens].revision ?? 1;
+}
+
 function bind({ lens, source }: LensDefinition, template: MetricTemplate, parameter: Parameter): MetricDefinition {
   const key = parameter === '' ? template.key : fillKey(template.key, parameter);
   return {

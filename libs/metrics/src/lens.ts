@@ -21,6 +21,8 @@ export interface LensDefinition {
   lens: Lens;
   /** File and commit that the formulas were read at. */
   source: string;
+  /** Raised whenever the same rows could give another figure, so that nobody takes one that was kept from before; 1 unless said. */
+  revision?: number;
   metrics: readonly MetricTemplate[];
   /** A name as the trainer's logger prints it (with its prefixes) as keys of this lens, best first. */
   aliases?(name: string): string[];

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ascending } from './summary.ts';
+import { ascending, compensatedSum } from './summary.ts';
 
 const spread = (count: number, of: readonly number[]) => Array.from({ length: count }, (_, at) => of[(at * 7) % of.length]!);
 const some = (count: number) => Array.from({ length: count }, (_, at) => ((at * 13) % count) / count);
@@ -21,3 +21,11 @@ it.each([
   expect(sorted).toEqual([...Float64Array.from(values).sort()]);
   expect(values).toEqual(before);
 });
+
+it.each([
+  ['nothing', [], 0],
+  ['fractions that take each other away', [0.1, 0.2, -0.1, -0.2], 0],
+  ['fractions that do not, quite', [0.1, 0.2, -0.3], 2.7755575615628914e-17],
+  ['small beside large', [1e16, 1, -1e16], 1],
+  ['too large to lose anything', [1e308, 1e308], Infinity],
+])('adds up as Python 3.12 does: %s', (_, values, total) => expect(compensatedSum(values)).toBe(total));

@@ -40,6 +40,17 @@ function pairwise(values: readonly number[], from: number, count: number): numbe
   return total;
 }
 
+/** Python's `sum` from 3.12 on (Neumaier): what it loses is added at the end, so that 0.1 + 0.2 - 0.1 - 0.2 is 0. */
+export function compensatedSum(values: readonly number[]): number {
+  let [total, lost] = [0, 0];
+  for (const value of values) {
+    const next = total + value;
+    lost += Math.abs(total) >= Math.abs(value) ? total - next + value : value - next + total;
+    total = next;
+  }
+  return Number.isFinite(lost) ? total + lost : total;
+}
+
 /** Kept, since memory for numbers costs more than sorting them. */
 let scratch = new Float64Array(4_096);
 

@@ -3,7 +3,7 @@ import { isFailed } from '../denominators.ts';
 import { figure, type MetricAnswer, type MetricContext, type RolloutFacts, unavailable } from '../facts.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { passAtK, passHatK, powersOfTwo } from '../pass.ts';
-import { max, mean, min, percentile } from '../summary.ts';
+import { compensatedSum, max, mean, min, percentile } from '../summary.ts';
 import { groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, ungroupedNote } from './shared.ts';
 
 type Rows = readonly RolloutFacts[];
@@ -17,10 +17,10 @@ function overRewards(rows: Rows, subset: Subset, reduce: (rewards: number[]) => 
   return figure(reduce(rewards), rewards.length, rows.length, note);
 }
 
-/** Group fractions; `none` is "the rewards sum to 0", so that [-1, 1] counts. */
+/** Group fractions; `none` is "the rewards sum to 0" in Python 3.12, which prime-rl needs, so that [-1, 1] and [0.1, 0.2, -0.1, -0.2] count. */
 function solved(rows: Rows, which: 'none' | 'all' | 'some'): MetricAnswer {
   const groups = groupsOf(rows).map((group) => nullAsZero(group).rewards);
-  const none = groups.filter((rewards) => rewards.reduce((total, reward) => total + reward, 0) === 0).length;
+  const none = groups.filter((rewards) => compensatedSum(rewards) === 0).length;
   const all = groups.filter((rewards) => rewards.every((reward) => reward === 1)).length;
   const count = { none, all, some: groups.length - none - all }[which];
   return figure(
@@ -96,6 +96,8 @@ const ofSubset = (subset: Subset): MetricTemplate[] => [
 export const primeRlLens: LensDefinition = {
   lens: 'prime-rl',
   source: 'src/prime_rl/orchestrator/metrics.py, utils.py @ 559b447',
+  // 2: sums are those of Python 3.12.
+  revision: 2,
   metrics: [
     ...ofSubset('all'),
     ...ofSubset('effective'),

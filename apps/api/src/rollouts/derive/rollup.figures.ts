@@ -38,7 +38,7 @@ export interface StepFigures {
   gaps: number;
   mismatches: number;
   verified?: number;
-  /** Of other lenses and denominators (`skyrl/scored`, `canonical/all`), by key: made when somebody first asks. */
+  /** Of other lenses and denominators (`skyrl/scored`, `canonical/all`, `prime-rl@2/scored`), by key: made when somebody first asks. */
   lenses?: Record<string, Record<string, StoredFigure>>;
   /** Of turns, tokens and effective rewards, likewise. */
   histograms?: Record<string, StepFigures['histogram']>;

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Denominator, histogram, type Lens, select, type SuccessRule } from '@palestra/metrics';
+import { type Denominator, histogram, type Lens, lensRevision, select, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database.ts';
 import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
@@ -44,7 +44,11 @@ export interface FigureSet {
   keys: readonly string[];
 }
 
-const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>) => `${lens}/${den}`;
+/** What is kept of a lens: of its later revisions under another name, so that figures of an earlier one are not read. */
+const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>) => {
+  const revision = lensRevision(lens);
+  return revision === 1 ? `${lens}/${den}` : `${lens}@${revision}/${den}`;
+};
 /** What histograms are made of, only when somebody asks. */
 const MEASURED = {
   turns: (tuples: readonly RollupTuple[]) => tuples.flatMap((tuple) => tuple[11] ?? []),
