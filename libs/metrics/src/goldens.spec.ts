@@ -1,72 +1,214 @@
-import { expect, test } from 'vitest';
-import { type Lens, metric, type RolloutFacts } from './index.ts';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFacts, type StopReason } from './index.ts';
 
 /**
- * Figures that the trainers' own functions gave for these rewards, for those whose packages are on no registry: slime
- * `compute_pass_rate` (slime/observability/metric_utils.py:14 @ 624b824), prime-rl `compute_pass_metrics`
- * (src/prime_rl/orchestrator/utils.py:181 @ 559b447), rLLM `_pass_at_k` (rllm/eval/results.py:27 @ 9beb6e0f). The others run in
- * tests/conformance/metrics.spec.ts.
+ * Our lenses beside what the real code of TRL, prime-rl, slime and rLLM made of the same rewards, under the names that it prints:
+ * tests/conformance/python/trainer_goldens.json, recorded by trainer_goldens.py there. SkyRL, verl and tinker run in
+ * tests/conformance/metrics.spec.ts, on the same rewards.
  */
-const three = [1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0];
-const of = (n: number, c: number) => Array.from({ length: n }, (_, i) => (i < c ? 1 : 0));
+interface Rewards {
+  rewards: (number | null)[][];
+  stops?: StopReason[][];
+  calls?: number[][];
+  callErrors?: number[][];
+}
+interface Run {
+  set: string;
+  settings: Record<string, string | boolean>;
+  /** null: printed as none, or as not a number. */
+  figures?: Record<string, number | null>;
+  raised?: string;
+}
+const trainers = ['prime-rl', 'rllm', 'slime', 'trl'] as const;
+type Trainer = (typeof trainers)[number];
 
-function rowsOf(groups: number[][]): RolloutFacts[] {
-  return groups.flatMap((rewards, group) =>
-    rewards.map((reward, sample) => ({
-      id: `${group}-${sample}`,
-      group: String(group),
-      reward,
-      rewardPositive: reward,
-      lastReward: reward,
-      rewardSteps: 1,
-      stop: 'finished' as const,
-      turns: 1,
-      assistantTurns: 1,
-      toolTurns: 0,
-      calls: 0,
-      callErrors: 0,
-      tokensOut: null,
-      tokensTool: null,
-      failure: null,
-      environment: null,
-      phase: null,
-    })),
+const read = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../../tests/conformance/python/${name}.json`, import.meta.url), 'utf8'));
+const sets = read('trainer_rewards') as Record<string, Rewards>;
+const goldens = read('trainer_goldens') as Record<Trainer, { what: string; commit: string | null; runs: Run[] }>;
+
+/** Relative to the figure, or to 1 where it is less. TRL reckons in single precision, of 6e-8, and adds up to a hundred of them; the others in double. */
+const tolerance: Record<Trainer, number> = { trl: 1e-6, 'prime-rl': 1e-9, slime: 1e-9, rllm: 1e-9 };
+
+const FAILURES: Partial<Record<StopReason, RolloutFacts['failure']>> = { env_error: 'environment', infra_error: 'infrastructure' };
+
+function rowsOf({ rewards, stops, calls, callErrors }: Rewards): RolloutFacts[] {
+  return rewards.flatMap((group, index) =>
+    group.map((reward, sample) => {
+      const stop = stops?.[index]![sample] ?? 'finished';
+      return {
+        id: `${index}-${sample}`,
+        group: String(index),
+        reward,
+        rewardPositive: reward,
+        lastReward: reward,
+        rewardSteps: reward === null ? 0 : 1,
+        stop,
+        turns: 1,
+        assistantTurns: 1,
+        toolTurns: 0,
+        calls: calls?.[index]![sample] ?? 0,
+        callErrors: callErrors?.[index]![sample] ?? 0,
+        tokensOut: null,
+        tokensTool: null,
+        failure: FAILURES[stop] ?? null,
+        environment: null,
+        phase: null,
+      };
+    }),
   );
 }
 
-const rllm = [
-  0.39583333333333337, 0.5303030303030303, 0.6545454545454545, 0.6863636363636364, 0.7102272727272727, 0.7272727272727273,
-  0.7386363636363636, 0.7454545454545455, 0.7488636363636364, 0.75, 0.75, 0.75,
-];
+/** The key of the lens that a printed name stands for, as `m=` finds it. */
+function keyOf(trainer: Trainer, printed: string): string {
+  const [first] = resolveMetricName(printed, trainer).matches;
+  if (first?.lens !== trainer) throw new Error(`${trainer} has no ${printed}`);
+  return first.key;
+}
 
-test.each<[Lens, number[][], Record<string, number>]>([
-  [
-    'slime',
-    [three, of(12, 7)],
-    { 'pass@1': 0.41666666666666674, 'pass@2': 0.6515151515151514, 'pass@4': 0.8676767676767676, 'pass@8': 0.990909090909091 },
-  ],
-  [
-    'prime-rl',
-    [three],
-    {
-      'effective/pass@1': 0.25,
-      'effective/pass@2': 0.4545454545454546,
-      'effective/pass@4': 0.7454545454545455,
-      'effective/pass@8': 0.9818181818181818,
-      'effective/pass^1': 0.25,
-      'effective/pass^2': 0.045454545454545456,
-      'effective/pass^4': 0,
-      'effective/pass^8': 0,
+const valueOf = (answer: MetricAnswer): number | null => (isFigure(answer) ? answer.value : null);
+
+interface Compared {
+  what: string;
+  theirs: number | null;
+  ours: number | null;
+}
+
+function compared(trainer: Trainer): Compared[] {
+  return goldens[trainer].runs.flatMap(({ set, settings, figures }) => {
+    const rows = rowsOf(sets[set]!);
+    return Object.entries(figures ?? {}).map(([printed, theirs]) => ({
+      what: [set, ...Object.values(settings), printed].join(', '),
+      theirs,
+      ours: valueOf(metric(trainer, keyOf(trainer, printed))!.compute(rows)),
+    }));
+  });
+}
+
+const agree = (trainer: Trainer, { theirs, ours }: Compared) =>
+  theirs === null || ours === null ? theirs === ours : Math.abs(theirs - ours) <= tolerance[trainer] * Math.max(1, Math.abs(theirs));
+
+/** Where a lens differs on purpose: theirs, ours. */
+const DIFFERENCES: Record<string, { because: string; figures: Record<string, [theirs: number, ours: number | null]> }> = {
+  'groups of one': {
+    because: 'TRL has them in evaluations alone, and calls them flat; the lens leaves them out and says so (decision 14.14)',
+    figures: { 'groups of one, eval, eval_frac_reward_zero_std': [1, null], 'one rollout, eval, eval_frac_reward_zero_std': [1, null] },
+  },
+  'single precision': {
+    because:
+      'torch’s single-precision mean of equal fractions is rounded, here on a CPU, so that they deviate from it; ours is not, and another device may add in another order',
+    figures: {
+      'equal by three, train, frac_reward_zero_std': [5 / 6, 1],
+      'equal by three, eval, eval_frac_reward_zero_std': [5 / 6, 1],
+      'equal by three, train, none, frac_reward_zero_std': [5 / 6, 1],
+      'equal by six, train, frac_reward_zero_std': [4 / 6, 1],
+      'equal by six, eval, eval_frac_reward_zero_std': [4 / 6, 1],
+      'equal by eight, train, frac_reward_zero_std': [3 / 6, 1],
+      'equal by eight, eval, eval_frac_reward_zero_std': [3 / 6, 1],
     },
-  ],
-  ['rllm', [of(8, 8), of(2, 0), of(3, 1), of(12, 3)], Object.fromEntries(rllm.map((value, i) => [`pass@${i + 1}`, value]))],
-])('%s gives what the trainer’s own function gave', (lens, groups, expected) => {
-  const rows = rowsOf(groups);
-  const keys = Object.keys(expected);
-  const family = metric(lens, lens === 'prime-rl' ? 'effective/pass@{k}' : 'pass@{k}')!;
-  expect(family.keysFor(rows)).toEqual(keys.filter((key) => key.includes('@')));
-  for (const key of keys) {
-    const answer = metric(lens, key)!.compute(rows);
-    expect(answer, `${lens} ${key}`).toMatchObject({ value: expect.closeTo(expected[key]!, 12) });
-  }
+  },
+  'scale_rewards = batch': {
+    because: 'TRL then looks at the deviation of the batch; the setting is not in an upload, the lens has the default, groups',
+    figures: { 'vector 8, train, batch, frac_reward_zero_std': [0, 0.75], 'equal by three, train, batch, frac_reward_zero_std': [0, 1] },
+  },
+};
+
+describe('the figures of the trainers’ own code', () => {
+  test.each<[Trainer, number]>([
+    ['prime-rl', 989],
+    ['rllm', 111],
+    ['slime', 355],
+    ['trl', 134],
+  ])('%s: %i of them, and ours are the same but for the differences that are meant', (trainer, count) => {
+    const all = compared(trainer);
+    expect(all).toHaveLength(count);
+    const different = all.filter((one) => !agree(trainer, one));
+    const meant = trainer === 'trl' ? Object.values(DIFFERENCES).map(({ figures }) => figures) : [];
+    const expected = meant.flatMap((figures) => Object.entries(figures).map(([what, [theirs, ours]]) => ({ what, theirs, ours })));
+    const byName = (one: Compared, other: Compared) => (one.what < other.what ? -1 : 1);
+    expect(different.toSorted(byName)).toEqual(
+      expected.toSorted(byName).map(({ what, theirs, ours }) => ({ what, theirs: expect.closeTo(theirs, 6), ours })),
+    );
+  });
+
+  test('what the lens leaves out, it says', () => {
+    expect(metric('trl', 'frac_reward_zero_std')!.compute(rowsOf(sets['groups of one']!))).toEqual({
+      value: null,
+      denominator: 0,
+      of: 4,
+      note: '4 groups of one left out',
+    });
+  });
+
+  /** Of which runs a trainer prints a whole family, so that ours must have the same members. */
+  const families: Record<Trainer, { keys: string[]; prints: (run: Run) => boolean }[]> = {
+    'prime-rl': [{ keys: ['effective/pass@{k}', 'effective/pass^{k}'], prints: ({ settings }) => settings['plane'] === 'eval' }],
+    rllm: [{ keys: ['pass@{k}'], prints: ({ set }) => set !== 'one rollout' }],
+    slime: [
+      { keys: ['pass@{k}'], prints: ({ settings }) => settings['logs'] === 'log_rollout_data of the train side' },
+      { keys: ['zero_std/count_{value}'], prints: ({ settings }) => settings['logs'] === 'log_rollout_data' },
+      { keys: ['pass@{k}', 'zero_std/count_{value}'], prints: ({ settings }) => settings['logs'] === 'log_eval_rollout_data' },
+    ],
+    trl: [],
+  };
+  test.each<[Trainer, number]>([
+    ['prime-rl', 23],
+    ['rllm', 14],
+    ['slime', 70],
+  ])('%s prints of %i runs the members of a family that we have', (trainer, count) => {
+    let looked = 0;
+    for (const { keys, prints } of families[trainer]) {
+      for (const run of goldens[trainer].runs.filter((one) => one.figures !== undefined && prints(one))) {
+        looked += 1;
+        const rows = rowsOf(sets[run.set]!);
+        const ours = keys.flatMap((key) => metric(trainer, key)!.keysFor(rows));
+        const theirs = Object.keys(run.figures!).map((printed) => keyOf(trainer, printed));
+        const isMember = (key: string) => keys.some((family) => key.startsWith(family.slice(0, family.indexOf('{'))));
+        expect(theirs.filter(isMember).toSorted(), `${trainer} ${run.set} ${JSON.stringify(run.settings)}`).toEqual(ours.toSorted());
+      }
+    }
+    expect(looked).toBe(count);
+  });
+
+  test('slime knows no unscored rollout and fails of one, where the lens counts 0 and says so (decision 14.14)', () => {
+    const raised = goldens.slime.runs.filter((run) => run.raised !== undefined).map(({ set, raised }) => `${set}: ${raised}`);
+    expect(new Set(raised)).toEqual(
+      new Set(['unscored: TypeError', 'nothing scored: TypeError', 'two functions: TypeError', 'uneven groups: AssertionError']),
+    );
+    const unscored = rowsOf(sets['unscored']!);
+    expect(metric('slime', 'raw_reward/mean')!.compute(unscored)).toMatchObject({
+      value: 0.3,
+      note: expect.stringContaining('null as 0 (10 of 20)'),
+    });
+    expect(metric('slime', 'pass@{k}')!.keysFor(rowsOf(sets['uneven groups']!))).toEqual([]);
+    for (const trainer of ['prime-rl', 'rllm', 'trl'] as const)
+      expect(goldens[trainer].runs.filter((run) => run.raised !== undefined)).toEqual([]);
+  });
+
+  test('slime writes whole numbers without their decimal, which the lens always has (decision 14.14)', () => {
+    const run = goldens.slime.runs.find(({ set, settings }) => set === 'vector 8' && settings['rewards'] === 'int')!;
+    expect(Object.keys(run.figures!).filter((key) => key.includes('zero_std'))).toEqual(
+      ['1', '0', '0.5'].map((value) => `eval/set/zero_std/count_${value}`),
+    );
+    expect(['1', '0', '0.5', '-2'].map((value) => keyOf('slime', `rollout/zero_std/count_${value}`))).toEqual(
+      ['1.0', '0.0', '0.5', '-2.0'].map((value) => `zero_std/count_${value}`),
+    );
+  });
+
+  test('rLLM prints no pass@k of single attempts, where the lens has pass@1, which is the score', () => {
+    expect(goldens.rllm.runs.find(({ set }) => set === 'one rollout')!.figures).toEqual({ score: 0, errors: 0 });
+    const rows = rowsOf(sets['one rollout']!);
+    expect(metric('rllm', 'pass@{k}')!.keysFor(rows)).toEqual(['pass@1']);
+    expect(valueOf(metric('rllm', 'pass@1')!.compute(rows))).toBe(0);
+  });
+
+  test('each is of a version that is named', () => {
+    expect(Object.fromEntries(trainers.map((trainer) => [trainer, [goldens[trainer].what, goldens[trainer].commit]]))).toEqual({
+      'prime-rl': ['Python 3.12.1, verifiers 0.3.1.dev59', '559b44772e471d1538537b8805cc77f3824a5e64'],
+      rllm: ['Python 3.12.1', '9beb6e0f676a46d38858991fd79ac5f8e0b16d4c'],
+      slime: ['Python 3.11.7, torch 2.15.0, numpy 2.4.6', '624b824a898ab0ec1fcb4d373004c7f3852bf515'],
+      trl: ['Python 3.11.7, trl 1.16.0, torch 2.15.0, transformers 5.23.0', null],
+    });
+  });
 });

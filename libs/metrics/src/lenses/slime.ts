@@ -100,10 +100,13 @@ export const slimeLens: LensDefinition = {
       'round_number',
     ]),
   ],
-  // `rollout/zero_std/count_1.0`, `rollout/raw_reward`, `passrate/pass@4`, `eval/<set>-pass@4`, `eval/<set>/zero_std/...`, `eval/<set>`
+  // `rollout/zero_std/count_1.0`, `rollout/raw_reward`, `passrate/pass@4`, `eval/<set>-pass@4`, `eval/<set>/zero_std/...`, `eval/<set>`;
+  // where a grader answers whole numbers, `count_1` is what slime prints.
   aliases: (name) => {
     if (/^(?:rollout\/)?raw_reward$/.test(name)) return ['raw_reward/mean'];
     const rest = /^(?:rollout\/|passrate\/|eval\/[^/]+?[-/])(.+)$/.exec(name)?.[1];
+    const whole = /^zero_std\/count_-?\d+$/.exec(rest ?? name)?.[0];
+    if (whole !== undefined) return [`${whole}.0`];
     return rest === undefined ? (/^eval\/[^/]+$/.test(name) ? ['raw_reward/mean'] : []) : [rest];
   },
 };
