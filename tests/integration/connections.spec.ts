@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Database } from '../../apps/api/src/platform/database.ts';
-import { isDatabaseAway } from '../../apps/api/src/platform/database-errors.ts';
+import { Database } from '../../apps/api/src/platform/database/database.ts';
+import { isDatabaseAway } from '../../apps/api/src/platform/database/database-errors.ts';
 import { openSessionPool } from '../../apps/api/src/sessions/session-pool.ts';
 import { createDatabase } from '../support/server.ts';
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { arrayOf, copyOut } from '../../apps/api/src/platform/copy-out.ts';
-import { openPool } from '../../apps/api/src/platform/pool.ts';
+import { arrayOf, copyOut } from '../../apps/api/src/platform/database/copy-out.ts';
+import { openPool } from '../../apps/api/src/platform/database/pool.ts';
 import { createDatabase } from '../support/server.ts';
 
 let database: Awaited<ReturnType<typeof createDatabase>>;

@@ -4,7 +4,7 @@ import { type Backend, type BackendCreate } from '@palestra/session';
 import { BundledEnvironments } from '../../apps/api/src/environments/bundled/bundled-environments.ts';
 import { DiscoveryService } from '../../apps/api/src/environments/discovery.service.ts';
 import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
-import { createLogger } from '../../apps/api/src/platform/logger.ts';
+import { createLogger } from '../../apps/api/src/platform/telemetry/logger.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** The bundled environments as the child processes that they are. */

@@ -6,8 +6,8 @@ import { RegistryDirectory } from '../../apps/api/src/environments/environment-d
 import { DiscoveryService } from '../../apps/api/src/environments/discovery.service.ts';
 import { EnvironmentRepository } from '../../apps/api/src/environments/environment.repository.ts';
 import { TaskSetRepository } from '../../apps/api/src/environments/task-sets/task-set.repository.ts';
-import { Database } from '../../apps/api/src/platform/database.ts';
-import { createLogger } from '../../apps/api/src/platform/logger.ts';
+import { Database } from '../../apps/api/src/platform/database/database.ts';
+import { createLogger } from '../../apps/api/src/platform/telemetry/logger.ts';
 import type { TestServer } from '../support/server.ts';
 
 /** The directory of a second API process on the same database. */

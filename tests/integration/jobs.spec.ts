@@ -2,9 +2,9 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { JobQueue } from '../../apps/api/src/jobs/job-queue.service.ts';
 import { readConfig } from '../../apps/api/src/platform/config.ts';
-import { Database } from '../../apps/api/src/platform/database.ts';
-import { createLogger } from '../../apps/api/src/platform/logger.ts';
-import { Metrics } from '../../apps/api/src/platform/metrics.ts';
+import { Database } from '../../apps/api/src/platform/database/database.ts';
+import { createLogger } from '../../apps/api/src/platform/telemetry/logger.ts';
+import { Metrics } from '../../apps/api/src/platform/telemetry/metrics.ts';
 import { createDatabase } from '../support/server.ts';
 
 let database: Database;

@@ -2,19 +2,19 @@ import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from './app.module.ts';
-import { prepareBrowserPlane } from './platform/browser-plane.ts';
-import { ErrorFilter } from './platform/error.filter.ts';
-import { createFastifyAdapter, prepareFastify } from './platform/fastify.ts';
-import { buildOpenApi } from './platform/openapi.ts';
-import { measureRequests } from './platform/metrics.hooks.ts';
-import { Metrics } from './platform/metrics.ts';
-import { OpenApiDocument } from './platform/openapi.controller.ts';
+import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
+import { ErrorFilter } from './platform/http/error.filter.ts';
+import { createFastifyAdapter, prepareFastify } from './platform/http/fastify.ts';
+import { buildOpenApi } from './platform/http/openapi.ts';
+import { measureRequests } from './platform/telemetry/metrics.hooks.ts';
+import { Metrics } from './platform/telemetry/metrics.ts';
+import { OpenApiDocument } from './platform/http/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
 import { dialectDocumentation } from './sessions/dialects.openapi.ts';
 import { orsDocumentation } from './sessions/ors/ors.openapi.ts';
 import { SessionTraces } from './sessions/observers/traces.ts';
-import { RouteTable } from './platform/route-table.ts';
-import { Sockets } from './platform/sockets.ts';
+import { RouteTable } from './platform/http/route-table.ts';
+import { Sockets } from './platform/http/sockets.ts';
 
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
 export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {

@@ -168,7 +168,7 @@ function problemText(item: object): string {
   return Array.isArray(loc) && loc.length > 0 ? `${loc.join('.')}: ${msg}` : msg;
 }
 
-/** The one error class whose text reaches clients. Rendered in one place: apps/api platform/error.filter.ts. */
+/** The one error class whose text reaches clients. Rendered in one place: apps/api platform/http/error.filter.ts. */
 export class PalestraError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

@@ -1,7 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { AccountService } from './account.service.ts';
 import { CurrentCaller } from './caller.decorator.ts';
 

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Clock } from '@palestra/kit';
 import { type MeView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { KeyService } from './key.service.ts';
 import { hashToken, newToken } from './secret-token.ts';

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { CurrentCaller, RequireScope } from './caller.decorator.ts';
 import { type CreateKeyBody, createdKeySchema, createKeyBodySchema, keyListSchema, keyViewSchema } from './key.schema.ts';
 import { KeyService } from './key.service.ts';

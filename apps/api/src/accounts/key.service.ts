@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { type ApiKeyView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
 import { Authenticator } from './authenticator.ts';
 import type { CreateKeyBody } from './key.schema.ts';

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { CurrentCaller, RequireScope } from './caller.decorator.ts';
 import {
   type ChangeMember,

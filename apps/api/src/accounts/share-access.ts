@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '@palestra/kit';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { readCookie } from './cookies.ts';
 import { hashToken } from './secret-token.ts';

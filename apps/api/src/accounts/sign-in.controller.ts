@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { Authenticator, COOKIE_NAME } from './authenticator.ts';

@@ -1,5 +1,5 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { type ApiUsageQuery, apiUsageSchema } from './environment.schema.ts';
 
 const DAY_MS = 86_400_000;

@@ -2,8 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { type EnvironmentDiscoveryView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { isDuplicate } from '../platform/database-errors.ts';
-import { Database } from '../platform/database.ts';
+import { isDuplicate } from '../platform/database/database-errors.ts';
+import { Database } from '../platform/database/database.ts';
 import { Prisma } from '../platform/generated/prisma/client.ts';
 import { type EnvironmentRecord, type EnvironmentSource, newestVersion, sourceColumns, type VersionRecord } from './environment.record.ts';
 

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Put, Query } from '@nestjs/common';
 import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { CurrentCaller, Public, RequireScope } from '../accounts/caller.decorator.ts';
 import {
   type CreateEnvironment,

@@ -1,7 +1,7 @@
 import { Controller, Delete, Get, Inject, Param, Post, Put } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { CurrentCaller } from '../accounts/caller.decorator.ts';
 import { EnvironmentsService } from './environments.service.ts';
 

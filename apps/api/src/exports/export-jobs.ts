@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { JobQueue } from '../jobs/job-queue.service.ts';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { LOST_AFTER_MS } from './export.presenter.ts';
 import { LakeService } from './lake.service.ts';
 import { RolloutExportRunner } from './rollout-export.runner.ts';

@@ -4,7 +4,7 @@ import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { CurrentCaller } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { taskExportSchema } from './export.schema.ts';
 import { ExportService } from './export.service.ts';
 import { rolloutExportSchema } from './rollout-export.schema.ts';

@@ -2,7 +2,7 @@ import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@n
 import type { Readable } from 'node:stream';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { type CreateTaskExport, createTaskExportSchema, taskExportSchema } from './export.schema.ts';
 import { ExportService } from './export.service.ts';
 

@@ -5,7 +5,7 @@ import { isUuid, newUuid } from '@palestra/kit';
 import { PalestraError, type TaskExportView } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';

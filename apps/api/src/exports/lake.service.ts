@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
 import { type Config, CONFIG } from '../platform/config.ts';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import {
   forgetLeftRuns,

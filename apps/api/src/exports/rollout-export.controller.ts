@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, StreamableFile } 
 import type { Readable } from 'node:stream';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import {
   cancelledExportSchema,
   type CreateRolloutExport,

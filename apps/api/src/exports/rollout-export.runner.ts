@@ -4,9 +4,9 @@ import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@pale
 import { newUuid } from '@palestra/kit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { isDatabaseAway } from '../platform/database-errors.ts';
-import { Database } from '../platform/database.ts';
-import { openPool } from '../platform/pool.ts';
+import { isDatabaseAway } from '../platform/database/database-errors.ts';
+import { Database } from '../platform/database/database.ts';
+import { openPool } from '../platform/database/pool.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
 import { DeriveService } from '../rollouts/derive/derive.service.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';

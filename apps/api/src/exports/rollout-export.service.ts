@@ -3,7 +3,7 @@ import type { BlobBody, BlobStore } from '@palestra/blobs';
 import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import {
   deletedCountSchema,
   type FileListQuery,

@@ -4,9 +4,9 @@ import { Logger as JobLogger, run, type Runner, type TaskList, type WorkerEvents
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../platform/config.ts';
-import { Database } from '../platform/database.ts';
-import { Metrics } from '../platform/metrics.ts';
-import { openPool } from '../platform/pool.ts';
+import { Database } from '../platform/database/database.ts';
+import { Metrics } from '../platform/telemetry/metrics.ts';
+import { openPool } from '../platform/database/pool.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
 import { JOB_SCHEMA } from './job-schema.ts';

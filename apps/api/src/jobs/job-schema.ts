@@ -1,4 +1,4 @@
-import { openPool } from '../platform/pool.ts';
+import { openPool } from '../platform/database/pool.ts';
 import { runMigrations } from 'graphile-worker';
 
 /** graphile-worker's tables are in a schema of their own, and nobody else's business. */

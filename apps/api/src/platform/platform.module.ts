@@ -4,13 +4,13 @@ import { type BlobStore, UrlSigner } from '@palestra/blobs';
 import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
-import { Database } from './database.ts';
-import { OpenApiController, OpenApiDocument } from './openapi.controller.ts';
-import { Metrics } from './metrics.ts';
-import { ErrorFilter } from './error.filter.ts';
-import { SchemaPipe } from './schema.pipe.ts';
-import { RouteTable } from './route-table.ts';
-import { Sockets } from './sockets.ts';
+import { Database } from './database/database.ts';
+import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
+import { Metrics } from './telemetry/metrics.ts';
+import { ErrorFilter } from './http/error.filter.ts';
+import { SchemaPipe } from './http/schema.pipe.ts';
+import { RouteTable } from './http/route-table.ts';
+import { Sockets } from './http/sockets.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
 
 export interface PlatformDependencies {

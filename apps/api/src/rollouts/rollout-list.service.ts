@@ -3,8 +3,8 @@ import type { RolloutList } from '@palestra/protocol';
 import type { MessageType } from '@palestra/protocol';
 import { MESSAGE_FLAGS } from '@palestra/rollouts';
 import type { PostFilter, QueryRow } from '@palestra/query';
-import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/cursor.ts';
-import { Database } from '../platform/database.ts';
+import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/http/cursor.ts';
+import { Database } from '../platform/database/database.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
 import { type RolloutQuery, rolloutQuery } from './rollout-query.ts';
 import {

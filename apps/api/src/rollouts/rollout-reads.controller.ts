@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsAnswer, ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { sendRaw } from './raw-body.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';

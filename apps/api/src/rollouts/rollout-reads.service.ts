@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { VERDICTS, wordOf } from './codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';

@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import { RolloutService } from './rollout.service.ts';
 

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsRollout } from '../runs/freshness.interceptor.ts';
 import { IngestService } from './ingest/ingest.service.ts';
 import {

@@ -3,7 +3,7 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
 import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';

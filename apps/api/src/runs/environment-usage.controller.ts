@@ -3,8 +3,8 @@ import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { EnvironmentAccess } from '../environments/environment.access.ts';
-import { Api } from '../platform/api.decorator.ts';
-import { Database } from '../platform/database.ts';
+import { Api } from '../platform/http/api.decorator.ts';
+import { Database } from '../platform/database/database.ts';
 import { countLiveSessions, selectRunsOf, selectUsage } from './environment-usage.sql.ts';
 
 const figures = {

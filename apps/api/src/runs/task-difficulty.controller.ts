@@ -2,8 +2,8 @@ import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
-import { Api } from '../platform/api.decorator.ts';
-import { Database } from '../platform/database.ts';
+import { Api } from '../platform/http/api.decorator.ts';
+import { Database } from '../platform/database/database.ts';
 import { selectTaskDifficulty } from '../rollouts/task-difficulty.sql.ts';
 import { type DifficultyQuery, difficultyQuerySchema, difficultySchema } from './run.schema.ts';
 

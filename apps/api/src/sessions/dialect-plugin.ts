@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EnvironmentDirectory, SessionEngine } from '@palestra/session';
-import type { Sockets } from '../platform/sockets.ts';
+import type { Sockets } from '../platform/http/sockets.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { SessionRouting } from './session-routing.ts';
 

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@palestra/protocol';
 import { z } from 'zod';
-import type { DocumentedRoute } from '../platform/openapi.ts';
+import type { DocumentedRoute } from '../platform/http/openapi.ts';
 
 /**
  * What the OpenAPI document says of environments as OpenEnv and MCP servers; bodies are checked by libs/dialects, in the words of those protocols. Their

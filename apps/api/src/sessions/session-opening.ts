@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { SchemaPipe } from '../platform/schema.pipe.ts';
+import { SchemaPipe } from '../platform/http/schema.pipe.ts';
 import { countRequest, onDelivery } from './ors/delivery.ts';
 import { openSessionSchema, type OpenSession } from './session.schema.ts';
 import type { SessionPlane } from './session-plane.ts';

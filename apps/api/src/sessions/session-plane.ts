@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
 import { type EnvironmentDirectory, type SecretBox, SessionEngine, type SessionObserver } from '@palestra/session';
-import type { Sockets } from '../platform/sockets.ts';
+import type { Sockets } from '../platform/http/sockets.ts';
 import type { Authenticate } from './authenticate.ts';
 import { SqlAdmissionStore } from './slots/admission.sql.ts';
 import { SqlCallLedger } from './ledger/call-ledger.sql.ts';

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { MicroBatcher } from '@palestra/kit';
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
-import { patiently } from '../platform/database-retry.ts';
+import { patiently } from '../platform/database/database-retry.ts';
 
 /**
  * Sessions in PostgreSQL. Inserts, updates and touches of the same moment go in one statement each; every plan below is a

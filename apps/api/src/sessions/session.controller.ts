@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { SessionEvents } from './events/session-events.service.ts';
 import { parsePosition } from './events/session-events.watcher.ts';
 import { streamSession } from './events/session-events.reply.ts';

@@ -13,7 +13,7 @@ import {
 } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import {
   ownsSession,
   selectCalls,

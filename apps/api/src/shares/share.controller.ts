@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { CurrentCaller, Public, RequireScope } from '../accounts/caller.decorator.ts';
 import { cookieOf } from '../accounts/cookies.ts';
 import { SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
-import { Api } from '../platform/api.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';

@@ -3,7 +3,7 @@ import { type Clock, isUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { hashToken, newToken } from '../accounts/secret-token.ts';
-import { Database } from '../platform/database.ts';
+import { Database } from '../platform/database/database.ts';
 import type { ShareLinkModel } from '../platform/generated/prisma/models.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';

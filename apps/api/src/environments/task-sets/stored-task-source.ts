@@ -1,7 +1,7 @@
 import type { TaskPlace, TaskSource } from '@palestra/backends';
 import { SingleFlight } from '@palestra/kit';
 import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
-import type { Database } from '../../platform/database.ts';
+import type { Database } from '../../platform/database/database.ts';
 import { findBySpec, findByTaskId, readPrompt, readSpecs, readSplits, type StoredSplit } from './task-row.sql.ts';
 
 /** A published task set in the database. It cannot change, so its few splits are read once; its tasks are read when asked for. */

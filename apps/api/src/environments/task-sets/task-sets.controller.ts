@@ -4,8 +4,8 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, Public, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
-import { discardRest } from '../../platform/fastify.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
+import { discardRest } from '../../platform/http/fastify.ts';
 import {
   draftDeletedSchema,
   publishedSchema,

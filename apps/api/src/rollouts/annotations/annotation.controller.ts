@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../../runs/freshness.interceptor.ts';
 import {
   type AnnotationBody,

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../platform/config.ts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search-index.service.ts';

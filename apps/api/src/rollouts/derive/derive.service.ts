@@ -14,9 +14,9 @@ import {
 } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
 import type pg from 'pg';
-import { patiently } from '../../platform/database-retry.ts';
-import { Database } from '../../platform/database.ts';
-import { inTransaction } from '../../platform/transaction.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
+import { Database } from '../../platform/database/database.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, PHASES, wordOf } from '../codes.ts';
 import {
   type DirtyHead,

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { SuccessRule } from '@palestra/metrics';
 import type pg from 'pg';
-import { patiently } from '../../platform/database-retry.ts';
-import { Database } from '../../platform/database.ts';
-import { inTransaction } from '../../platform/transaction.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
+import { Database } from '../../platform/database/database.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 import { RunActivity } from '../../runs/stream/run-activity.service.ts';
 import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { arrayOf } from '../../platform/copy-out.ts';
+import { arrayOf } from '../../platform/database/copy-out.ts';
 import type { ArrivalWindow } from './arrival-windows.ts';
 import { KEEP_MARK } from './step-marks.sql.ts';
 

@@ -3,9 +3,9 @@ import { BlobError } from '@palestra/blobs';
 import { TranscriptError } from '@palestra/rollouts/transcript';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { inTransaction } from '../../platform/transaction.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 import { messageOf, TranscriptObjects } from '../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
 import {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { arrayOf, copyOut } from '../../platform/copy-out.ts';
+import { arrayOf, copyOut } from '../../platform/database/copy-out.ts';
 import { type Arrivals, windowWidth } from './arrival-windows.ts';
 import { stepArrays, type StepKey } from './rollup.sql.ts';
 import { GroupKeys, type StepPart, unpackParts } from './step-columns.ts';

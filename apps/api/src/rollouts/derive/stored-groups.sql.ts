@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { copyOut } from '../../platform/copy-out.ts';
+import { copyOut } from '../../platform/database/copy-out.ts';
 import { type GroupRow, stepArrays, type StepKey } from './rollup.sql.ts';
 
 /** `rollout_groups.facts` (migration 0018): the columns of a group in the order of `isSame`, its key before them; where a value is not known, what cannot occur. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { arrayOf, copyOut } from '../../platform/copy-out.ts';
+import { arrayOf, copyOut } from '../../platform/database/copy-out.ts';
 
 /** Calls of one tool, as many of them as `entries` has records. */
 export interface PackedTool {

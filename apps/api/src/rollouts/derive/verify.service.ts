@@ -8,7 +8,7 @@ import {
   provenanceShift,
   uploadedCalls,
 } from '@palestra/rollouts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, VERDICTS } from '../codes.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 import { selectPointers } from '../storage/transcript.sql.ts';

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { traceReceiptSchema, traceRequestSchema } from './otlp.schema.ts';
 import { encodeTraceResponse } from './otlp-protobuf.ts';
 import { OtlpService } from './otlp.service.ts';

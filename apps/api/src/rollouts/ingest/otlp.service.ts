@@ -11,8 +11,8 @@ import {
   type TracedRollout,
 } from '@palestra/rollouts/import';
 import type { Caller } from '@palestra/session';
-import { patiently } from '../../platform/database-retry.ts';
-import { Database } from '../../platform/database.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
+import { Database } from '../../platform/database/database.ts';
 import { IngestService } from './ingest.service.ts';
 import { decodeTraceRequest } from './otlp-protobuf.ts';
 import { storedMessages, withOrganisationTurn } from './otlp.sql.ts';

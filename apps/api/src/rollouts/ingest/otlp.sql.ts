@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { StoredMessages } from '@palestra/rollouts/import';
-import { inTransaction } from '../../platform/transaction.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 
 /**
  * Of the asked messages those that have rows, with the largest index of each rollout.

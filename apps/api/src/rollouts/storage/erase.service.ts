@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '../../platform/database.ts';
-import { inTransaction } from '../../platform/transaction.ts';
+import { Database } from '../../platform/database/database.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 import {
   deleteRunRow,
   type ErasableRollout,

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BlobStore } from '@palestra/blobs';
 import type { Logger } from 'pino';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
 import { declareObjects, forgetObjects, type GarbageKey, selectDoomed } from './garbage.sql.ts';
 import { inTurn } from './in-turn.ts';

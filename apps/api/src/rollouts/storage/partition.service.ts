@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { createPartition, dayAfter, dropEmptyPartition, selectPartitions, selectToday } from './partition.sql.ts';
 

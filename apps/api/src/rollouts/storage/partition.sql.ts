@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { inTransaction } from '../../platform/transaction.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 
 const NAME = /^rollout_messages_(\d{4})(\d{2})(\d{2})$/;
 /** Both statements lock the table against everybody for an instant; whoever cannot have that at once tries again later. */

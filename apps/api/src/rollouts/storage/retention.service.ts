@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { EraseService } from './erase.service.ts';
 import type { ErasableRollout } from './erase.sql.ts';
 import { eraseExpiredSessions } from './ledger-retention.sql.ts';

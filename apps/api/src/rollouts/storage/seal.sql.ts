@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { TranscriptChunk, TranscriptLine } from '@palestra/rollouts/transcript';
-import { inTransaction } from '../../platform/transaction.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 

@@ -3,7 +3,7 @@ import { BlobError } from '@palestra/blobs';
 import type { JsonObject } from '@palestra/protocol';
 import type { MessageSkeleton } from '@palestra/rollouts';
 import { compareMessages, type TranscriptMessage } from '@palestra/rollouts/transcript';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { messageOf, TranscriptObjects } from './transcript-objects.service.ts';
 import {
   type KeyedSkeleton,

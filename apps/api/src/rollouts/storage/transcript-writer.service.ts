@@ -11,7 +11,7 @@ import {
   type TranscriptLine,
   type TranscriptMessage,
 } from '@palestra/rollouts/transcript';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
 import { rolloutPrefix } from '../ingest/message-objects.service.ts';
 import {

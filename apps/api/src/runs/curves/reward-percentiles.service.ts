@@ -9,7 +9,7 @@ import {
   percentileOfHistogram,
   type RewardHistogram,
 } from '@palestra/metrics';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, STOPS } from '../../rollouts/codes.ts';
 import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';

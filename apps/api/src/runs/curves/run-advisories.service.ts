@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES, STOPS } from '../../rollouts/codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
 import { mainPhase } from './main-phase.ts';

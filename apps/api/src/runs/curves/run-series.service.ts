@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type Lens, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { PHASES, wordOf } from '../../rollouts/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';

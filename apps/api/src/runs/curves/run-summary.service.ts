@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';

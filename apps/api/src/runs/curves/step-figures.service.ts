@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Denominator, histogram, type Lens, lensRevision, select, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
 import {
   type RollupTuple,

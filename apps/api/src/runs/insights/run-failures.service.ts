@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { STOPS, wordOf } from '../../rollouts/codes.ts';
 import { TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
 import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';

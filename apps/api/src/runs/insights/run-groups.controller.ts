@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../freshness.interceptor.ts';
 import {
   type GroupListQuery,

@@ -10,8 +10,8 @@ import {
 } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
-import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/cursor.ts';
-import { Database } from '../../platform/database.ts';
+import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/http/cursor.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../rollouts/codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';

@@ -1,7 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import type { z } from 'zod';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../freshness.interceptor.ts';
 import { RunFailuresService } from './run-failures.service.ts';
 import {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { NORMALISER_VERSION, PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES, STOPS, VERDICTS, wordOf } from '../../rollouts/codes.ts';
 import { successRule } from '../../rollouts/derive/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';

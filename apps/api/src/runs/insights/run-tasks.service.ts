@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { decodeCursor, encodeCursor, INTEGER } from '../../platform/cursor.ts';
-import { Database } from '../../platform/database.ts';
+import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import type { TaskListQuery } from './run-groups.schema.ts';
 import { presentGroup } from './run-groups.service.ts';

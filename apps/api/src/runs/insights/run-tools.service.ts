@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../rollouts/codes.ts';
 import { TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';

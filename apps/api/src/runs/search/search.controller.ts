@@ -1,7 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsAnswer, ReadsRun } from '../freshness.interceptor.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { type SearchQuery, searchQuerySchema, searchSchema } from './search.schema.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { decodeCursor, encodeCursor, INTEGER } from '../../platform/cursor.ts';
-import { Database } from '../../platform/database.ts';
+import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
+import { Database } from '../../platform/database/database.ts';
 import { DeriveService } from '../../rollouts/derive/derive.service.ts';
 import { rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';

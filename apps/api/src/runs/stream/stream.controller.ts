@@ -4,7 +4,7 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from './run-activity.service.ts';
 import { RunService } from '../run.service.ts';

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { SessionCallView } from '@palestra/protocol';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { floorOfNow, glance, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
 import { EventReader, type EventPosition } from './session-events.watcher.ts';

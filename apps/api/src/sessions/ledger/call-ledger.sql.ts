@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
 import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall } from '@palestra/session';
-import { isDatabaseAway, isRolledBack } from '../../platform/database-errors.ts';
-import { patiently } from '../../platform/database-retry.ts';
+import { isDatabaseAway, isRolledBack } from '../../platform/database/database-errors.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
 import {
   BROKEN,
   BROKEN_AGAIN,

@@ -3,7 +3,7 @@ import { newUuid } from '@palestra/kit';
 import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { errorHeaders } from '../../platform/error.filter.ts';
+import { errorHeaders } from '../../platform/http/error.filter.ts';
 import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { CALL_HEADER, FORWARDED } from '../forwarder.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { isDead, sessionStates } from '@palestra/session';
-import { Database } from '../../platform/database.ts';
-import { BoundedLabel, Metrics } from '../../platform/metrics.ts';
+import { Database } from '../../platform/database/database.ts';
+import { BoundedLabel, Metrics } from '../../platform/telemetry/metrics.ts';
 import { ObserverList } from './observer-list.ts';
 import { countLiveSessions, type SessionCount } from './session-counts.sql.ts';
 

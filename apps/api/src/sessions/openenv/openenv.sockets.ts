@@ -14,7 +14,7 @@ import {
   type Stage,
 } from '@palestra/dialects';
 import { PalestraError } from '@palestra/protocol';
-import { sendText, type SocketRequest } from '../../platform/sockets.ts';
+import { sendText, type SocketRequest } from '../../platform/http/sockets.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { askedBy } from './openenv.handlers.ts';
 

@@ -1,7 +1,7 @@
 import { type OrsRoute, orsRoutes } from '@palestra/dialects';
 import type { ErrorCode } from '@palestra/protocol';
 import { z } from 'zod';
-import type { DocumentedRoute } from '../../platform/openapi.ts';
+import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
 /** What the OpenAPI document says of the session plane; the bodies are checked by libs/dialects (same rules, the SDK's error texts). */
 

@@ -1,9 +1,9 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { inTransaction } from '../../platform/transaction.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
 import { IngestService } from '../../rollouts/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Inject, Param, Post } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { type KeepSession, keepSessionSchema, keptSessionSchema } from './session-rollout.schema.ts';
 import { SessionRolloutService } from './session-rollout.service.ts';
 

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
 import { PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Caller, Recording } from '@palestra/session';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { Recorder } from './recorder.ts';
 import { beginRecording } from './recording.sql.ts';
 import type { KeepSession, KeptSession } from './session-rollout.schema.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { AdmissionFacts, AdmissionStore, AdmittedSession, SlotLimits } from '@palestra/session';
 import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
-import { patiently } from '../../platform/database-retry.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
 
 /** All processes decide one after another; a round takes a millisecond or two. */
 const LOCK = `SELECT pg_advisory_xact_lock(hashtext('palestra admission'))`;

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { type SlotListQuery, slotListQuerySchema, slotListSchema } from './slot.schema.ts';
 import { SlotService } from './slot.service.ts';
 

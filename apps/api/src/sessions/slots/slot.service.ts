@@ -3,7 +3,7 @@ import { parseJson, type SlotGroup, type SlotHolder, type SlotList } from '@pale
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../../environments/directory.token.ts';
 import { EnvironmentAccess } from '../../environments/environment.access.ts';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { LEASE_MS } from '../replica-leases.sql.ts';
 import { presentHolder, presentLastCall } from '../session.presenter.ts';
 import type { SlotListQuery } from './slot.schema.ts';

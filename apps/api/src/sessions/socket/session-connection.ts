@@ -10,7 +10,7 @@ import {
   stringifyJson,
 } from '@palestra/protocol';
 import { type CallOutcome, type Caller, errorOfOutcome, type SessionEngine } from '@palestra/session';
-import { SchemaPipe } from '../../platform/schema.pipe.ts';
+import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { SessionEvents, SessionNews } from '../events/session-events.service.ts';
 import { type EventPosition, formatPosition } from '../events/session-events.watcher.ts';
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Authenticator } from '../../accounts/authenticator.ts';
-import { Sockets } from '../../platform/sockets.ts';
+import { Sockets } from '../../platform/http/sockets.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { assertOwnOrigin } from '../mcp/mcp-request.ts';
 import { SessionEvents } from '../events/session-events.service.ts';

@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws';
 import { z } from 'zod';
 import { type JsonObject, type JsonValue, parseJson, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { SchemaPipe } from '../../platform/schema.pipe.ts';
+import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { SessionPlane } from '../session-plane.ts';
 import { readOpenText } from './text-opening.ts';
 import type { PeerRequest, TextPeers } from './text-peers.ts';

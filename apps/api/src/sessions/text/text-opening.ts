@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { SchemaPipe } from '../../platform/schema.pipe.ts';
+import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { SessionPlane } from '../session-plane.ts';
 import { type OpenText, openTextSchema } from './text.schema.ts';

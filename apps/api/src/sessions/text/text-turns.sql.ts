@@ -12,7 +12,7 @@ import {
 } from '@palestra/dialects';
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 import { type SecretBox, SecretMask } from '@palestra/session';
-import { patiently } from '../../platform/database-retry.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
 import { withoutNul } from '../ledger/postgres-text.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, type JsonObject, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/api.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { SessionPlane } from '../session-plane.ts';
 import { openTextHere } from './text-opening.ts';
 import {

@@ -4,7 +4,7 @@ import { taskMessages } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
 import { type JsonObject, type JsonValue, parseJson, PalestraError, type ToolSpec } from '@palestra/protocol';
 import { type Caller, SecretMask } from '@palestra/session';
-import { Database } from '../../platform/database.ts';
+import { Database } from '../../platform/database/database.ts';
 import { SessionPlane } from '../session-plane.ts';
 import { readSecrets, SessionService } from '../session.service.ts';
 import { SqlTextStore } from './text-turns.sql.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from './generated/prisma/client.ts';
+import { PrismaClient } from '../generated/prisma/client.ts';
 import { openPool } from './pool.ts';
 
 /** Connections of `Database.pipelines`. */

@@ -2,11 +2,11 @@ import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { FIRST_ORG } from '../accounts/account.service.ts';
-import { Authenticator } from '../accounts/authenticator.ts';
-import { Public } from '../accounts/caller.decorator.ts';
-import { Api } from './api.decorator.ts';
-import { type Config, CONFIG } from './config.ts';
+import { FIRST_ORG } from '../../accounts/account.service.ts';
+import { Authenticator } from '../../accounts/authenticator.ts';
+import { Public } from '../../accounts/caller.decorator.ts';
+import { Api } from '../http/api.decorator.ts';
+import { type Config, CONFIG } from '../config.ts';
 import { Metrics } from './metrics.ts';
 
 @Controller('metrics')

@@ -4,8 +4,8 @@ import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
-import { isDatabaseAway, isRolledBack } from './database-errors.ts';
-import { LOGGER } from './tokens.ts';
+import { isDatabaseAway, isRolledBack } from '../database/database-errors.ts';
+import { LOGGER } from '../tokens.ts';
 import { RouteTable } from './route-table.ts';
 
 /** Renders every error of every route: the one place where an error becomes a status, headers and a body. */

@@ -4,8 +4,8 @@ import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 
-/** Built by `npm run build`; from `apps/api/{src,dist}/platform` it is the same relative path. */
-const DASHBOARD = path.resolve(import.meta.dirname, '../../../dashboard/dist');
+/** Built by `npm run build`; from `apps/api/{src,dist}/platform/http` it is the same relative path. */
+const DASHBOARD = path.resolve(import.meta.dirname, '../../../../dashboard/dist');
 
 /** dashboard.md section 9: nothing from elsewhere, no inline script, Trusted Types. Styles set by script (CSSOM) are no inline styles. */
 const CONTENT_SECURITY_POLICY = [
