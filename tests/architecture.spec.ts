@@ -36,7 +36,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       provenance: ['json'],
       events: ['json'],
       outcome: ['json', 'provenance', 'events'],
-      'fill-rules': ['json', 'provenance', 'outcome'],
+      'fill-rules': ['json', 'provenance'],
       steps: ['provenance', 'fill-rules'],
       ledger: ['json', 'provenance', 'outcome'],
       transcript: [],

@@ -1,26 +1,32 @@
 export * from './normalise.ts';
 export * from './rollout-flags.ts';
 export * from './events/event-reader.ts';
-export * from './events/gaps.ts';
+export { missingIndexes, missingRanges } from './events/gaps.ts';
 export * from './events/message-flags.ts';
-export * from './events/message-skeleton.ts';
-export * from './events/turns.ts';
+export { type MessageSkeleton, skeletonOf } from './events/message-skeleton.ts';
 export * from './fill-rules/group-key.ts';
-export * from './fill-rules/start-facts.ts';
 export * from './fill-rules/task-key.ts';
-export * from './json/canonical-json.ts';
-export * from './json/tolerant-json.ts';
+export { canonicalArgsHash } from './json/canonical-json.ts';
+export { parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
 export * from './ledger/false-zero.ts';
-export * from './ledger/ledger-alignment.ts';
-export * from './ledger/ledger-match.ts';
+export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
+export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';
 export * from './ledger/uploaded-calls.ts';
-export * from './outcome/double-reward.ts';
-export * from './outcome/reward.ts';
 export * from './outcome/rollout-state.ts';
-export * from './outcome/stop-reason.ts';
+export { CANONICAL_STOPS, type CanonicalStop } from './outcome/stop-reason.ts';
 export * from './outcome/trained-reward.ts';
 export * from './provenance/name-regex.ts';
-export * from './provenance/provenance.ts';
+export {
+  type FieldProvenance,
+  type Provenance,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  PROVENANCES,
+  provenanceShift,
+  type RolloutProvenance,
+  unpackProvenance,
+  withProvenance,
+} from './provenance/provenance.ts';
 export * from './provenance/run-settings.ts';
-export * from './provenance/source.ts';
+export { ROLLOUT_SOURCES, type RolloutSource } from './provenance/source.ts';
 export * from './steps/step-inference.ts';

@@ -17,4 +17,3 @@ export * from './ports/session-policy.ts';
 export * from './ports/session-store.port.ts';
 export { errorOfOutcome } from './registry/failure.ts';
 export { SecretMask } from './registry/secrets.ts';
-export { abortable } from '@palestra/kit';

@@ -1,6 +1,5 @@
-import { type Clock, SingleFlight, systemClock } from '@palestra/kit';
+import { abortable, type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { abortable } from '@palestra/session';
 import pRetry from 'p-retry';
 import { Agent, type Dispatcher } from 'undici';
 import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';

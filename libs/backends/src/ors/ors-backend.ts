@@ -1,4 +1,4 @@
-import { SingleFlight } from '@palestra/kit';
+import { abortable, SingleFlight } from '@palestra/kit';
 import {
   type JsonObject,
   type JsonValue,
@@ -9,7 +9,7 @@ import {
   toPlainNumber,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { abortable, type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
+import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
 import { OrsConnection, type OrsConnectionOptions, STREAM_SILENCE } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';

@@ -59,7 +59,7 @@ export interface ReadBatch {
 /** The body is no `{"events": [...]}`. */
 export class BatchShapeError extends Error {}
 
-export const MAX_RUN_NAME_CHARS = 16_384;
+const MAX_RUN_NAME_CHARS = 16_384;
 
 const MESSAGE_KEYS = new Set(
   'eventType eventId timestamp rolloutEventId index environment_id type content contentReference summary name callId reward isFinished is_finished metadata'.split(

@@ -1,8 +1,5 @@
 /** Messages that were sent and never arrived: the client's ring buffer drops the oldest (dashboard.md 2.6). */
 
-/** A missing message may still be on its way for so long. Milliseconds. */
-export const GAP_GRACE_MS = 30_000;
-
 /** Indexes below the largest that never arrived, at most `limit` of them. `indexes` ascending. */
 export function missingIndexes(indexes: readonly number[], limit = 1000): number[] {
   const missing: number[] = [];
@@ -30,6 +27,3 @@ export function countGaps(indexes: readonly number[]): number {
   const distinct = indexes.reduce((count, index, at) => count + Number(at === 0 || indexes[at - 1] !== index), 0);
   return indexes.at(-1)! + 1 - distinct;
 }
-
-/** The gaps to show: none while the missing ones may still come. Both times in milliseconds since the epoch. */
-export const settledGaps = (gaps: number, lastReceivedAt: number, now: number): number => (now - lastReceivedAt < GAP_GRACE_MS ? 0 : gaps);

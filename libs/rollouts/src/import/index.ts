@@ -1,6 +1,6 @@
 /** Foreign formats as upload events (`POST /v1/rollouts`). For Node: it reads archives. Nothing here sends anything. */
 export * from './detect.ts';
-export { type Imported, type ImportOptions, importId } from './imported.ts';
+export type { Imported, ImportOptions } from './imported.ts';
 export { importInspectArchive, importInspectJson, type InspectOptions } from './inspect.ts';
 export { ARCHIVE_LIMITS, ArchiveError, type ArchiveLimits } from './inspect-archive.ts';
 export { RecordError } from './json-lines.ts';

@@ -3,7 +3,7 @@
  * and lone surrogates become U+FFFD in strings and keys, because PostgreSQL takes none of them. What is nested deeper than
  * `MAX_DEPTH` becomes its JSON text. Keys like `__proto__` are ordinary keys.
  */
-export const MAX_DEPTH = 200;
+const MAX_DEPTH = 200;
 
 /** Stands for a bare non-finite number between the two passes; a private-use character that no client sends by chance. */
 const NONFINITE = '\uE0F8nonfinite\uE0F9';

@@ -4,7 +4,7 @@ import { intOfDigits } from '../json/fields.ts';
 
 /** An owner's regex over rollout names. RE2: matching is linear in the name, whatever the regex. */
 
-export const MAX_NAME_REGEX_CHARS = 200;
+const MAX_NAME_REGEX_CHARS = 200;
 /** A longer name is not matched at all rather than matched in part. */
 const MAX_NAME_CHARS = 16_384;
 const GROUPS = ['task', 'step', 'sample'] as const;

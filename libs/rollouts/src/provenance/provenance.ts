@@ -15,7 +15,7 @@ export type RolloutProvenance = Record<ProvenanceField, FieldProvenance>;
 
 export const UNKNOWN: FieldProvenance = { value: 'unknown', rule: null };
 
-export const codeOf = (provenance: Provenance): number => PROVENANCES.indexOf(provenance);
+const codeOf = (provenance: Provenance): number => PROVENANCES.indexOf(provenance);
 
 /** How far to shift a packed number to the right so that `& 3` is the field's code; for SQL too. */
 export const provenanceShift = (field: ProvenanceField): number => 2 * PROVENANCE_FIELDS.indexOf(field);
@@ -39,10 +39,4 @@ export function unpackProvenance(packed: number): Record<ProvenanceField, Proven
 export function withProvenance(packed: number, field: ProvenanceField, provenance: Provenance): number {
   const shift = provenanceShift(field);
   return (packed & ~(3 << shift)) | (codeOf(provenance) << shift);
-}
-
-/** What an aggregate of such inputs carries; unknown for none. */
-export function weakestProvenance(provenances: Iterable<Provenance>): Provenance {
-  const codes = Array.from(provenances, codeOf);
-  return codes.length === 0 ? 'unknown' : PROVENANCES[Math.min(...codes)]!;
 }

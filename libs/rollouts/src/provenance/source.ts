@@ -32,7 +32,7 @@ const FRAMEWORKS: readonly [string, RolloutSource][] = [
 ];
 
 /** Names that the integrations give (dashboard.md 2.1). `prefixes`: what a name of this environment and split may begin with. */
-export const TINKER_TAIL = /^(\d{1,10})-step(\d{1,10})-r(\d{1,10})$/;
+const TINKER_TAIL = /^(\d{1,10})-step(\d{1,10})-r(\d{1,10})$/;
 export const SLIME_TAIL = /^([0-9a-f]{6,64})-[0-9a-f]{8}$/;
 const SUBAGENT = /^trial_.+_subagent_/;
 

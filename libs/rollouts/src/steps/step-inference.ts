@@ -39,7 +39,7 @@ export interface InferredRun {
   rollouts: Map<string, InferredArrival>;
 }
 
-export const MIN_CONFIDENCE = 0.8;
+const MIN_CONFIDENCE = 0.8;
 
 /**
  * Steps, groups and samples of rollouts whose upload tells none (SkyRL, slime, miles), from when they arrived (dashboard.md 2.4).

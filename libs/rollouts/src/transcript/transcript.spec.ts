@@ -5,14 +5,14 @@ import {
   CHUNK_CHARACTERS,
   CHUNK_MESSAGES,
   compareMessages,
-  decodeMessages,
-  lineOf,
+  decodeLines,
   mayHold,
   rangeOf,
   splitRanges,
   TranscriptEncoder,
   TranscriptError,
   type TranscriptMessage,
+  type TranscriptRange,
   wantedFingerprints,
 } from './index.ts';
 
@@ -65,8 +65,13 @@ const message = (index: number, content: string): TranscriptMessage => ({
 async function encode(messages: readonly TranscriptMessage[]) {
   const encoder = new TranscriptEncoder();
   const parts: Buffer[] = [];
-  for await (const part of encoder.encode(messages.map(lineOf))) parts.push(part);
+  const lines = messages.map((message) => ({ event_id: message.event_id, index: message.index, text: JSON.stringify(message) }));
+  for await (const part of encoder.encode(lines)) parts.push(part);
   return { body: Buffer.concat(parts), encoder };
+}
+
+async function decodeMessages(bytes: Uint8Array, range: TranscriptRange): Promise<TranscriptMessage[]> {
+  return (await decodeLines(bytes, range)).map((line) => JSON.parse(line) as TranscriptMessage);
 }
 
 describe('a transcript', () => {

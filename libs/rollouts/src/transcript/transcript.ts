@@ -64,12 +64,6 @@ export interface TranscriptLine {
 /** What was read is not what was written. */
 export class TranscriptError extends Error {}
 
-export const lineOf = (message: TranscriptMessage): TranscriptLine => ({
-  event_id: message.event_id,
-  index: message.index,
-  text: JSON.stringify(message),
-});
-
 /** The order of messages in a transcript and in every page: by index, equal ones by event id. */
 export function compareMessages(
   a: Pick<TranscriptMessage, 'index' | 'event_id'>,
@@ -154,10 +148,6 @@ export async function decodeLines(bytes: Uint8Array, range: TranscriptRange): Pr
     throw new TranscriptError(`a transcript answered ${bytes.length} bytes of ${range.end - range.start + 1}`);
   const parts = await Promise.all(range.chunks.map((chunk) => decodeChunk(bytes, chunk, chunk.at - range.start)));
   return parts.flat();
-}
-
-export async function decodeMessages(bytes: Uint8Array, range: TranscriptRange): Promise<TranscriptMessage[]> {
-  return (await decodeLines(bytes, range)).map((line) => JSON.parse(line) as TranscriptMessage);
 }
 
 async function decodeChunk(bytes: Uint8Array, chunk: TranscriptChunk, at: number): Promise<string[]> {
