@@ -72,7 +72,7 @@ function picture(): string {
 }
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_GAP_GRACE_S: '0' } }), launch()]);
   const group = { runName, task: 1, step: 5, n: 2 };
   ids.good = await uploadRollout(palestra, { ...group, sample: 0, messages: good });
   ids.bad = await uploadRollout(palestra, { ...group, sample: 1, messages: bad, metadata: { reward_total: 0.5 } });

@@ -37,6 +37,7 @@ const configSchema = z.object({
   PALESTRA_METRICS_PUBLIC: flag.default(false),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  PALESTRA_GAP_GRACE_S: z.coerce.number().min(0).max(3_600).default(30),
   PALESTRA_SEAL_FINISHED_S: z.coerce.number().min(0).default(60),
   PALESTRA_SEAL_SILENT_S: z.coerce.number().min(0).default(600),
   PALESTRA_LAKE: z.enum(['off', 'index', 'messages']).default('index'),
@@ -89,6 +90,8 @@ export interface Config {
   jobs: boolean;
   /** Where a worker answers `/health` and `/metrics`; null = nowhere. */
   workerPort: number | null;
+  /** A message that is not here although a later one is may still come: it is missing when nothing of its rollout came for so long. */
+  gapGraceMs: number;
   /** Rollouts are sealed when they said that they are finished, or said nothing, and were quiet for so long. */
   sealing: { finishedMs: number; silentMs: number };
   /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
@@ -138,6 +141,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
     jobs: value.PALESTRA_JOBS === 'on',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,
+    gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,

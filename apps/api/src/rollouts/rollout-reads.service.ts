@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { missingIndexes } from '@palestra/rollouts';
+
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
@@ -11,7 +11,7 @@ import { outlineOf, timeKind } from './outline.ts';
 import { type ListRequest, RolloutListService } from './rollout-list.service.ts';
 import type { RolloutScope } from './rollout-scope.ts';
 import type { RolloutRecord } from './rollout.sql.ts';
-import { presentHeader, presentRolloutRow } from './rollout.presenter.ts';
+import { hasGaps, presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
 import { SharedSkeletons } from './shared-skeletons.ts';
 import { TranscriptReader } from './storage/transcript-reader.service.ts';
@@ -40,8 +40,7 @@ export class RolloutReadsService {
       this.#skeletons.of(head),
       record === null ? ALONE : selectNeighbours(this.database.pool, record),
     ]);
-    const missing = missingIndexes(messages.map(({ index }) => index));
-    return { ...presentHeader(head, record, orgName, missing), neighbours, time_kind: timeKind(messages) };
+    return { ...presentHeader(head, record, orgName, messages), neighbours, time_kind: timeKind(messages) };
   }
 
   /** Those beside it in a list of its run, in the order that the list's reader saw. */
@@ -52,9 +51,10 @@ export class RolloutReadsService {
     return { previous: neighbourOf(previous), next: neighbourOf(next), incomplete };
   }
 
-  async outline({ head }: RolloutScope) {
+  async outline({ head, record }: RolloutScope) {
     const [messages, calls] = await Promise.all([this.#skeletons.of(head), selectCalls(this.database.pool, head.seq)]);
-    return outlineOf(messages, new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
+    const outline = outlineOf(messages, new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
+    return hasGaps(record) ? outline : { ...outline, missing: [] };
   }
 
   async calls({ head, record }: RolloutScope) {

@@ -1,5 +1,5 @@
 import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
-import { MESSAGE_FLAGS, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
+import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
 import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from './codes.ts';
 import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import type { StoredMessageRow } from './storage/transcript-reader.service.ts';
@@ -125,12 +125,15 @@ function presentOrphan(head: RolloutHead): RolloutRow {
   };
 }
 
-/** Everything but the messages. */
+/** Of a rollout that was not normalised nobody knows whether more is on its way. */
+export const hasGaps = (record: RolloutRecord | null): boolean => record === null || record.gaps > 0;
+
+/** Everything but the messages, which are given in order. */
 export function presentHeader(
   head: RolloutHead,
   record: RolloutRecord | null,
   orgName: string,
-  missing: number[],
+  messages: readonly { index: number }[],
 ): Omit<RolloutView, 'messages'> {
   const start = head.start ?? {};
   return {
@@ -141,6 +144,6 @@ export function presentHeader(
     run_info: (start.run_info as JsonObject | undefined) ?? null,
     rollout_info: head.rollout_info,
     rules: (head.rules as Record<string, string> | null) ?? {},
-    missing_indexes: missing,
+    missing_indexes: hasGaps(record) ? missingIndexes(messages.map(({ index }) => index)) : [],
   };
 }

@@ -62,7 +62,9 @@ export const rolloutRowSchema = z.object({
   tokens: z.number().nullable().describe('Of the model; an estimate unless provenance.tokens is reported.'),
   tool_tokens: z.number().nullable(),
   bytes: z.number(),
-  gaps: z.number().describe('Messages that must have been sent and are not here.'),
+  gaps: z
+    .number()
+    .describe('Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.'),
   finished: z.boolean(),
   stop: z.string().nullable(),
   failure_class: z

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
-import { missingIndexes } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
@@ -24,8 +23,7 @@ export class RolloutService {
   async get(caller: Caller, id: string): Promise<RolloutView> {
     const { head, record } = await this.find(caller, id);
     const messages = await this.transcripts.messages(head);
-    const missing = missingIndexes(messages.map(({ index }) => index));
-    return { ...presentHeader(head, record, caller.orgName, missing), messages: messages.map(presentMessage) };
+    return { ...presentHeader(head, record, caller.orgName, messages), messages: messages.map(presentMessage) };
   }
 
   async messages(

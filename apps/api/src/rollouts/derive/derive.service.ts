@@ -14,6 +14,7 @@ import {
 } from '@palestra/rollouts';
 import type { JsonObject } from '@palestra/protocol';
 import type pg from 'pg';
+import { type Config, CONFIG } from '../../platform/config.ts';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
@@ -22,6 +23,7 @@ import {
   type DirtyHead,
   type FactRow,
   markOutdated,
+  markOverdueGaps,
   markRuns,
   selectDirty,
   selectRunFacts,
@@ -53,7 +55,7 @@ const BITS = {
 
 /**
  * Makes narrow rows from raw ones: normalises rollouts that changed, infers steps that nobody told, and has the rollups of touched
- * steps made again. Pure functions of the raw rows, so that running twice, on two replicas, or after a crash changes nothing.
+ * steps made again. Pure functions of the raw rows, and of whether the last of them is old enough for gaps to be told, so that running twice, on two replicas, or after a crash changes nothing.
  */
 @Injectable()
 export class DeriveService {
@@ -64,12 +66,14 @@ export class DeriveService {
     private readonly database: Database,
     private readonly rollups: RollupService,
     @Inject(TranscriptReader) private readonly transcripts: TranscriptReader,
+    @Inject(CONFIG) private readonly config: Config,
   ) {
     this.#dictionary = new Dictionary(database.pool);
   }
 
   /** One round of everything; answers whether there is more. */
   async round(): Promise<boolean> {
+    await markOverdueGaps(this.database.pool, BATCH);
     const derived = await this.#deriveBatch({});
     for (const runSeq of await selectDueRuns(this.database.pool, 20)) await this.infer(runSeq);
     const rolled = await this.rollups.round();
@@ -181,7 +185,13 @@ export class DeriveService {
     const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
     const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
     return heads.map((head, at) =>
-      factRow(head, rollouts[at]!, messagesOf(head), { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null }, settingsOfRun(head)),
+      factRow(
+        head,
+        rollouts[at]!,
+        messagesOf(head),
+        { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null },
+        { settings: settingsOfRun(head), gapGraceMs: this.config.gapGraceMs },
+      ),
     );
   }
 

@@ -17,6 +17,8 @@ export interface DirtyHead {
   bytes: string;
   received_at: number;
   last_at: number;
+  /** Since then. */
+  quiet_ms: number;
   sealed: boolean;
   start: JsonObject | null;
   rollout_info: JsonObject | null;
@@ -25,7 +27,8 @@ export interface DirtyHead {
 /** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_meta_pkey a row. */
 const DIRTY = `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
-  extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at, m.start, m.rollout_info
+  extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
+  extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, m.start, m.rollout_info
 FROM rollout_heads h LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
 WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
 ORDER BY h.run_seq, h.seq LIMIT $3`;
@@ -88,6 +91,8 @@ export interface FactRow {
   tokens_tool: number | null;
   bytes: number;
   gaps: number;
+  /** Milliseconds after which messages that are not here yet are missing; null = none are, or all are. */
+  gaps_in: number | null;
   flags: number;
   provenance: number;
   normaliser: number;
@@ -137,12 +142,12 @@ WITH fact AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
     f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
-    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools, f.infer
+    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools, f.infer, f.gaps_in
   FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
     group_key bigint, sample_idx int, phase smallint, reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
     reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
-    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean)
+    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean, gaps_in float8)
 ), old AS MATERIALIZED (
   SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), written AS (
@@ -175,9 +180,9 @@ WITH fact AS MATERIALIZED (
 ), due AS (
   UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
 ), cleaned AS (
-  UPDATE rollout_heads SET dirty = false WHERE seq IN (
+  UPDATE rollout_heads h SET dirty = false, gaps_at = now() + f.gaps_in * interval '1 millisecond' FROM fact f WHERE f.seq = h.seq AND h.seq IN (
     SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)
-  RETURNING seq
+  RETURNING h.seq
 )
 SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FROM cleaned) AS cleaned`;
 
@@ -205,6 +210,17 @@ export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly
        SELECT seq FROM rollout_heads WHERE run_seq = ANY($1::int[]) ORDER BY id FOR UPDATE)`,
     [runSeqs],
   );
+}
+
+/** Rollouts whose messages had their time to come are normalised again. Answers how many. Plan: rollout_heads_gaps_at_idx (partial), bounded. */
+export async function markOverdueGaps(pool: pg.Pool, limit: number): Promise<number> {
+  const { rowCount } = await pool.query({
+    name: 'rollouts-overdue-gaps',
+    text: `UPDATE rollout_heads SET dirty = true, revision = revision + 1, gaps_at = NULL WHERE seq IN (
+      SELECT seq FROM rollout_heads WHERE gaps_at <= now() ORDER BY gaps_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+    values: [limit],
+  });
+  return rowCount ?? 0;
 }
 
 /** Rows of an older normaliser are made again, some at a time. Answers how many. Plan: rollouts by primary key, in seq order, bounded. */

@@ -7,6 +7,7 @@ import {
   NORMALISER_VERSION,
   PROVENANCE_FIELDS,
   type ProvenanceField,
+  ROLLOUT_FLAGS,
   type RunSettings,
   withProvenance,
 } from '@palestra/rollouts';
@@ -30,13 +31,19 @@ function isInferred(rollout: NormalisedRollout, settings: RunSettings): boolean 
   return rollout.step === null && rollout.taskKey !== null && asked;
 }
 
+/** Batches come in any order: what is not here yet is missing after `graceMs` without an event (dashboard.md 2.6). */
+function gapsOf({ gaps, flags }: NormalisedRollout, quietMs: number, graceMs: number): Pick<FactRow, 'gaps' | 'gaps_in' | 'flags'> {
+  if (gaps === 0 || quietMs >= graceMs) return { gaps, gaps_in: null, flags };
+  return { gaps: 0, gaps_in: graceMs - quietMs, flags: flags & ~ROLLOUT_FLAGS.gap };
+}
+
 /** What the normaliser found, as the narrow row that lists and curves read. */
 export function factRow(
   head: DirtyHead,
   rollout: NormalisedRollout,
   messages: readonly MessageSkeleton[],
   names: Names,
-  settings: RunSettings,
+  { settings, gapGraceMs }: { settings: RunSettings; gapGraceMs: number },
 ): FactRow {
   const infer = isInferred(rollout, settings);
   const { taskKey } = rollout;
@@ -72,8 +79,7 @@ export function factRow(
     tokens_out: rollout.tokensOut,
     tokens_tool: rollout.tokensTool,
     bytes: rollout.bytes,
-    gaps: rollout.gaps,
-    flags: rollout.flags,
+    ...gapsOf(rollout, head.quiet_ms, gapGraceMs),
     provenance: samples === null ? rollout.prov : withProvenance(rollout.prov, 'group', 'inferred'),
     normaliser: NORMALISER_VERSION,
     finished: rollout.isFinished,
