@@ -141,7 +141,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
@@ -211,7 +211,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
@@ -1042,7 +1042,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
@@ -1238,7 +1238,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
@@ -1383,7 +1383,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
@@ -1750,7 +1750,7 @@ tokens: (number | null)
 tool_tokens: (number | null)
 bytes: number
 /**
- * Messages that must have been sent and are not here.
+ * Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.
  */
 gaps: number
 finished: boolean
