@@ -22,11 +22,10 @@ export async function settled(pool: pg.Pool): Promise<void> {
 export async function outliveGrace(pool: pg.Pool): Promise<void> {
   await settled(pool);
   await pool.query(`UPDATE rollout_heads SET last_at = last_at - interval '1 minute', gaps_at = gaps_at - interval '1 minute'`);
-  for (let left = true; left;) {
-    await settled(pool);
-    left = (await pool.query<{ left: boolean }>('SELECT EXISTS (SELECT FROM rollout_heads WHERE gaps_at IS NOT NULL) AS left')).rows[0]!
-      .left;
-  }
+  const isLeft = async () =>
+    (await pool.query<{ left: boolean }>('SELECT EXISTS (SELECT FROM rollout_heads WHERE gaps_at IS NOT NULL) AS left')).rows[0]!.left;
+  while (await isLeft()) await new Promise((resolve) => setTimeout(resolve, 100));
+  await settled(pool);
 }
 
 /** Everything derived, but marks of time. Verdicts are the ledger's. */
