@@ -66,11 +66,14 @@ export function rollUpStep(
   const byEnvironment = groupBy(parts, (part) => part.env_id);
   const rules = new Map([...byEnvironment.keys()].map((envId) => [envId, successOf(envId)]));
   const sums = new PartSums(parts, (envId) => rules.get(envId)!);
-  const stored = (own: readonly StepPart[]) => storedSums(sums.of(own), rules);
-  const rollUp = (own: readonly StepPart[]) => ({ ...stored(own), windows: windowRollups(own, stored) });
-  const rollups = [...byEnvironment].map(([envId, own]) => ({ ...step, env_id: envId, ...rollUp(own) }));
-  const whole = rollups.length === 1 ? { ...rollups[0]!, env_id: 0 } : { ...step, env_id: 0, ...rollUp(parts) };
-  return { rollups: [whole, ...rollups], groups: [...byEnvironment].flatMap(([envId, own]) => groupRows(envId, own, sums.of(own))) };
+  const rollUp = (envId: number, own: readonly StepPart[], summed: Sums): StepRollup => {
+    const windows = windowRollups(own, (ofWindow) => storedSums(sums.of(ofWindow), rules));
+    return { ...step, env_id: envId, ...storedSums(summed, rules), windows };
+  };
+  const environments = [...byEnvironment].map(([envId, own]) => ({ envId, own, summed: sums.of(own) }));
+  const rollups = environments.map(({ envId, own, summed }) => rollUp(envId, own, summed));
+  const whole = rollups.length === 1 ? { ...rollups[0]!, env_id: 0 } : rollUp(0, parts, sums.of(parts));
+  return { rollups: [whole, ...rollups], groups: environments.flatMap(({ envId, own, summed }) => groupRows(envId, own, summed)) };
 }
 
 /** Where the step is not known the moment of arrival stands for it. */
