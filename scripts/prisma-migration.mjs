@@ -45,7 +45,7 @@ const server = new EmbeddedPostgres({
   user: 'postgres',
   password: 'scratch',
   persistent: false,
-  createPostgresUser: true,
+  createPostgresUser: process.getuid?.() === 0,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
   onLog: () => {},

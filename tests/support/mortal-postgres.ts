@@ -17,7 +17,7 @@ const options = (databaseDir: string, port: number) => ({
   user: 'postgres',
   password: 'test',
   persistent: true,
-  createPostgresUser: true,
+  createPostgresUser: process.getuid?.() === 0,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   // With fsync, unlike the other tests' server: what a crash swallows is the point.
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],

@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
     user: 'postgres',
     password,
     persistent: true,
-    createPostgresUser: true,
+    createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--locale=C'],
     postgresFlags: [
       '-c',
