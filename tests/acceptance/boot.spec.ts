@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -73,6 +73,24 @@ describe('a start that cannot work ends with one clear line', () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/^palestra: [^\n]*DATABASE_URL[^\n]*\n$/);
   });
+});
+
+/** Root gives its privileges away; anybody else has none. */
+const NOBODY = 65_534;
+
+test('a user who is not root needs nothing but Node', async () => {
+  const folder = dataDir();
+  const asRoot = process.getuid!() === 0;
+  if (asRoot) chownSync(folder, NOBODY, NOBODY);
+  const env = { PATH: folder, HOME: folder };
+  const palestra = await startPalestra({ ownPostgres: true, dataDir: folder, env, ...(asRoot && { uid: NOBODY }) });
+  try {
+    expect(statSync(postmaster(folder)).uid).toBe(asRoot ? NOBODY : process.getuid!());
+    expect((await fetch(`${palestra.url}/v1/me`, { headers: { 'x-api-key': palestra.apiKey } })).status).toBe(200);
+  } finally {
+    await palestra.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 describe('a running service', () => {

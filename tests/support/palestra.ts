@@ -41,6 +41,8 @@ export interface PalestraOptions {
   dataDir?: string;
   /** The service starts the PostgreSQL that comes with it, as `npm start` does, instead of using the tests' one. */
   ownPostgres?: boolean;
+  /** The user, and the group of that number, that it runs as; only root can choose. */
+  uid?: number;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -80,6 +82,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   const start = async () => {
     child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
       cwd: root,
+      ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
