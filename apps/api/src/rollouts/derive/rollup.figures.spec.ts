@@ -28,8 +28,14 @@ const stored = fc.record({
 });
 type Stored = typeof stored extends fc.Arbitrary<infer One> ? One : never;
 
-/** One of them has rollouts of both environments. */
-const groupOf = ({ group, env }: Pick<Stored, 'group' | 'env'>) => (group === null ? null : group === '0' ? '30' : `${env}${group}`);
+/** Of both environments. */
+const SHARED = '0';
+const groupOf = ({ group, env }: Pick<Stored, 'group' | 'env'>) => (group === null ? null : group === SHARED ? '30' : `${env}${group}`);
+/** Half of the time no group has rollouts of both environments: sums of the whole are put together then, else made anew. */
+const several = (minLength: number, maxLength: number) =>
+  fc
+    .tuple(fc.array(stored, { minLength, maxLength }), fc.boolean())
+    .map(([rollouts, share]) => rollouts.map((one) => (share || one.group !== SHARED ? one : { ...one, group: null })));
 const groupKeysOf = (rollouts: readonly Stored[]) => [...new Set(rollouts.map(groupOf).filter((group) => group !== null))];
 
 function partsOf(rollouts: readonly Stored[], groupKeys = groupKeysOf(rollouts)): StepPart[] {
@@ -104,7 +110,7 @@ const rollUp = (rollouts: readonly Stored[]) => rollUpStep(STEP, partsOf(rollout
 
 test('every canonical figure of a rollup is that of its rollouts, to the last bit, together and by environment', () => {
   fc.assert(
-    fc.property(fc.array(stored, { minLength: 1, maxLength: 120 }), (rollouts) => {
+    fc.property(several(1, 120), (rollouts) => {
       const { rollups } = rollUp(rollouts);
       expect(rollups.map(({ env_id }) => env_id)).toEqual([0, ...new Set(partsOf(rollouts).map(({ env_id }) => env_id))]);
       for (const { env_id, figures } of rollups) {
@@ -127,7 +133,7 @@ test('every canonical figure of a rollup is that of its rollouts, to the last bi
 
 test('nothing of a rollup or a group depends on the order of rows', () => {
   fc.assert(
-    fc.property(fc.array(stored, { minLength: 2, maxLength: 60 }), fc.infiniteStream(fc.nat()), (rollouts, keys) => {
+    fc.property(several(2, 60), fc.infiniteStream(fc.nat()), (rollouts, keys) => {
       const shuffled = rollouts.map((one) => [keys.next().value!, one] as const).toSorted(([a], [b]) => a - b);
       const sorted = ({ rollups, groups }: ReturnType<typeof rollUp>) => ({
         rollups,
@@ -141,7 +147,7 @@ test('nothing of a rollup or a group depends on the order of rows', () => {
 
 test('windows of arrival add up to the whole, each with its own figures', () => {
   fc.assert(
-    fc.property(fc.array(stored, { minLength: 1, maxLength: 40 }), fc.array(stored, { minLength: 1, maxLength: 40 }), (early, late) => {
+    fc.property(several(1, 40), several(1, 40), (early, late) => {
       const windowed = [early, late].flatMap((own, at) =>
         partsOf(own, groupKeysOf([...early, ...late])).map((part, n) => ({
           ...part,
