@@ -24,7 +24,7 @@ export interface ColumnSums {
   rollouts: number;
   /** Ascending. */
   rewards: number[];
-  /** How many rollouts, and effective ones, have each reward, ascending; null when these are more than `MAX_COUNTED_REWARDS` different ones. */
+  /** How many rollouts, and effective ones, have each reward, ascending; null when these are more than fifty different ones. */
   rewardCounts: RewardCount[] | null;
   succeeded: number;
   /** With a reward, and not failed. */
@@ -68,7 +68,7 @@ export function mergeColumnSums(parts: readonly ColumnSums[]): ColumnSums | null
 }
 
 /** Rewards are often a few values many times: to count them takes half of what sorting does, or less. Different rewards that some rollouts may have for each to be counted. */
-export const MAX_COUNTED_REWARDS = 50;
+const MAX_COUNTED_REWARDS = 50;
 const distinct = new Float64Array(MAX_COUNTED_REWARDS);
 const scored = new Uint32Array(MAX_COUNTED_REWARDS);
 const effective = new Uint32Array(MAX_COUNTED_REWARDS);

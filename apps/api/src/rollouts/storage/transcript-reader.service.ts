@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { BlobError } from '@palestra/blobs';
-import type { JsonObject } from '@palestra/protocol';
 import type { MessageSkeleton } from '@palestra/rollouts';
 import { compareMessages, type TranscriptMessage } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
@@ -14,25 +13,8 @@ import {
   type TranscriptPointer,
 } from './transcript.sql.ts';
 
-export interface StoredMessageRow {
-  event_id: string;
-  index: number;
-  type: string;
-  name: string | null;
-  call_id: string | null;
-  content: string | null;
-  content_reference: string | null;
-  summary: string | null;
-  reward: number | null;
-  is_finished: boolean;
-  flags: number;
-  bytes: number;
-  blob_key: string | null;
-  metadata: JsonObject | null;
-  extra: JsonObject | null;
-  /** Milliseconds since the epoch. */
-  sent_at: string;
-}
+/** `sent_at`: milliseconds since the epoch. */
+export type StoredMessageRow = Omit<TranscriptMessage, 'sent_at'> & { sent_at: string };
 
 /** What is needed of a head to find its messages. `sealed` is a hint that saves a query: a rollout may be sealed at any moment. */
 export interface TranscriptPlace {
