@@ -166,9 +166,9 @@ describe('a running service', () => {
     expect((await ask('GET', '/v1/me')).status).toBe(200);
   });
 
-  test('stops its PostgreSQL on SIGTERM', async () => {
+  test.each(['stop', 'hangUp'] as const)('stops its PostgreSQL when it is told to: %s', async (how) => {
     const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
-    await palestra.stop();
+    await palestra[how]();
     await expect.poll(() => isRunning(pid)).toBe(false);
     expect(existsSync(postmaster(folder))).toBe(false);
     await palestra.restart();

