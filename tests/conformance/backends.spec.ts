@@ -48,7 +48,7 @@ describe.each(generations)('$interpreter server', ({ interpreter, kind, reason, 
   });
 
   const open = async (change: Partial<BackendCreate> = {}) => backend.session(await backend.create({ ...first(), ...change }, soon()));
-  const call = (session: Awaited<ReturnType<typeof open>>, tool: string, input: object = {}) =>
+  const call = async (session: Awaited<ReturnType<typeof open>>, tool: string, input: object = {}) =>
     session.call({ tool, input: input as Record<string, unknown>, taskId: randomUUID() }, soon());
 
   test('is recognised', async () => {

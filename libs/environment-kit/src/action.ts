@@ -66,6 +66,13 @@ export function defineActionEnvironment<Action extends z.ZodType, Task, State = 
   const openings = new WeakMap<Session<Task, State>, Opening>();
   const check = (seen: unknown) => toJson(schema ? schema.parse(seen) : seen);
 
+  const toResult = ({ observation, reward = null, done = false, metadata = null }: Outcome<z.input<Seen>>): ToolResult => ({
+    content: JSON.stringify(check(observation)),
+    reward,
+    finished: done,
+    metadata,
+  });
+
   return defineEnvironment<Task, State>({
     ...rest,
     async setup(session: Session<Task, State>) {
@@ -80,9 +87,9 @@ export function defineActionEnvironment<Action extends z.ZodType, Task, State = 
       [ACTION_TOOL]: tool<Action, Task, State>({
         description: instructions ?? `Takes one action in ${definition.name}; the result is what can be observed then.`,
         input: action,
-        async run(taken, session): Promise<ToolResult> {
-          const { observation, reward = null, done = false, metadata = null } = await step(taken, session);
-          return { content: JSON.stringify(check(observation)), reward, finished: done, metadata };
+        run(taken, session): Awaitable<ToolResult> {
+          const outcome = step(taken, session);
+          return outcome instanceof Promise ? outcome.then(toResult) : toResult(outcome);
         },
       }),
     },

@@ -229,19 +229,27 @@ export class SessionEngine {
   }
 
   /** A tool call whose client never hears of its task id, and so cannot come back for it. Rejects as `call` does, or answers how it ended. */
-  async act(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<CallOutcome> {
-    const live = this.#registry.known(sid, caller) ?? (await this.#registry.bound(sid, caller));
-    try {
-      return await this.#calls.perform(live, {
-        kind: 'call',
-        tool,
-        input: stringifyJson(input),
-        taskId: null,
-        run: (backend, call) => backend.call({ ...call, tool, input }, live.signal),
-      });
-    } catch (error) {
-      throw this.#registry.mask(live).hideInError(error);
-    }
+  act(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<CallOutcome> {
+    const live = this.#registry.known(sid, caller);
+    return live !== null ? this.#act(live, tool, input) : this.#registry.bound(sid, caller).then((found) => this.#act(found, tool, input));
+  }
+
+  #act(live: LiveSession, tool: string, input: JsonObject): Promise<CallOutcome> {
+    const outcome = this.#calls.perform(live, {
+      kind: 'call',
+      tool,
+      input: stringifyJson(input),
+      taskId: null,
+      // Key by key: a spread costs as much as the tool of a light environment.
+      run: (backend, { taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId }) =>
+        backend.call({ tool, input, taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId }, live.signal),
+    });
+    const mask = this.#registry.mask(live);
+    return mask.isEmpty
+      ? outcome
+      : outcome.catch((error: unknown) => {
+          throw mask.hideInError(error);
+        });
   }
 
   /** A call whose client knows nothing of it but its task id: the running one, or its outcome; null where the session has none of that id. */

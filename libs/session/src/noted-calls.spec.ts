@@ -3,11 +3,12 @@ import { systemClock } from '@palestra/kit';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
 import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
+import type { SecretMap } from './ports/backend.port.ts';
 import type { SessionPolicy } from './ports/session-policy.ts';
 
 const alice = testCaller('alice');
 
-async function opened(policy: Partial<SessionPolicy> = {}) {
+async function opened(policy: Partial<SessionPolicy> = {}, secrets: SecretMap | null = null) {
   const directory = new OneEnvironmentDirectory(new InProcessBackend(), { policy });
   const store = new MemorySessionStore();
   const ledger = new MemoryCallLedger(store);
@@ -25,7 +26,7 @@ async function opened(policy: Partial<SessionPolicy> = {}) {
     queue: { limit: 100, patienceMs: 60_000 },
     onBackgroundError: (error) => expect.unreachable(String(error)),
   });
-  const sid = await engine.reserve(alice, { sid: null, hosted: directory.hosted, secrets: null, recording: null });
+  const sid = await engine.reserve(alice, { sid: null, hosted: directory.hosted, secrets, recording: null });
   const task = { kind: 'spec' as const, spec: { q: '1+1' } };
   await engine.create(alice, {
     sid,
@@ -33,11 +34,11 @@ async function opened(policy: Partial<SessionPolicy> = {}) {
     variant: async () => null,
     task,
     toolsetName: null,
-    secrets: null,
+    secrets,
     recording: null,
   });
-  const call = async (resumable: boolean) => {
-    if (!resumable) return { outcome: await engine.act(alice, sid, 'echo', { text: 'hi' }) };
+  const call = async (resumable: boolean, said = 'hi') => {
+    if (!resumable) return { outcome: await engine.act(alice, sid, 'echo', { text: said }) };
     const open = await engine.call(alice, sid, { tool: 'echo', input: { text: 'hi' }, taskId: null });
     return { outcome: await open.outcome() };
   };
@@ -75,6 +76,18 @@ describe('a call that nobody can come back for', () => {
     for (let n = 0; n < 3; n += 1) await here.call(false);
     expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([3, 0]);
   });
+});
+
+test('a secret of the session is hidden in whatever form its text comes', async () => {
+  const words = 'open sesame 12345';
+  const plain = await opened();
+  expect((await plain.call(false, words)).outcome).toMatchObject({ type: 'result', onlyText: words });
+  const secretive = await opened({}, { KEY: { value: words } });
+  for (let n = 0; n < 2; n += 1) {
+    const { outcome } = await secretive.call(false, words);
+    expect(outcome).toMatchObject({ type: 'result', text: expect.stringContaining('[secret:KEY]') as string });
+    expect(JSON.stringify(outcome)).not.toContain(words);
+  }
 });
 
 test('a call whose client may resume it is written before it runs', async () => {

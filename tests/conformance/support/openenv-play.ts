@@ -26,7 +26,7 @@ export async function openWhenFree(backend: OpenEnvBackend): Promise<BackendSess
   }
 }
 
-export const call = (session: BackendSession, tool: string, input: object = {}): Promise<ToolCallResult> =>
+export const call = async (session: BackendSession, tool: string, input: object = {}): Promise<ToolCallResult> =>
   session.call({ tool, input: input as Record<string, unknown>, taskId: randomUUID() }, soon());
 
 /** A call of `step`, its one text read as JSON. */

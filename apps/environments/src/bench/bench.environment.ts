@@ -29,10 +29,13 @@ export const bench = defineActionEnvironment({
   instructions: 'Waits for wait_seconds.',
   create: ({ sid }) => ({ sessionHash: createHash('sha256').update(sid).digest('hex').slice(0, 16), steps: 0 }),
   reset: ({ state }) => ({ observation: report(0, state) }),
-  async step({ wait_seconds: seconds }, { state, signal }) {
-    if (seconds > 0) await sleep(seconds * 1000, undefined, { signal });
-    state.steps += 1;
-    return { observation: report(seconds, state), reward: 0 };
+  step({ wait_seconds: seconds }, { state, signal }) {
+    const taken = () => {
+      state.steps += 1;
+      return { observation: report(seconds, state), reward: 0 };
+    };
+    // Nothing to wait for: no promise either.
+    return seconds > 0 ? sleep(seconds * 1000, undefined, { signal }).then(taken) : taken();
   },
 });
 

@@ -61,9 +61,9 @@ async function open(sid: string, spec: object = {}) {
 const say = (text: string) => ({ tool: 'say', input: { text }, taskId: 't' });
 
 describe.each([
-  { way: 'over a link', begin: overLink, end: endLink },
-  { way: 'in this process', begin: inProcess, end: async () => {} },
-])('LocalBackend $way', ({ begin, end }) => {
+  { way: 'over a link', begin: overLink, end: endLink, isShared: false },
+  { way: 'in this process', begin: inProcess, end: async () => {}, isShared: true },
+])('LocalBackend $way', ({ begin, end, isShared }) => {
   beforeEach(begin);
   afterEach(end);
 
@@ -92,6 +92,7 @@ describe.each([
       reason: null,
       reward: 1,
       finished: false,
+      ...(isShared && { onlyText: text }),
     });
     await session.ping(never);
     await session.delete(never);
@@ -103,7 +104,7 @@ describe.each([
     const session = await open('many');
     const texts = Array.from({ length: 2000 }, (_, index) => `${index}`.repeat(1 + (index % 97)));
     texts.push('x'.repeat(3_000_000));
-    const results = await Promise.all(texts.map((text) => session.call(say(text), never)));
+    const results = await Promise.all(texts.map(async (text) => session.call(say(text), never)));
     results.forEach(({ text }, index) => expect(text.includes(`"${texts[index]}"`)).toBe(true));
   });
 
@@ -150,7 +151,7 @@ describe('LocalBackend over a link', () => {
 
   test('a dead process: its sessions are lost, everything else unreachable, and a new process does not know them', async () => {
     const session = await open('lost');
-    const running = session.call({ tool: 'wait', input: {}, taskId: 't' }, never);
+    const running = Promise.resolve(session.call({ tool: 'wait', input: {}, taskId: 't' }, never));
     const outcome = running.catch((error: unknown) => error);
     await sleep(20);
     await server.close();

@@ -96,10 +96,11 @@ class LocalSession implements BackendSession {
     return this.#request('taskTools', { sid: this.#sid }, signal);
   }
 
-  call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+  call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): ToolCallResult | Promise<ToolCallResult> {
     // What runs it ends with the API that started it: what a dead one ran, nobody can know.
     if (upstreamTaskId != null || mayHaveRun) return Promise.reject(new PalestraError('session_lost'));
-    return this.#request('call', { sid: this.#sid, name: tool, input }, signal);
+    const answer = this.#link.call({ sid: this.#sid, name: tool, input }, signal);
+    return answer instanceof Promise ? answer.catch(rethrow) : answer;
   }
 
   scoreGroup(candidates: GroupCandidate[], _taskId: string, signal: AbortSignal): Promise<string> {
@@ -112,14 +113,15 @@ class LocalSession implements BackendSession {
     await this.#link.request('delete', { sid: this.#sid }, signal);
   }
 
-  async #request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>> {
-    try {
-      return await this.#link.request(method, params, signal);
-    } catch (error) {
-      if (error instanceof ToolRaisedError) throw new ToolFailedError(error.message, { cause: error.cause });
-      // We hold a reference, so it lived: the process is another one now, or there is none at its address any more.
-      if (error instanceof PalestraError && GONE.has(error.code)) throw new PalestraError('session_lost', { cause: error });
-      throw error;
-    }
+  #request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>> {
+    return this.#link.request(method, params, signal).catch(rethrow);
   }
+}
+
+/** The error of a session that we hold a reference of, so that it lived. */
+function rethrow(error: unknown): never {
+  if (error instanceof ToolRaisedError) throw new ToolFailedError(error.message, { cause: error.cause });
+  // The process is another one now, or there is none at its address any more.
+  if (error instanceof PalestraError && GONE.has(error.code)) throw new PalestraError('session_lost', { cause: error });
+  throw error;
 }

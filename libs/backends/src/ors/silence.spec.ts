@@ -39,7 +39,7 @@ const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const session = (backend: OrsBackend) => backend.session({ sid: 's', env: 'a' });
 const create = (backend: OrsBackend, ms = 0) =>
   backend.create({ sid: 's', env: null, task: { kind: 'spec', spec: { ms } }, toolsetName: null, secrets: {} }, never());
-const call = (backend: OrsBackend, ms: number) => session(backend).call({ tool: 't', input: { ms }, taskId: 'x' }, never());
+const call = async (backend: OrsBackend, ms: number) => session(backend).call({ tool: 't', input: { ms }, taskId: 'x' }, never());
 
 /** The code of a rejection and its time in units of the silence. */
 async function refusal(work: Promise<unknown>): Promise<{ code: string; silences: number }> {

@@ -19,6 +19,7 @@ function read({ text }: Finished): RunToolOutput {
 }
 
 export function toolResultOf(outcome: Finished): ToolResult {
+  if (outcome.onlyText !== undefined) return { result: textResult(outcome.onlyText), metadata: null };
   const output = read(outcome);
   if (!output.ok) return { result: 'null', metadata: null };
   const { blocks, metadata } = output.output;
@@ -41,6 +42,7 @@ export function refusalOf(outcome: Finished, tool: string): { type: ToolErrorTyp
 
 /** An observation of an environment of plain actions: JSON text of an object without its metadata. */
 export function observationOf(outcome: Finished): { observation: string; metadata: string | null } {
+  if (outcome.onlyText !== undefined) return { observation: textObservation(outcome.onlyText), metadata: null };
   const output = read(outcome);
   if (!output.ok) return { observation: '{}', metadata: null };
   const { blocks, metadata } = output.output;
@@ -50,7 +52,10 @@ export function observationOf(outcome: Finished): { observation: string; metadat
 /** The one text block's object; any other text becomes `{"text": ...}`. */
 export function blocksObservation(blocks: readonly { type: string }[]): string {
   const texts = blocks.filter((block): block is { type: 'text'; text: string } => block.type === 'text').map(({ text }) => text);
-  const text = texts.join('\n');
+  return textObservation(texts.join('\n'));
+}
+
+function textObservation(text: string): string {
   try {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return text.trim();
@@ -69,13 +74,15 @@ export function withMetadata(metadata: string | null, observation: string): stri
 export const isEmpty = (metadata: JsonObject | null | undefined): boolean =>
   metadata === null || metadata === undefined || Object.keys(metadata).length === 0;
 
+function textResult(words: string): string {
+  const text = JSON.stringify(words);
+  return `{"content":[{"type":"text","text":${text},"annotations":null,"meta":null}],"structured_content":{"result":${text}},"meta":null,"data":${text},"is_error":false}`;
+}
+
 function resultText(blocks: OutputBlock[], metadata: JsonObject | null): string {
   const [only] = blocks;
   const structured = metadata?.['structured_content'];
-  if (blocks.length === 1 && only!.type === 'text' && structured === undefined) {
-    const text = JSON.stringify(only!.text);
-    return `{"content":[{"type":"text","text":${text},"annotations":null,"meta":null}],"structured_content":{"result":${text}},"meta":null,"data":${text},"is_error":false}`;
-  }
+  if (blocks.length === 1 && only!.type === 'text' && structured === undefined) return textResult(only!.text);
   const content = JSON.stringify(
     blocks.map((block) =>
       block.type === 'text'

@@ -165,6 +165,42 @@ describe('tools', () => {
     const free = journal.filter((line) => line.includes('concurrent'));
     expect(free.slice(0, 2)).toEqual(['a concurrent starts', 'a concurrent starts']);
   });
+  test('that answer at once do so without a promise, unless something runs before them', async () => {
+    await open('a');
+    await host.ready('a');
+    const count = host.call('a', 'count', {});
+    expect(count).toMatchObject({ ok: true, onlyText: '1' });
+    await expect(host.call('a', 'boom', {})).rejects.toThrow('kaboom');
+    const free = host.call('a', 'free', { ms: 20 });
+    const submitted = host.call('a', 'submit', { answer: 'one' });
+    const behind = host.call('a', 'count', {});
+    expect([free, submitted, behind].map((answer) => answer instanceof Promise)).toEqual([true, true, true]);
+    expect(await free).toMatchObject({ ok: true });
+    expect(await submitted).toMatchObject({ ok: true, finished: true });
+    expect(await behind).toMatchObject({ ok: false, reason: 'episode_finished' });
+  });
+  test('may check their inputs, and answer, by whatever can be awaited', async () => {
+    const even = z.object({ n: z.number().refine(async (n) => (await Promise.resolve(n)) % 2 === 0) });
+    const patient = defineEnvironment({
+      name: 'patient',
+      splits: ['train'],
+      tasks: () => [{}],
+      prompt: () => '',
+      tools: {
+        halve: tool({
+          description: 'Halves',
+          input: even,
+          // eslint-disable-next-line unicorn/no-thenable -- what libraries of queries answer
+          run: ({ n }) => ({ then: (tell: (half: string) => void) => tell(`${n / 2}`) }) as never,
+        }),
+      },
+    });
+    const own = new EnvironmentHost([patient]);
+    await own.create({ sid: 'p', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
+    for (const n of [4, 6]) expect(await own.call('p', 'halve', { n })).toMatchObject({ ok: true, onlyText: `${n / 2}` });
+    expect(await own.call('p', 'halve', { n: 3 })).toMatchObject({ ok: false, reason: 'input_validation' });
+    await own.close();
+  });
   test('are listed by name, without the unlisted and the terminal one, and callable all the same', async () => {
     const { tools, terminal_tool, supports_score_group } = host.tools(null);
     expect(tools.map(({ name }) => name)).toEqual(['boom', 'count', 'free', 'secret', 'slow', 'submit']);

@@ -150,8 +150,14 @@ export class EnvironmentHost {
     const { episode, hosted } = this.#seat(sid);
     return episode.tools(hosted.answer);
   }
-  async call(sid: string, name: string, input: JsonObject, signal?: AbortSignal): Promise<CallResult> {
-    return (await this.#readyEpisode(sid, signal)).call(name, input);
+  /** Does not throw: what fails at once is a promise that rejects. What answers at once is no promise. */
+  call(sid: string, name: string, input: JsonObject, signal?: AbortSignal): CallResult | Promise<CallResult> {
+    try {
+      const { episode } = this.#seat(sid);
+      return episode.isSettingUp ? episode.ready(signal).then(() => episode.call(name, input)) : episode.call(name, input);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
   }
 
   /** Throws `score_group_unsupported`; `env` is how the client called the environment. */

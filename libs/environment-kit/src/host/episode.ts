@@ -8,6 +8,7 @@ import {
   type TaskSpec,
   type ToolsAnswer,
 } from '@palestra/protocol';
+import { z } from 'zod';
 import type { Environment, Session as SessionContext } from '../definition.ts';
 import { flattenMessages } from './conversation.ts';
 import { describeError } from './describe-error.ts';
@@ -159,34 +160,65 @@ export class Episode {
     return { ...answer, tools, terminal_tool: terminal };
   }
 
-  /** Runs a tool once; setup must have ended. A mistake of the model is an answer, `ToolRaisedError` a crash of the tool. */
-  async call(name: string, input: unknown): Promise<CallResult> {
+  /**
+   * Runs a tool once; setup must have ended. A mistake of the model is an answer, `ToolRaisedError` a crash of the tool. Where there is nothing to
+   * wait for (a tool that answers at once, none before it) neither is there a promise.
+   */
+  call(name: string, input: unknown): CallResult | Promise<CallResult> {
     this.assertAlive();
-    const tool = this.#toolset.get(name) ?? this.#options.tools.get(name) ?? (await this.#ask(() => this.#toolsOfTask())).get(name);
-    if (!tool) return refuse('not_found', `${quoted(name)} is not a valid tool`);
-    if (this.#finished) return finishedAlready(name);
-    const release = await this.#gate.enter(name, tool.terminal ? 'exclusive' : (tool.mode ?? 'serial'));
-    try {
-      if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
-      if (this.#finished) return finishedAlready(name);
-      return await this.#run(name, tool, input);
-    } finally {
-      release();
-    }
+    const tool = this.#toolset.get(name) ?? this.#options.tools.get(name);
+    if (tool !== undefined) return this.#callTool(name, tool, input);
+    return this.#ask(() => this.#toolsOfTask()).then((tools) => this.#callTool(name, tools.get(name), input));
   }
 
-  async #run(name: string, tool: AnyTool, input: unknown): Promise<CallResult> {
-    const parsed = tool.input ? await tool.input.safeParseAsync(input) : { success: true as const, data: {} };
+  #callTool(name: string, tool: AnyTool | undefined, input: unknown): CallResult | Promise<CallResult> {
+    if (!tool) return refuse('not_found', `${quoted(name)} is not a valid tool`);
+    if (this.#finished) return finishedAlready(name);
+    const entered = this.#gate.enter(name, tool.terminal ? 'exclusive' : (tool.mode ?? 'serial'));
+    if (entered instanceof Promise) return entered.then((release) => this.#runAlone(release, name, tool, input));
+    return this.#runAlone(entered, name, tool, input);
+  }
+
+  #runAlone(release: () => void, name: string, tool: AnyTool, input: unknown): CallResult | Promise<CallResult> {
+    let result: CallResult | Promise<CallResult>;
+    try {
+      if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
+      result = this.#finished ? finishedAlready(name) : this.#run(name, tool, input);
+    } catch (error) {
+      release();
+      throw error;
+    }
+    if (result instanceof Promise) return result.finally(release);
+    release();
+    return result;
+  }
+
+  #run(name: string, tool: AnyTool, input: unknown): CallResult | Promise<CallResult> {
+    const parsed = tool.input ? parseInput(tool.input, input) : { success: true as const, data: {} };
+    return parsed instanceof Promise ? parsed.then((done) => this.#runParsed(name, tool, done)) : this.#runParsed(name, tool, parsed);
+  }
+
+  #runParsed(name: string, tool: AnyTool, parsed: ParsedInput): CallResult | Promise<CallResult> {
     if (!parsed.success) {
       const issues = parsed.error.issues.map(({ code, path, message }) => ({ type: code, loc: path, msg: message }));
       return refuse('input_validation', `Tool input validation error: ${JSON.stringify(issues)}`);
     }
-    let result: CallResult;
-    try {
-      result = succeed(await tool.run(parsed.data as never, this.#context));
-    } catch (error) {
+    const raised = (error: unknown) => {
       throw new ToolRaisedError(error);
+    };
+    try {
+      const returned = tool.run(parsed.data as never, this.#context);
+      if (isThenable(returned))
+        return Promise.resolve(returned)
+          .then(succeed)
+          .then((result) => this.#note(name, result), raised);
+      return this.#note(name, succeed(returned));
+    } catch (error) {
+      return raised(error);
     }
+  }
+
+  #note(name: string, result: CallResult): CallResult {
     // The first result that says finished wins, so that there is one grade per episode.
     if (this.#finished) return finishedAlready(name);
     this.#finished = result.finished;
@@ -237,6 +269,25 @@ export class Episode {
     }
   }
 }
+
+type ParsedInput = z.ZodSafeParseResult<unknown>;
+
+/** Inputs that cannot be checked at once: a refinement of theirs is asynchronous, as the first attempt tells (which runs it once more). */
+const asynchronous = new WeakSet<z.ZodType>();
+
+function parseInput(schema: z.ZodType, input: unknown): ParsedInput | Promise<ParsedInput> {
+  if (asynchronous.has(schema)) return schema.safeParseAsync(input);
+  try {
+    return schema.safeParse(input);
+  } catch (error) {
+    if (!(error instanceof z.core.$ZodAsyncError)) throw error;
+    asynchronous.add(schema);
+    return schema.safeParseAsync(input);
+  }
+}
+
+const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
+  typeof (value as { then?: unknown } | null)?.then === 'function';
 
 function finishedAlready(name: string): CallResult {
   const why = 'the episode has finished (a tool returned finished=True), so no further tool calls are accepted.';

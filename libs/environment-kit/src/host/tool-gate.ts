@@ -14,31 +14,36 @@ export class ToolGate {
   #running = 0;
   #exclusive = false;
   #waiting: Waiter[] = [];
-  readonly #lastOfTool = new Map<string, Promise<void>>();
+  /** Of each serial tool that runs, or is about to, those that come after it. */
+  readonly #behind = new Map<string, (() => void)[]>();
 
-  /** Resolves when the call may run; the caller must release it exactly once. */
-  async enter(tool: string, mode: Mode): Promise<Release> {
+  /** Whoever may run at once need not wait for an answer. The caller must release it exactly once. */
+  enter(tool: string, mode: Mode): Release | Promise<Release> {
     if (mode !== 'serial') return this.#pass(mode === 'exclusive');
-    const before = this.#lastOfTool.get(tool);
-    let leave!: () => void;
-    const mine = new Promise<void>((resolve) => (leave = resolve));
-    this.#lastOfTool.set(tool, mine);
-    if (before) await before;
-    const release = await this.#pass(false);
-    return () => {
-      release();
-      leave();
-      if (this.#lastOfTool.get(tool) === mine) this.#lastOfTool.delete(tool);
-    };
+    const behind = this.#behind.get(tool);
+    if (behind !== undefined) return new Promise<void>((enter) => behind.push(enter)).then(() => this.#passSerial(tool));
+    this.#behind.set(tool, []);
+    return this.#passSerial(tool);
   }
 
-  async #pass(exclusive: boolean): Promise<Release> {
+  #passSerial(tool: string): Release | Promise<Release> {
+    const serial = (release: Release) => () => {
+      release();
+      const next = this.#behind.get(tool)!.shift();
+      if (next === undefined) this.#behind.delete(tool);
+      else next();
+    };
+    const passed = this.#pass(false);
+    return passed instanceof Promise ? passed.then(serial) : serial(passed);
+  }
+
+  #pass(exclusive: boolean): Release | Promise<Release> {
+    const release = () => this.#leave(exclusive);
     if (!this.#admits(exclusive) || this.#waiting.some((waiter) => waiter.exclusive)) {
-      await new Promise<void>((enter) => this.#waiting.push({ exclusive, enter }));
-    } else {
-      this.#admit(exclusive);
+      return new Promise<void>((enter) => this.#waiting.push({ exclusive, enter })).then(() => release);
     }
-    return () => this.#leave(exclusive);
+    this.#admit(exclusive);
+    return release;
   }
 
   #admits(exclusive: boolean): boolean {

@@ -1,5 +1,5 @@
 import { abortable } from '@palestra/kit';
-import { PalestraError, stringifyJson } from '@palestra/protocol';
+import { type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Environment } from '../definition.ts';
 import { EnvironmentHost, type HostOptions } from '../host/environment-host.ts';
 import { fromErrorFrame, toErrorFrame } from './frames.ts';
@@ -22,17 +22,32 @@ export class InProcessLink implements Link {
 
   /** As over a link: rejects with the signal's reason when it aborts first; a tool that runs goes on. */
   async request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>> {
-    signal.throwIfAborted();
-    if (this.#closed) throw new PalestraError('backend_unreachable', { detail: 'the environment has been stopped' });
+    this.#assertOpen(signal);
     try {
       const answer = this.#handlers[method](received(params), signal);
-      const result = answer instanceof Promise ? await abortable(answer, signal) : answer;
-      // The result of a call is texts and numbers of its own.
-      return method === 'call' ? result : received(result);
+      return received(answer instanceof Promise ? await abortable(answer, signal) : answer);
     } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      throw fromErrorFrame(toErrorFrame(error));
+      throw crossed(error, signal);
     }
+  }
+
+  /** Of its result nothing is shared: it consists of texts and numbers. */
+  call({ sid, name, input }: LinkParams<'call'>, signal: AbortSignal): LinkResult<'call'> | Promise<LinkResult<'call'>> {
+    try {
+      this.#assertOpen(signal);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+    const answer = this.#host.call(sid, name, receivedInput(input), signal);
+    if (!(answer instanceof Promise)) return answer;
+    return abortable(answer, signal).catch((error: unknown) => {
+      throw crossed(error, signal);
+    });
+  }
+
+  #assertOpen(signal: AbortSignal): void {
+    signal.throwIfAborted();
+    if (this.#closed) throw new PalestraError('backend_unreachable', { detail: 'the environment has been stopped' });
   }
 
   /** Ends every session. */
@@ -40,6 +55,20 @@ export class InProcessLink implements Link {
     this.#closed = true;
     void this.#host.close();
   }
+}
+
+/** An error as the other side of a link would tell it. */
+const crossed = (error: unknown, signal: AbortSignal): Error =>
+  signal.aborted ? (signal.reason as Error) : fromErrorFrame(toErrorFrame(error));
+
+/** As `received`. Most inputs are a few texts and numbers, which nobody can change: those need no copy of their own. */
+function receivedInput(input: JsonObject): JsonObject {
+  for (const key in input) {
+    const value = input[key];
+    const plain = typeof value === 'string' || typeof value === 'boolean' || value === null || Number.isFinite(value);
+    if (!plain) return received(input);
+  }
+  return { ...input };
 }
 
 /** As the other side of a link would read it: plain numbers, plain objects, nothing shared. */

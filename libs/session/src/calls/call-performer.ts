@@ -1,8 +1,8 @@
 import type { Clock } from '@palestra/kit';
-import { PalestraError, type ToolErrorReason } from '@palestra/protocol';
+import { PalestraError } from '@palestra/protocol';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
-import type { BackendCall, BackendSession } from '../ports/backend.port.ts';
+import type { BackendCall, BackendSession, ToolCallResult } from '../ports/backend.port.ts';
 import type { CallIntent, CallOutcome, CallResult } from '../ports/call-ledger.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
@@ -12,18 +12,10 @@ import { CallWatch } from './call-watch.ts';
 
 export type CallWork = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
 export type CallEnd = Omit<CallResult, 'taskId'>;
-interface Result {
-  text: string;
-  ok: boolean;
-  reason: ToolErrorReason | null;
-  reward: number | null;
-  finished: boolean;
-}
-
 /** What the backend is asked for. */
 export interface ToolRun {
   tool: string;
-  run: (backend: BackendSession, work: CallWork) => Promise<Result>;
+  run: (backend: BackendSession, work: CallWork) => ToolCallResult | Promise<ToolCallResult>;
 }
 
 export interface CallPerformerOptions {
@@ -86,8 +78,9 @@ export class CallPerformer {
           detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
         });
       try {
-        const run = request.run(backend, { ...work, onUpstreamTaskId });
-        return this.#resultOf(live, await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong));
+        const { taskId, upstreamTaskId, mayHaveRun } = work;
+        const run = request.run(backend, { taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId });
+        return this.#resultOf(live, run instanceof Promise ? await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong) : run);
       } catch (error) {
         if (restores >= MAX_RESTORES) throw error;
         if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);
@@ -98,8 +91,12 @@ export class CallPerformer {
     }
   }
 
-  #resultOf(live: LiveSession, { text, ok, reason, reward, finished }: Result): CallOutcome {
-    return { type: 'result', text: this.registry.mask(live).hide(text), ok, reason, reward, finished };
+  #resultOf(live: LiveSession, { text, ok, reason, reward, finished, onlyText }: ToolCallResult): CallOutcome {
+    const mask = this.registry.mask(live);
+    const outcome: CallOutcome = { type: 'result', text: mask.hide(text), ok, reason, reward, finished };
+    // Where something is hidden, it is read from the text.
+    if (onlyText !== undefined && mask.isEmpty) outcome.onlyText = onlyText;
+    return outcome;
   }
 
   #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {

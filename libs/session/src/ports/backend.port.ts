@@ -77,8 +77,11 @@ export interface BackendSession {
   messages(signal: AbortSignal): Promise<Message[]>;
   /** Shared tools + task tools + toolset. Need not wait for setup. */
   taskTools(signal: AbortSignal): Promise<ToolsAnswer>;
-  /** Waits for setup, runs the tool once. A tool that raised rejects with `ToolFailedError`. */
-  call(request: BackendCall, signal: AbortSignal): Promise<ToolCallResult>;
+  /**
+   * Waits for setup, runs the tool once. A tool that raised rejects with `ToolFailedError`. One that answers at once needs no promise; what fails is
+   * always a promise that rejects.
+   */
+  call(request: BackendCall, signal: AbortSignal): ToolCallResult | Promise<ToolCallResult>;
   scoreGroup(candidates: GroupCandidate[], taskId: string, signal: AbortSignal): Promise<string>;
   ping(signal: AbortSignal): Promise<void>;
   /** Cancels a running setup, runs teardown; idempotent. */
@@ -127,6 +130,8 @@ export interface ToolCallResult {
   reason: ToolErrorReason | null;
   reward: number | null;
   finished: boolean;
+  /** The text of its one block, where the backend has it at hand and there are neither other blocks nor metadata. */
+  onlyText?: string;
 }
 
 /** The tool itself raised: sent as SSE `event: error` with this message (no type name, openreward-wire.md 2.4). */

@@ -34,9 +34,21 @@ export type IntentAnswer =
   | { verdict: 'known' }
   | { verdict: 'moved' };
 
+/** `text`: JSON text of a `RunToolOutput`. */
+interface ResultOutcome {
+  type: 'result';
+  text: string;
+  ok: boolean;
+  reason: ToolErrorReason | null;
+  reward: number | null;
+  finished: boolean;
+  /** The text of its one block, where that is at hand and there are neither other blocks nor metadata. Not stored: a call that is read from the ledger has none. */
+  onlyText?: string;
+}
+
 /** How a call ended, as every reader of its stream gets it. */
 export type CallOutcome =
-  | { type: 'result'; text: string; ok: boolean; reason: ToolErrorReason | null; reward: number | null; finished: boolean }
+  | ResultOutcome
   /** The tool (or the judge) raised. */
   | { type: 'tool_failed'; message: string }
   /** The tool did not run, or nobody can know whether it did (`session_lost`). */

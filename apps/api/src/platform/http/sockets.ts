@@ -122,7 +122,7 @@ export function sendText(socket: WebSocket, text: string): void {
 }
 
 /** More would leave clients idle that could be at work on the first replies. */
-const MOST_HELD = 8;
+const MOST_HELD = 16;
 /** Streams whose frames wait, until the end of this turn of the event loop at most. */
 let held: Duplex[] = [];
 
