@@ -21,7 +21,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
   await chmod(folder, 0o755);
   const port = await freePort();
-  const EmbeddedPostgres = await loadEmbeddedPostgres();
+  const EmbeddedPostgres = await loadEmbeddedPostgres({ heedSignals: true });
   const server = new EmbeddedPostgres({
     databaseDir: path.join(folder, 'data'),
     port,
