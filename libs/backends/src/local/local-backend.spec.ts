@@ -61,9 +61,9 @@ async function open(sid: string, spec: object = {}) {
 const say = (text: string) => ({ tool: 'say', input: { text }, taskId: 't' });
 
 describe.each([
-  { way: 'over a link', begin: overLink, end: endLink, isShared: false },
-  { way: 'in this process', begin: inProcess, end: async () => {}, isShared: true },
-])('LocalBackend $way', ({ begin, end, isShared }) => {
+  { way: 'over a link', begin: overLink, end: endLink, hasTextAtHand: false },
+  { way: 'in this process', begin: inProcess, end: async () => {}, hasTextAtHand: true },
+])('LocalBackend $way', ({ begin, end, hasTextAtHand }) => {
   beforeEach(begin);
   afterEach(end);
 
@@ -92,7 +92,7 @@ describe.each([
       reason: null,
       reward: 1,
       finished: false,
-      ...(isShared && { onlyText: text }),
+      ...(hasTextAtHand && { onlyText: text }),
     });
     await session.ping(never);
     await session.delete(never);

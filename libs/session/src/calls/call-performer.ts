@@ -12,6 +12,7 @@ import { CallWatch } from './call-watch.ts';
 
 export type CallWork = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
 export type CallEnd = Omit<CallResult, 'taskId'>;
+
 /** What the backend is asked for. */
 export interface ToolRun {
   tool: string;

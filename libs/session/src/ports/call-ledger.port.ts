@@ -1,4 +1,5 @@
-import type { ErrorCode, ToolErrorReason } from '@palestra/protocol';
+import type { ErrorCode } from '@palestra/protocol';
+import type { ToolCallResult } from './backend.port.ts';
 
 /**
  * Whose failure it was: of the policy (bad tool, bad arguments), of the environment (tool or setup raised), or of the
@@ -34,21 +35,9 @@ export type IntentAnswer =
   | { verdict: 'known' }
   | { verdict: 'moved' };
 
-/** `text`: JSON text of a `RunToolOutput`. */
-interface ResultOutcome {
-  type: 'result';
-  text: string;
-  ok: boolean;
-  reason: ToolErrorReason | null;
-  reward: number | null;
-  finished: boolean;
-  /** The text of its one block, where that is at hand and there are neither other blocks nor metadata. Not stored: a call that is read from the ledger has none. */
-  onlyText?: string;
-}
-
-/** How a call ended, as every reader of its stream gets it. */
+/** How a call ended, as every reader of its stream gets it. A result that is read from the ledger has no `onlyText`. */
 export type CallOutcome =
-  | ResultOutcome
+  | ({ type: 'result' } & ToolCallResult)
   /** The tool (or the judge) raised. */
   | { type: 'tool_failed'; message: string }
   /** The tool did not run, or nobody can know whether it did (`session_lost`). */
