@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './tests/support/longest-first.ts';
 import { onceMore } from './tests/support/once-more.ts';
@@ -8,11 +9,10 @@ const shared = {
 };
 
 /**
- * Files at the same time; unless set, Vitest's own choice, which is one on two cores. Integration files have a database each, and wait (for
- * leases, sweeps, processes that start) about as much as they compute.
+ * Files at the same time. Integration files have a database each, and wait (for leases, sweeps, processes that start) more than they compute: three of them keep two cores
+ * busy, which takes half the time of one after another. `PALESTRA_TEST_WORKERS` sets another number.
  */
-const workers = process.env['PALESTRA_TEST_WORKERS'];
-const parallel = workers === undefined ? {} : { maxWorkers: Number(workers) };
+const maxWorkers = Number(process.env['PALESTRA_TEST_WORKERS'] ?? Math.max(3, Math.min(6, Math.floor(availableParallelism() / 2))));
 
 export default defineConfig({
   test: {
@@ -27,7 +27,7 @@ export default defineConfig({
           // What a busy machine needs, here too.
           testTimeout: 30_000,
           expect: { poll: { timeout: 20_000 } },
-          ...parallel,
+          maxWorkers,
         },
       },
       {
@@ -41,7 +41,7 @@ export default defineConfig({
           expect: { poll: { timeout: 20_000 } },
           hookTimeout: 120_000,
           retry: onceMore,
-          ...parallel,
+          maxWorkers,
         },
       },
     ],

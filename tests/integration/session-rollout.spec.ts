@@ -72,12 +72,13 @@ test('the environment counts the runs that used it, and its versions', async () 
   const [owner, name] = world.environment.split('/') as [string, string];
   const runs = await eventually(async () => {
     const { body } = await server.request('GET', `/v1/environments/${owner}/${name}/runs`);
-    return body.runs.length === 2 && body.runs.every(({ scored }: any) => scored === 1) ? body.runs : null;
+    // A session is written as it goes: until its second call is there, its reward is the first one's.
+    return body.runs.length === 2 && body.runs.every((run: any) => run.scored === 1 && run.reward_mean === 0.75) ? body.runs : null;
   });
   // Which of the two was written last is the recorder's business.
   expect(runs.toSorted((a: any, b: any) => a.name.localeCompare(b.name))).toMatchObject([
-    { name: 'kept early', rollouts: 1, reward_mean: 0.75 },
-    { name: 'playground', rollouts: 1, reward_mean: 0.75 },
+    { name: 'kept early', rollouts: 1 },
+    { name: 'playground', rollouts: 1 },
   ]);
   const { body: usage } = await server.request('GET', '/v1/environment-usage');
   expect(usage.environments).toMatchObject([{ runs: 2, rollouts: 2, scored: 2, reward_mean: 0.75 }]);
