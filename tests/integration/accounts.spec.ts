@@ -101,6 +101,13 @@ describe('pages', () => {
   it('lead from the addresses that clients print to their pages', async () => {
     expect((await page('/acme/math')).headers.get('location')).toBe('/environments/acme/math');
     expect((await page('/settings/api-keys')).headers.get('location')).toBe('/keys');
+    for (const path of ['', '/', '/web', '/web/']) {
+      expect((await page(`/openenv/acme/math${path}`)).headers.get('location'), path).toBe('/environments/acme/math/play');
+      expect(await server.request('GET', `/openenv/acme/math${path}`), path).toMatchObject({
+        status: 404,
+        body: { code: 'route_not_found' },
+      });
+    }
     expect(await server.request('GET', '/acme/math')).toMatchObject({ status: 404, body: { code: 'route_not_found' } });
     expect(await server.request('POST', '/acme/math')).toMatchObject({ status: 404, body: { code: 'route_not_found' } });
   });

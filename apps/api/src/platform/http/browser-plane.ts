@@ -68,11 +68,15 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
   for (const url of PAGES) fastify.get(url, page);
   // Addresses that the official clients print (openreward-wire.md section 1).
   fastify.get('/settings/api-keys', async (_request, reply) => reply.redirect('/keys', 302));
-  fastify.get('/:owner/:name', { config: { unlisted: true } }, async (request, reply) => {
-    if (!request.headers.accept?.includes('text/html')) throw new PalestraError('route_not_found');
-    const { owner, name } = request.params as { owner: string; name: string };
-    return reply.redirect(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, 302);
-  });
+  const leads = (from: string, to: string) =>
+    fastify.get(from, { config: { unlisted: true } }, async (request, reply) => {
+      if (!request.headers.accept?.includes('text/html')) throw new PalestraError('route_not_found');
+      const { owner, name } = request.params as { owner: string; name: string };
+      return reply.redirect(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}${to}`, 302);
+    });
+  leads('/:owner/:name', '');
+  // Where a server of OpenEnv shows the page on which one plays by hand (openenv-wire.md section 15).
+  for (const path of ['', '/', '/web', '/web/']) leads(`/openenv/:owner/:name${path}`, '/play');
   // A page that there is not, typed by hand: the dashboard says so. Everybody else gets the error of the catalogue.
   fastify.get('/*', { config: { unlisted: true } }, async (request, reply) => {
     const typed = request.headers.accept?.includes('text/html') && !request.url.startsWith('/v1/');
