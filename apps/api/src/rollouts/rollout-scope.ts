@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
+import type { RolloutDetail, RolloutHead } from './rollout.sql.ts';
 import { RolloutService } from './rollout.service.ts';
 
 declare module 'fastify' {
@@ -15,7 +15,7 @@ declare module 'fastify' {
 /** A rollout as one read sees it. `record` is null before its start event came. */
 export interface RolloutScope {
   head: RolloutHead;
-  record: RolloutRecord | null;
+  record: RolloutDetail | null;
   orgId: string;
   orgName: string;
   /** Version of its run; '0' without one. */

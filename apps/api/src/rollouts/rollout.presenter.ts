@@ -1,7 +1,7 @@
 import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
 import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
 import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from './codes.ts';
-import type { RolloutHead, RolloutRecord } from './rollout.sql.ts';
+import type { RolloutDetail, RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import type { StoredMessageRow } from './storage/transcript-reader.service.ts';
 
 export function presentRolloutRow(record: RolloutRecord): RolloutRow {
@@ -131,7 +131,7 @@ export const hasGaps = (record: RolloutRecord | null): boolean => record === nul
 /** Everything but the messages, which are given in order. */
 export function presentHeader(
   head: RolloutHead,
-  record: RolloutRecord | null,
+  record: RolloutDetail | null,
   orgName: string,
   messages: readonly { index: number }[],
 ): Omit<RolloutView, 'messages'> {
@@ -143,7 +143,7 @@ export function presentHeader(
     task_spec: start.task_spec ?? null,
     run_info: (start.run_info as JsonObject | undefined) ?? null,
     rollout_info: head.rollout_info,
-    rules: (head.rules as Record<string, string> | null) ?? {},
+    rules: record?.rules ?? {},
     missing_indexes: hasGaps(record) ? missingIndexes(messages.map(({ index }) => index)) : [],
   };
 }

@@ -6,7 +6,7 @@ import { Database } from '../platform/database/database.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
-import { type RolloutHead, type RolloutRecord, selectHead, selectRollout } from './rollout.sql.ts';
+import { type RolloutDetail, type RolloutHead, selectHead, selectRollout } from './rollout.sql.ts';
 import { TranscriptReader } from './storage/transcript-reader.service.ts';
 
 /** Reads and erasure of single rollouts, within the caller's organisation. */
@@ -41,7 +41,7 @@ export class RolloutService {
   }
 
   /** The rollout as it is now, its narrow row made from everything that was acknowledged. Throws `rollout_not_found`. */
-  async find(caller: Caller, id: string): Promise<{ head: RolloutHead; record: RolloutRecord | null }> {
+  async find(caller: Caller, id: string): Promise<{ head: RolloutHead; record: RolloutDetail | null }> {
     let head = isUuid(id) ? await selectHead(this.database.pool, caller.orgId, id) : null;
     if (!head) throw new PalestraError('rollout_not_found');
     if (head.dirty && head.run_seq !== null) {

@@ -159,14 +159,13 @@ export interface RolloutHead {
   last_at: Date;
   start: JsonObject | null;
   rollout_info: JsonObject | null;
-  rules: JsonObject | null;
 }
 
 /** Plan: rollout_heads_org_id_id_key, runs_seq_key, rollout_meta_pkey. */
 export async function selectHead(pool: pg.Pool, orgId: string, id: string): Promise<RolloutHead | null> {
   const { rows } = await pool.query<RolloutHead>(
     `SELECT h.seq, h.id, h.day::text, h.run_seq, runs.id AS run_id, runs.name AS run_name, h.messages, h.max_index, h.revision, h.dirty,
-       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, m.start, m.rollout_info, m.rules
+       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, m.start, m.rollout_info
      FROM rollout_heads h LEFT JOIN runs ON runs.seq = h.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
      WHERE h.org_id = $1 AND h.id = $2 AND runs.deleted_at IS NULL`,
     [orgId, id],
@@ -174,8 +173,16 @@ export async function selectHead(pool: pg.Pool, orgId: string, id: string): Prom
   return rows[0] ?? null;
 }
 
-/** The narrow row. Plan: rollouts_pkey. */
-export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutRecord | null> {
-  const { rows } = await pool.query<RolloutRecord>(`SELECT ${ROLLOUT_COLUMNS} FROM rollouts r ${ROLLOUT_NAMES} WHERE r.seq = $1`, [seq]);
+/** One rollout with what its values come from, read at the same moment: a verdict never stands without its rule. */
+export interface RolloutDetail extends RolloutRecord {
+  /** Names of rules by what they tell. */
+  rules: Record<string, string> | null;
+}
+
+/** Plan: rollouts_pkey, rollout_meta_pkey. */
+export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutDetail | null> {
+  const { rows } = await pool.query<RolloutDetail>(`SELECT ${ROLLOUT_COLUMNS}, m.rules FROM rollouts r ${ROLLOUT_NAMES} WHERE r.seq = $1`, [
+    seq,
+  ]);
   return rows[0] ?? null;
 }
