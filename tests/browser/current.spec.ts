@@ -17,6 +17,8 @@ const light: View = { width: 1280, theme: 'light' };
 vi.setConfig({ testTimeout: 120_000 });
 /** What stands around a rollout is read again this often, and a busy machine takes its time, ms. */
 const AROUND = 40_000;
+/** Messages that did not come are missing after this: later than the page that is open by then was read. */
+const GRACE_S = 12;
 
 let goOn: () => void;
 const bench = defineEnvironment({
@@ -46,7 +48,7 @@ const call = (sid: string, name: string, input: object = {}) => api('POST', '/ca
 
 beforeAll(async () => {
   running = await serve([bench]);
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_GAP_GRACE_S: String(GRACE_S) } }), launch()]);
   await addRemote(palestra, 'bench', running.url);
 });
 afterAll(async () => {
@@ -78,6 +80,17 @@ test('calls that a rollout gets while it is read bear the word of the ledger', a
   await call(sid, 'tap');
   await expect.poll(() => told.count(), { timeout: AROUND }).toBe(3);
   await expect.poll(() => durations.count(), { timeout: AROUND }).toBe(3);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('what a rollout lacks is shown where it is missing once it had its time to come', async () => {
+  const messages = ['begun', 'lost', 'went on'].map((content) => said(content));
+  const rollout = await uploadRollout(palestra, { runName: 'lost on the way', task: 1, step: 1, messages, skip: [1] });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'went on');
+  await page.getByText('1 message is missing (1)').waitFor({ timeout: AROUND });
+  await page.getByRole('button', { name: '1 missing' }).waitFor();
   expect(complaints).toEqual([]);
   await close();
 });

@@ -48,14 +48,21 @@ export const headerQuery = (id: string) =>
     refetchInterval: (query) => lookAgain(query.state.data),
   });
 
-/** `messages`: how many the header counts, where the first outline had another number; the old one stays until the new one is read. */
-export const outlineQuery = (id: string, messages: number | undefined) =>
+/** `told`: what the header says of the rollout, where the first outline has something else; the old one stays until the new one is read. */
+export const outlineQuery = (id: string, told: Pick<RolloutHeader, 'num_messages' | 'gaps'> | null) =>
   queryOptions({
-    queryKey: key(id, 'outline', messages ?? 'first'),
+    queryKey: key(id, 'outline', ...(told === null ? ['first'] : [told.num_messages, told.gaps])),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/outline', { path: { id }, signal }) as Promise<unknown> as Promise<Outline>,
     placeholderData: (previous, before) => (before?.queryKey[1] === id ? previous : undefined),
     staleTime: Infinity,
   });
+
+/** Messages that an outline shows as missing. */
+const missingIn = ({ missing }: Outline): number => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+
+/** Whether an outline has what the header counts: messages come, and what is missing is told once it had its time to come. */
+export const isCurrent = (outline: Outline, { num_messages, gaps }: RolloutHeader): boolean =>
+  outline.total === num_messages && missingIn(outline) === gaps;
 
 /** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
 export function pageQuery(id: string, outline: Outline, page: number) {
@@ -81,7 +88,7 @@ export function prefetchRollout(id: string, hash: string): void {
   void queryClient.prefetchQuery(headerQuery(id));
   const wanted = Number(/^#?m-(\d{1,9})$/.exec(hash)?.[1] ?? 0);
   const read = async (): Promise<void> => {
-    const outline = await queryClient.ensureQueryData(outlineQuery(id, undefined));
+    const outline = await queryClient.ensureQueryData(outlineQuery(id, null));
     if (outline.total === 0) return;
     const at = outline.index.findIndex((index) => index >= wanted);
     await queryClient.prefetchQuery(pageQuery(id, outline, Math.floor((at < 0 ? outline.total - 1 : at) / PAGE)));

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
-import { headerQuery, outlineQuery } from '../data/rollout.ts';
+import { headerQuery, isCurrent, outlineQuery } from '../data/rollout.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Reader } from './Reader.tsx';
@@ -9,11 +9,10 @@ import { Reader } from './Reader.tsx';
 export function RolloutPage() {
   const { id } = useParams({ from: '/rollout/$id' });
   const header = useQuery(headerQuery(id));
-  const first = useQuery(outlineQuery(id, undefined)).data;
-  const counted = header.data?.num_messages;
+  const first = useQuery(outlineQuery(id, null)).data;
   // The first outline is read beside the header. It serves for as long as it has what the header counts, whether the rollout ended or not.
-  const grown = first !== undefined && counted !== undefined && counted !== first.total;
-  const outline = useQuery(outlineQuery(id, grown ? counted : undefined));
+  const outdated = first !== undefined && header.data !== undefined && !isCurrent(first, header.data);
+  const outline = useQuery(outlineQuery(id, outdated ? header.data : null));
   const error = header.error ?? outline.error;
   if (!header.data || !outline.data || header.data.id !== id) {
     return (
