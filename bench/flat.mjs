@@ -86,8 +86,8 @@ async function compare(large, small, kind) {
 export async function benchFlat() {
   const modules = {
     pg: (await import('pg')).default,
-    ingest: await import(path.join(root, 'apps/api/dist/rollouts/ingest/ingest.sql.js')),
-    runs: await import(path.join(root, 'apps/api/dist/runs/run.sql.js')),
+    ingest: await import(path.join(root, 'apps/api/dist/store/ingest/ingest.sql.js')),
+    runs: await import(path.join(root, 'apps/api/dist/store/ingest/ensure-run.sql.js')),
     rollouts: await import('@palestra/rollouts'),
   };
   const large = await openSide(modules);

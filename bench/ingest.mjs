@@ -28,8 +28,8 @@ async function assertDurable(pool) {
 
 export async function benchIngest(palestra) {
   const { default: pg } = await import('pg');
-  const { storeBatch } = await import(path.join(root, 'apps/api/dist/rollouts/ingest/ingest.sql.js'));
-  const { ensureRun } = await import(path.join(root, 'apps/api/dist/runs/run.sql.js'));
+  const { storeBatch } = await import(path.join(root, 'apps/api/dist/store/ingest/ingest.sql.js'));
+  const { ensureRun } = await import(path.join(root, 'apps/api/dist/store/ingest/ensure-run.sql.js'));
   const { parseTolerant, readBatch } = await import('@palestra/rollouts');
   const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
   pool.on('error', () => {});

@@ -53,12 +53,29 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       calls: ['ports', 'registry', 'lifecycle'],
     },
   },
+  'apps/api/src': {
+    foundation: [],
+    folders: {
+      platform: [],
+      accounts: ['platform'],
+      jobs: ['platform'],
+      environments: ['platform', 'accounts'],
+      files: ['platform', 'accounts', 'environments'],
+      store: ['platform', 'accounts', 'jobs'],
+      sessions: ['platform', 'accounts', 'environments', 'store'],
+      rollouts: ['platform', 'accounts', 'store'],
+      runs: ['platform', 'accounts', 'environments', 'store', 'rollouts'],
+      annotations: ['platform', 'accounts', 'rollouts', 'runs'],
+      shares: ['platform', 'accounts', 'rollouts'],
+      exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs'],
+    },
+  },
   'apps/api/src/platform': {
     foundation: ['config.ts', 'tokens.ts', 'generated'],
     folders: {
       database: [],
       http: ['database'],
-      telemetry: ['http'],
+      telemetry: [],
     },
   },
 };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { takeDue, withInferenceTurn, writeInferred, selectArrivals } from '../../apps/api/src/rollouts/derive/infer.sql.ts';
-import { markRuns } from '../../apps/api/src/rollouts/derive/derive.sql.ts';
+import { takeDue, withInferenceTurn, writeInferred, selectArrivals } from '../../apps/api/src/store/derive/infer.sql.ts';
+import { markRuns } from '../../apps/api/src/store/derive/derive.sql.ts';
 import { inTransaction } from '../../apps/api/src/platform/database/transaction.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';

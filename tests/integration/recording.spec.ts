@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
-import { EraseService } from '../../apps/api/src/rollouts/storage/erase.service.ts';
-import { RetentionService } from '../../apps/api/src/rollouts/storage/retention.service.ts';
+import { EraseService } from '../../apps/api/src/store/storage/erase.service.ts';
+import { RetentionService } from '../../apps/api/src/store/storage/retention.service.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startPalestra } from '../support/palestra.ts';
 import { startServer, type TestServer } from '../support/server.ts';

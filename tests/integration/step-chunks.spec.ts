@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PIPELINES } from '../../apps/api/src/platform/database/database.ts';
-import { DERIVE_LOCK } from '../../apps/api/src/rollouts/derive/derive.loop.ts';
-import { RollupService } from '../../apps/api/src/rollouts/derive/rollup.service.ts';
-import type { RunActivity } from '../../apps/api/src/runs/stream/run-activity.service.ts';
+import { DERIVE_LOCK } from '../../apps/api/src/store/derive/derive.loop.ts';
+import { RollupService } from '../../apps/api/src/store/derive/rollup.service.ts';
+import type { RunActivity } from '../../apps/api/src/store/run-activity.service.ts';
 import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DERIVE_LOCK } from '../../apps/api/src/rollouts/derive/derive.loop.ts';
-import { eraseRollouts } from '../../apps/api/src/rollouts/storage/erase.sql.ts';
+import { DERIVE_LOCK } from '../../apps/api/src/store/derive/derive.loop.ts';
+import { eraseRollouts } from '../../apps/api/src/store/storage/erase.sql.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 

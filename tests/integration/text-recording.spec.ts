@@ -1,6 +1,6 @@
 import { serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { RetentionService } from '../../apps/api/src/rollouts/storage/retention.service.ts';
+import { RetentionService } from '../../apps/api/src/store/storage/retention.service.ts';
 import { settled } from '../support/derived-rows.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { textEnvironments } from '../support/text-environments.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { expect } from 'vitest';
-import { INFERENCE_LOCK } from '../../apps/api/src/rollouts/derive/infer.sql.ts';
+import { INFERENCE_LOCK } from '../../apps/api/src/store/derive/infer.sql.ts';
 
 const MARKED = `SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL) OR EXISTS (SELECT FROM dirty_steps)
   OR EXISTS (SELECT FROM runs WHERE inference_due AND deleted_at IS NULL) AS busy`;

@@ -1,5 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.ts';
+import { AnnotationsModule } from './annotations/annotations.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
@@ -26,6 +27,7 @@ export class AppModule {
         SessionsModule,
         RunsModule,
         RunReadsModule,
+        AnnotationsModule,
         RecordingModule,
         ObservabilityModule,
         ExportsModule,

@@ -2,7 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ExportStoreModule } from './exports/export-store.module.ts';
 import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
-import { StoreModule } from './rollouts/store.module.ts';
+import { StoreModule } from './store/store.module.ts';
 
 /** What a worker is made of: every module that handles jobs, and none that answers requests. */
 @Module({})

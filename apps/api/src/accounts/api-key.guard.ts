@@ -3,9 +3,10 @@ import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import { Authenticator } from './authenticator.ts';
-import { PUBLIC_ROUTE, REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
+import { REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
+import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
 import { ShareAccess } from './share-access.ts';
-import { keyOf } from './credentials.ts';
+import { keyOf } from '../platform/http/credentials.ts';
 
 /** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
 @Injectable()

@@ -9,7 +9,7 @@ import { patiently } from '../platform/database/database-retry.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
 import { readCookie } from './cookies.ts';
-import { keyOf } from './credentials.ts';
+import { keyOf } from '../platform/http/credentials.ts';
 import { hashToken } from './secret-token.ts';
 
 export const COOKIE_NAME = 'palestra_session';

@@ -14,10 +14,6 @@ export const CurrentCaller = createParamDecorator((_data: unknown, context: Exec
   return context.switchToHttp().getRequest<FastifyRequest>().caller;
 });
 
-/** Route metadata read by ApiKeyGuard: a missing key is fine (a wrong one still is 401). */
-export const PUBLIC_ROUTE = 'palestra:public';
-export const Public = () => SetMetadata(PUBLIC_ROUTE, true);
-
 /** Route metadata read by ApiKeyGuard: the key needs this scope. */
 export const REQUIRED_SCOPE = 'palestra:scope';
 export type Scope = 'sessions' | 'environments' | 'rollouts' | 'keys';

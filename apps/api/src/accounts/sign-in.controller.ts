@@ -5,7 +5,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { Authenticator, COOKIE_NAME } from './authenticator.ts';
-import { Public } from './caller.decorator.ts';
+import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf, readCookie } from './cookies.ts';
 
 const signInBodySchema = z.object({ key: z.string().min(1) });

@@ -2,7 +2,8 @@ import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, P
 import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Api } from '../platform/http/api.decorator.ts';
-import { CurrentCaller, Public, RequireScope } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Public } from '../platform/http/public.decorator.ts';
 import {
   type CreateEnvironment,
   createEnvironmentSchema,

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { StoreModule } from '../rollouts/store.module.ts';
+import { StoreModule } from '../store/store.module.ts';
 import { ExportJobs } from './export-jobs.ts';
 import { LakeService } from './lake.service.ts';
 import { ExportMessages } from './rollout-export.messages.ts';

@@ -1,7 +1,7 @@
 import type { LensColumns } from '@palestra/exports';
 import { type Lens, rolloutOfLens, type SuccessRule } from '@palestra/metrics';
 import { type RunSettings, trainedReward, type TrainedRewardFacts } from '@palestra/rollouts';
-import { FAILURES, STOPS, wordOf } from '../rollouts/codes.ts';
+import { FAILURES, STOPS, wordOf } from '../store/codes.ts';
 import type { DetailRow } from './rollout-export.rows.sql.ts';
 
 /** What the trainer of the lens makes of a rollout; as its curves count it (dashboard.md 3.2), one by one. */

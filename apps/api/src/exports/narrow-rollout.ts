@@ -1,7 +1,7 @@
 import { advantageOf, isEffective, type NarrowRollout, type ProvenanceWord } from '@palestra/exports';
 import type { QueryRow } from '@palestra/query';
 import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField, provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
-import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../rollouts/codes.ts';
+import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../store/codes.ts';
 import type { ReadMessage } from './rollout-export.messages.ts';
 import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
 

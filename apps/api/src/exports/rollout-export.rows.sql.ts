@@ -1,6 +1,6 @@
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
-import { STOPS } from '../rollouts/codes.ts';
+import { STOPS } from '../store/codes.ts';
 
 /** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
 export interface Condition {

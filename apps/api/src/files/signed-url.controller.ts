@@ -4,7 +4,7 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
-import { Public } from '../accounts/caller.decorator.ts';
+import { Public } from '../platform/http/public.decorator.ts';
 import { discardRest } from '../platform/http/fastify.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 

@@ -1,5 +1,5 @@
 import { canonicalArgsHash, MESSAGE_FLAGS } from '@palestra/rollouts';
-import type { StoredMessageRow } from './storage/transcript-reader.service.ts';
+import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 
 export interface Action {
   /** Of its message. */

@@ -2,10 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { BlobStore } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { objectKey } from './ingest/message-objects.service.ts';
+import { objectKey } from '../store/ingest/message-objects.service.ts';
 import { blobBody, type RawBody, textBody } from './raw-body.ts';
 import type { RolloutScope } from './rollout-scope.ts';
-import { TranscriptReader } from './storage/transcript-reader.service.ts';
+import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 const OBJECT = /^[0-9a-f]{64}\.(png|jpeg|gif|webp|svg|txt)$/;
 /** What a page may show; everything else is saved. */

@@ -18,7 +18,7 @@ import {
   selectRollouts,
 } from './rollout.sql.ts';
 import { selectPlaces } from './rollout-place.sql.ts';
-import { TranscriptReader } from './storage/transcript-reader.service.ts';
+import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 /** Counting stops here: a list says "10k+" then. */
 const COUNTED = 10_000;

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { TranscriptPlace } from './storage/transcript-reader.service.ts';
+import type { TranscriptPlace } from '../store/storage/transcript-reader.service.ts';
 
 /** Where the messages of rollouts are. Plan: rollout_heads_pkey. */
 export async function selectPlaces(pool: pg.Pool, seqs: readonly string[]): Promise<TranscriptPlace[]> {

@@ -1,8 +1,8 @@
 import { PalestraError } from '@palestra/protocol';
 import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
 import { type CompiledQuery, compileQuery, likePattern, parseQuery, printQuery, QueryError, type QuerySchema } from '@palestra/query';
-import { codeOf, PHASES, STOPS } from './codes.ts';
-import { plainWords, runWord, typeWord } from './derive/search-index.sql.ts';
+import { codeOf, PHASES, STOPS } from '../store/codes.ts';
+import { plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
 
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
 

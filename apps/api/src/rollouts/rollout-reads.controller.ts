@@ -4,7 +4,8 @@ import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { ReadsAnswer, ReadsRollout } from '../runs/freshness.interceptor.ts';
+import { ReadsAnswer } from '../platform/http/freshness.ts';
+import { ReadsRollout } from './rollout-freshness.ts';
 import { sendRaw } from './raw-body.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
 import {

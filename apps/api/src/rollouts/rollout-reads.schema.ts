@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { rolloutListQuerySchema } from '../runs/run.schema.ts';
+import { rolloutListQuerySchema } from './rollout-list.schema.ts';
 import { rolloutRowSchema, rolloutViewSchema } from './rollout.schema.ts';
 
 const neighbour = z

@@ -3,8 +3,8 @@ import { PalestraError } from '@palestra/protocol';
 
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from './derive/derive.service.ts';
-import { VERDICTS, wordOf } from './codes.ts';
+import { DeriveService } from '../store/derive/derive.service.ts';
+import { VERDICTS, wordOf } from '../store/codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';
@@ -14,7 +14,7 @@ import type { RolloutRecord } from './rollout.sql.ts';
 import { hasGaps, presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
 import { SharedSkeletons } from './shared-skeletons.ts';
-import { TranscriptReader } from './storage/transcript-reader.service.ts';
+import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 /** Actions of one side of a comparison. */
 const MAX_ACTIONS = 2_000;

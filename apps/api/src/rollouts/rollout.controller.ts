@@ -5,8 +5,8 @@ import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { ReadsRollout } from '../runs/freshness.interceptor.ts';
-import { IngestService } from './ingest/ingest.service.ts';
+import { ReadsRollout } from './rollout-freshness.ts';
+import { IngestService } from '../store/ingest/ingest.service.ts';
 import {
   deletedSchema,
   ingestBodySchema,
@@ -15,7 +15,7 @@ import {
   receiptSchema,
   rolloutViewSchema,
 } from './rollout.schema.ts';
-import { returnPreference } from './ingest/prefer.ts';
+import { returnPreference } from '../store/ingest/prefer.ts';
 import { RolloutService } from './rollout.service.ts';
 
 @Controller('v1/rollouts')

@@ -1,8 +1,8 @@
 import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
 import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
-import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from './codes.ts';
+import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../store/codes.ts';
 import type { RolloutDetail, RolloutHead, RolloutRecord } from './rollout.sql.ts';
-import type { StoredMessageRow } from './storage/transcript-reader.service.ts';
+import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 
 export function presentRolloutRow(record: RolloutRecord): RolloutRow {
   return {

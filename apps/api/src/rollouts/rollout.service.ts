@@ -3,11 +3,11 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from './derive/derive.service.ts';
-import { EraseService } from './storage/erase.service.ts';
+import { DeriveService } from '../store/derive/derive.service.ts';
+import { EraseService } from '../store/storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
 import { type RolloutDetail, type RolloutHead, selectHead, selectRollout } from './rollout.sql.ts';
-import { TranscriptReader } from './storage/transcript-reader.service.ts';
+import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 /** Reads and erasure of single rollouts, within the caller's organisation. */
 @Injectable()

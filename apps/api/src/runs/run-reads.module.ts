@@ -1,9 +1,4 @@
 import { Module } from '@nestjs/common';
-import { AnnotationController } from '../rollouts/annotations/annotation.controller.ts';
-import { AnnotationService } from '../rollouts/annotations/annotation.service.ts';
-import { RolloutBodyService } from '../rollouts/rollout-body.service.ts';
-import { RolloutReadsController } from '../rollouts/rollout-reads.controller.ts';
-import { RolloutReadsService } from '../rollouts/rollout-reads.service.ts';
 import { RewardPercentiles } from './curves/reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './curves/run-advisories.service.ts';
 import { RunCurvesController } from './curves/run-curves.controller.ts';
@@ -21,15 +16,16 @@ import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunToolsService } from './insights/run-tools.service.ts';
+import { StoreModule } from '../store/store.module.ts';
 import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
 import { SearchService } from './search/search.service.ts';
 import { StreamController } from './stream/stream.controller.ts';
 import { StepFiguresService } from './curves/step-figures.service.ts';
 
-/** What the dashboard reads of runs and rollouts. */
+/** What the dashboard reads of runs. */
 @Module({
-  imports: [RunsModule],
+  imports: [StoreModule, RunsModule],
   controllers: [
     RunCurvesController,
     RunStepsController,
@@ -38,8 +34,6 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     CompareTasksController,
     SearchController,
     StreamController,
-    RolloutReadsController,
-    AnnotationController,
   ],
   providers: [
     StepFiguresService,
@@ -56,9 +50,6 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
     RunToolsService,
     CompareTasksService,
     SearchService,
-    RolloutReadsService,
-    RolloutBodyService,
-    AnnotationService,
   ],
 })
 export class RunReadsModule {}

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { StoredFigure } from '../rollouts/derive/rollup.figures.ts';
+import type { StoredFigure } from '../store/derive/rollup.figures.ts';
 
 /** Steps that "recent" means, and as many before them to compare with. */
 export const RECENT_STEPS = 10;

@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from '../rollouts/derive/derive.service.ts';
+import { DeriveService } from '../store/derive/derive.service.ts';
 import { RunService } from './run.service.ts';
 import { type RunState, selectRunState } from './run-scope.sql.ts';
 

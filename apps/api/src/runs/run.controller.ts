@@ -2,17 +2,11 @@ import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/comm
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { ReadsAnswer } from '../platform/http/freshness.ts';
+import { type RolloutListQuery, rolloutListQuerySchema, rolloutListSchema } from '../rollouts/rollout-list.schema.ts';
 import { deletedSchema } from '../rollouts/rollout.schema.ts';
-import {
-  type RolloutListQuery,
-  rolloutListQuerySchema,
-  rolloutListSchema,
-  type RunListQuery,
-  runListQuerySchema,
-  runListSchema,
-  runViewSchema,
-} from './run.schema.ts';
-import { ReadsAnswer, ReadsRun } from './freshness.interceptor.ts';
+import { type RunListQuery, runListQuerySchema, runListSchema, runViewSchema } from './run.schema.ts';
+import { ReadsRun } from './run-freshness.ts';
 import { type RunChangeBody, runChangeSchema } from './run-change.schema.ts';
 import { RunService } from './run.service.ts';
 

@@ -1,27 +1,13 @@
 import { z } from 'zod';
-import { rolloutRowSchema } from '../rollouts/rollout.schema.ts';
-
-const page = {
-  limit: z.coerce.number().int().min(1).max(500).default(20),
-  offset: z.coerce.number().int().min(0).default(0).describe('Slow far from the start; prefer `cursor`.'),
-  cursor: z.string().max(400).optional().describe('`next` of the page before.'),
-};
+import { pageQuery } from '../platform/http/cursor.ts';
 
 export const runListQuerySchema = z.object({
-  ...page,
+  ...pageQuery,
   search: z.string().optional().describe('Part of the name, any case.'),
   name: z.string().optional().describe('The exact name.'),
   tag: z.string().optional(),
 });
 export type RunListQuery = z.infer<typeof runListQuerySchema>;
-
-export const rolloutListQuerySchema = z.object({
-  ...page,
-  sort: z.enum(['created_at', 'reward', 'step', 'task', 'turns', 'messages']).default('created_at'),
-  order: z.enum(['asc', 'desc']).default('desc'),
-  q: z.string().max(2_000).optional().describe('The query language of rollouts: docs/query.md.'),
-});
-export type RolloutListQuery = z.infer<typeof rolloutListQuerySchema>;
 
 export const runViewSchema = z.object({
   id: z.string(),
@@ -72,14 +58,6 @@ const listedRunSchema = runViewSchema.extend({
     .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
-export const rolloutListSchema = z.object({
-  rollouts: z.array(rolloutRowSchema),
-  total: z.number(),
-  total_is: z.enum(['exact', 'at_least']),
-  next: z.string().nullable(),
-  query: z.string().nullable().describe('The query in its canonical spelling.'),
-});
-
 export const difficultyQuerySchema = z.object({
   variant: z.string().optional(),
   split: z.string().optional(),

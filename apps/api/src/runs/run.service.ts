@@ -5,13 +5,14 @@ import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from '../rollouts/derive/derive.service.ts';
-import { EraseService } from '../rollouts/storage/erase.service.ts';
-import { IngestService } from '../rollouts/ingest/ingest.service.ts';
+import { DeriveService } from '../store/derive/derive.service.ts';
+import { EraseService } from '../store/storage/erase.service.ts';
+import { IngestService } from '../store/ingest/ingest.service.ts';
+import type { RolloutListQuery } from '../rollouts/rollout-list.schema.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import { recentFigures } from './run-recent.ts';
 import { selectOrigins, selectRecentSteps } from './run-recent.sql.ts';
-import type { RolloutListQuery, RunListQuery } from './run.schema.ts';
+import type { RunListQuery } from './run.schema.ts';
 import {
   countRuns,
   type RunChange,

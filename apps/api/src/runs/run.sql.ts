@@ -1,19 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 
-/** `seq` of the run of that name, made unless it is there. Two statements only the first time anybody names it. */
-export async function ensureRun(pool: pg.Pool, orgId: string, name: string): Promise<number> {
-  const hash = createHash('sha256').update(name).digest();
-  const found = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND name_hash = $2', [orgId, hash]);
-  if (found.rows[0]) return found.rows[0].seq;
-  const made = await pool.query<{ seq: number }>(
-    `INSERT INTO runs (org_id, name, name_hash) VALUES ($1, $2, $3)
-     ON CONFLICT (org_id, name_hash) DO UPDATE SET updated_at = now() RETURNING seq`,
-    [orgId, name, hash],
-  );
-  return made.rows[0]!.seq;
-}
-
 export interface RunRow {
   id: string;
   seq: number;
@@ -156,33 +143,4 @@ export async function updateRun(pool: pg.Pool, runSeq: number, change: RunChange
      WHERE seq = $1`,
     [runSeq, change.settings ?? null, change.retention_days !== undefined, change.retention_days ?? null, change.tags ?? null],
   );
-}
-
-/** What uploads to a run came to. */
-export interface IngestCounts {
-  accepted: number;
-  duplicates: number;
-  conflicts: number;
-  late: number;
-  nonfinite: number;
-}
-
-/** Notes new activity and wakes the streams of every replica. */
-export async function touchRuns(pool: pg.Pool, runs: ReadonlyMap<number, IngestCounts>): Promise<void> {
-  await pool.query(
-    `WITH news AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(run_seq int, accepted bigint, duplicates bigint, conflicts bigint, late bigint, nonfinite bigint)),
-     counted AS (
-       INSERT INTO ingest_counters AS c (run_seq, accepted, duplicates, conflicts, late, nonfinite) SELECT * FROM news ORDER BY run_seq
-       ON CONFLICT (run_seq) DO UPDATE SET accepted = c.accepted + excluded.accepted, duplicates = c.duplicates + excluded.duplicates,
-         conflicts = c.conflicts + excluded.conflicts, late = c.late + excluded.late, nonfinite = c.nonfinite + excluded.nonfinite),
-     locked AS (SELECT id FROM runs WHERE seq IN (SELECT run_seq FROM news) ORDER BY seq FOR UPDATE),
-     touched AS (UPDATE runs SET updated_at = now() WHERE id IN (SELECT id FROM locked) RETURNING id, org_id, version)
-     SELECT pg_notify('palestra_runs', json_build_object('id', id, 'org', org_id, 'v', version::text)::text) FROM touched`,
-    [JSON.stringify([...runs].map(([run_seq, counts]) => ({ run_seq, ...counts })))],
-  );
-}
-
-/** Tells every replica which steps of runs were made again. */
-export async function notifyRolled(pool: pg.Pool, news: readonly object[]): Promise<void> {
-  await pool.query(`SELECT pg_notify('palestra_runs', n) FROM unnest($1::text[]) AS n`, [news.map((item) => JSON.stringify(item))]);
 }

@@ -4,7 +4,7 @@ import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { Database } from '../platform/database/database.ts';
-import { selectTaskDifficulty } from '../rollouts/task-difficulty.sql.ts';
+import { selectTaskDifficulty } from './task-difficulty.sql.ts';
 import { type DifficultyQuery, difficultyQuerySchema, difficultySchema } from './run.schema.ts';
 
 @Controller('v1/environments')

@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
-import { RunsModule } from '../runs/runs.module.ts';
+import { RolloutsModule } from '../rollouts/rollouts.module.ts';
 import { ShareController } from './share.controller.ts';
 import { ShareService } from './share.service.ts';
 
 /** Links that show one rollout to people without an account. */
-@Module({ imports: [RunsModule], controllers: [ShareController], providers: [ShareService] })
+@Module({ imports: [RolloutsModule], controllers: [ShareController], providers: [ShareService] })
 export class SharesModule {}

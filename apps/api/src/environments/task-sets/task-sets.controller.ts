@@ -3,7 +3,8 @@ import { Controller, Delete, Get, HttpCode, Inject, Param, Post, Put, Query, Req
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
-import { CurrentCaller, Public, RequireScope } from '../../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { discardRest } from '../../platform/http/fastify.ts';
 import {

@@ -22,3 +22,10 @@ export function decodeCursor(cursor: string, ...checks: RegExp[]): string[] {
 
 export const INTEGER = /^-?\d{1,19}$/;
 export const NUMBER = /^(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-?Infinity|NaN)$/i;
+
+/** The keys of a query for a page of a list. */
+export const pageQuery = {
+  limit: z.coerce.number().int().min(1).max(500).default(20),
+  offset: z.coerce.number().int().min(0).default(0).describe('Slow far from the start; prefer `cursor`.'),
+  cursor: z.string().max(400).optional().describe('`next` of the page before.'),
+};

@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
-import { takePathKey } from '../../accounts/credentials.ts';
+import { takePathKey } from './credentials.ts';
 import type { RouteTable } from './route-table.ts';
 
 /** The largest body that any route takes, bytes after decompression. The largest real upload was 9 MB (openreward-wire.md 13.7). */

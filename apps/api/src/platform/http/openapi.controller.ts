@@ -1,5 +1,5 @@
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
-import { Public } from '../../accounts/caller.decorator.ts';
+import { Public } from './public.decorator.ts';
 
 /** Holds the document, which can only be built once the whole application is there. */
 @Injectable()

@@ -2,7 +2,7 @@ import { type INestApplication, RequestMethod } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { type ErrorCode, errorCatalogue } from '@palestra/protocol';
 import { z } from 'zod';
-import { PUBLIC_ROUTE } from '../../accounts/caller.decorator.ts';
+import { PUBLIC_ROUTE } from './public.decorator.ts';
 import { API_DESCRIPTION, type ApiDescription } from './api.decorator.ts';
 
 /** A route of the document; Nest's own are found by themselves, other planes hand theirs in. */

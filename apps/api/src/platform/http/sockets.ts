@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { takePathKey } from '../../accounts/credentials.ts';
+import { takePathKey } from './credentials.ts';
 
 /** The largest frame that any socket takes, bytes: what OpenEnv's clients take (openenv-wire.md 2.3). */
 export const MAX_FRAME = 100 * 1024 * 1024;

@@ -10,7 +10,7 @@ import {
   type RewardHistogram,
 } from '@palestra/metrics';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, STOPS } from '../../rollouts/codes.ts';
+import { codeOf, STOPS } from '../../store/codes.ts';
 import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
 import type { StepRow } from './step-figures.sql.ts';

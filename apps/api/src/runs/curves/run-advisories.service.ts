@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES, STOPS } from '../../rollouts/codes.ts';
+import { codeOf, PHASES, STOPS } from '../../store/codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
 import { mainPhase } from './main-phase.ts';
 import { mergeFigures } from './merge-figures.ts';

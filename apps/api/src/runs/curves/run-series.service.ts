@@ -3,7 +3,7 @@ import { type Lens, metric, type MetricDefinition, resolveMetricName } from '@pa
 import { PalestraError } from '@palestra/protocol';
 import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { PHASES, wordOf } from '../../rollouts/codes.ts';
+import { PHASES, wordOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import type { SeriesQuery } from './run-curves.schema.ts';

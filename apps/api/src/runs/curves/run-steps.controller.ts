@@ -1,7 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsRun } from '../freshness.interceptor.ts';
+import { ReadsRun } from '../run-freshness.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { type StepsQuery, stepsQuerySchema, stepsSchema } from './run-steps.schema.ts';
 import { RunStepsService } from './run-steps.service.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PHASES } from '../../rollouts/codes.ts';
+import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from './run-curves.schema.ts';
 
 export const stepsQuerySchema = z.object({

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
 import { mainPhase } from './main-phase.ts';
 import type { StepsQuery } from './run-steps.schema.ts';
 import { StepFiguresService } from './step-figures.service.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';
 import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';

@@ -2,15 +2,15 @@ import { Injectable } from '@nestjs/common';
 import { type Denominator, histogram, type Lens, lensRevision, select, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../rollouts/derive/rollup.figures.ts';
+import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../store/derive/rollup.figures.ts';
 import {
   type RollupTuple,
   selectPinnedThresholds,
   selectStepRows,
   selectThresholds,
   selectWindowRows,
-} from '../../rollouts/derive/rollup.sql.ts';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
+} from '../../store/derive/rollup.sql.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
 import {
   isWindow,
   keepFigures,

@@ -2,7 +2,7 @@ import { Controller, Get, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../freshness.interceptor.ts';
+import { ReadsAnswer } from '../../platform/http/freshness.ts';
 import { type CompareTasksQuery, compareTasksQuerySchema, compareTasksSchema } from './compare-tasks.schema.ts';
 import { CompareTasksService } from './compare-tasks.service.ts';
 

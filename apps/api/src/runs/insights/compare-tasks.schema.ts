@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PHASES } from '../../rollouts/codes.ts';
+import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from '../curves/run-curves.schema.ts';
 import { taskNameSchema } from './run-groups.schema.ts';
 

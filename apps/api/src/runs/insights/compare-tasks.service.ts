@@ -4,7 +4,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
 import { selectSteps } from '../curves/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';

@@ -1,6 +1,6 @@
 import { NOT_THE_POLICY } from '@palestra/metrics';
 import type pg from 'pg';
-import { codeOf, STOPS } from '../../rollouts/codes.ts';
+import { codeOf, STOPS } from '../../store/codes.ts';
 import type { COMPARE_SORTS } from './compare-tasks.schema.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { STOPS, wordOf } from '../../rollouts/codes.ts';
-import { TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
+import { STOPS, wordOf } from '../../store/codes.ts';
+import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';
 import type { FailureQuery } from './run-insights.schema.ts';
 import { type FailedRow, selectFailed } from './run-insights.sql.ts';

@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsRun } from '../freshness.interceptor.ts';
+import { ReadsRun } from '../run-freshness.ts';
 import {
   type GroupListQuery,
   groupListQuerySchema,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rolloutRowSchema } from '../../rollouts/rollout.schema.ts';
-import { PHASES } from '../../rollouts/codes.ts';
+import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from '../curves/run-curves.schema.ts';
 
 export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;

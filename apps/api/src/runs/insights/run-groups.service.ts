@@ -12,7 +12,7 @@ import { PalestraError } from '@palestra/protocol';
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
 import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../rollouts/codes.ts';
+import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../store/codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';

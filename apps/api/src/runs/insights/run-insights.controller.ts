@@ -2,7 +2,7 @@ import { Controller, Get, Query } from '@nestjs/common';
 import type { z } from 'zod';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsRun } from '../freshness.interceptor.ts';
+import { ReadsRun } from '../run-freshness.ts';
 import { RunFailuresService } from './run-failures.service.ts';
 import {
   configSchema,

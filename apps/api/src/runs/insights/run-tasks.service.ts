@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
 import type { TaskListQuery } from './run-groups.schema.ts';
 import { presentGroup } from './run-groups.service.ts';
 import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.sql.ts';

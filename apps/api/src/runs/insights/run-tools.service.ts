@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../rollouts/codes.ts';
-import { TranscriptReader } from '../../rollouts/storage/transcript-reader.service.ts';
+import { codeOf, PHASES } from '../../store/codes.ts';
+import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
 import { argumentCheck, type Violation } from './argument-schema.ts';
 import type { ToolCheckQuery, ToolQuery } from './run-tools.schema.ts';

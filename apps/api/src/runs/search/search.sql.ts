@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { plainWords } from '../../rollouts/derive/search-index.sql.ts';
+import { plainWords } from '../../store/derive/search-index.sql.ts';
 
 export interface HitRow {
   seq: string;

@@ -3,7 +3,7 @@ import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/proto
 import { LIVE_MS } from '@palestra/rollouts';
 import type { AdvisoryNews } from '../curves/run-advisories.service.ts';
 import { Pulse } from './pulse.ts';
-import type { RunNews } from './run-activity.service.ts';
+import type { RunNews } from '../../store/run-activity.service.ts';
 import type { OpenRollout, RunCounters } from './stream.sql.ts';
 
 /** Time between comments that keep proxies from closing an idle stream (dashboard.md section 7). */

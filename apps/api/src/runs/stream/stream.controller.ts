@@ -6,7 +6,7 @@ import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Database } from '../../platform/database/database.ts';
 import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
-import { RunActivity } from './run-activity.service.ts';
+import { RunActivity } from '../../store/run-activity.service.ts';
 import { RunService } from '../run.service.ts';
 import { RESUMABLE_STEPS, RESUMABLE_VERSIONS, RETOLD_VERSIONS, RunStream } from './run-stream.ts';
 import { type RunCounters, selectCounters, selectOpenRollout, selectStepsSince } from './stream.sql.ts';

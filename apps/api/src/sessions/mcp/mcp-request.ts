@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { type JsonObject, PalestraError, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { keyOf } from '../../accounts/credentials.ts';
+import { keyOf } from '../../platform/http/credentials.ts';
 
 export const SESSION_HEADER = 'mcp-session-id';
 export const SPLIT_HEADER = 'x-palestra-split';

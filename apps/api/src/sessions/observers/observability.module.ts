@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { MetricsController } from '../../platform/telemetry/metrics.controller.ts';
+import { MetricsController } from './metrics.controller.ts';
 import { SessionMetrics } from './metrics.ts';
 import { SessionLog } from './session-log.ts';
 import { SessionsModule } from '../sessions.module.ts';

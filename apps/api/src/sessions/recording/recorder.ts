@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { IngestService } from '../../rollouts/ingest/ingest.service.ts';
+import { IngestService } from '../../store/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
 import { ObserverList } from '../observers/observer-list.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
 import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
 import type { Recording } from '@palestra/session';
-import type { RolloutFailure } from '../../rollouts/ingest/ingest.sql.ts';
+import type { RolloutFailure } from '../../store/ingest/ingest.sql.ts';
 import type { RecordedCall, RecordedSession } from './recording.sql.ts';
 import type { RecordedText } from '../text/recorded-text.sql.ts';
 import { type Line, TextScript } from '../text/text-script.ts';

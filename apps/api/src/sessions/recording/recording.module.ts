@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { RunsModule } from '../../runs/runs.module.ts';
+import { IngestModule } from '../../store/ingest/ingest.module.ts';
 import { Recorder } from './recorder.ts';
 import { SessionRolloutController } from './session-rollout.controller.ts';
 import { SessionRolloutService } from './session-rollout.service.ts';
@@ -7,7 +7,7 @@ import { SessionsModule } from '../sessions.module.ts';
 
 /** Sessions as rollouts: where the two domains meet. */
 @Module({
-  imports: [SessionsModule, RunsModule],
+  imports: [SessionsModule, IngestModule],
   controllers: [SessionRolloutController],
   providers: [Recorder, SessionRolloutService],
 })

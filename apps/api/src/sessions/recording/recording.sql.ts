@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { RECORDING_LOCK } from '../../rollouts/storage/ledger-retention.sql.ts';
+import { RECORDING_LOCK } from '../../store/storage/ledger-retention.sql.ts';
 
 /** A session that is to be written as a rollout, as far as its rollout needs it. */
 export interface RecordedSession {

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { RunActivity } from '../../runs/stream/run-activity.service.ts';
+import { RunActivity } from '../run-activity.service.ts';
 import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';
 import {

@@ -1,9 +1,9 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
-import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../../runs/freshness.interceptor.ts';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Api } from '../platform/http/api.decorator.ts';
+import { ReadsAnswer } from '../platform/http/freshness.ts';
 import {
   type AnnotationBody,
   annotationBodySchema,
@@ -18,7 +18,7 @@ import {
   viewQuerySchema,
 } from './annotation.schema.ts';
 import { AnnotationService } from './annotation.service.ts';
-import { deletedSchema } from '../rollout.schema.ts';
+import { deletedSchema } from '../rollouts/rollout.schema.ts';
 
 @Controller('v1')
 @RequireScope('rollouts')

@@ -2,9 +2,9 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { EventEmitter } from 'node:events';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { Database } from '../../platform/database/database.ts';
-import { LOGGER } from '../../platform/tokens.ts';
-import { type IngestCounts, notifyRolled, touchRuns } from '../run.sql.ts';
+import { Database } from '../platform/database/database.ts';
+import { LOGGER } from '../platform/tokens.ts';
+import { type IngestCounts, notifyRolled, touchRuns } from './run-news.sql.ts';
 
 const FLUSH_MS = 1_000;
 const RECONNECT_MS = 1_000;

@@ -1,33 +1,11 @@
-import {
-  applyDecorators,
-  type CallHandler,
-  type ExecutionContext,
-  Injectable,
-  type NestInterceptor,
-  SetMetadata,
-  UseInterceptors,
-} from '@nestjs/common';
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { STALE_MS } from '@palestra/rollouts';
-import type { Caller } from '@palestra/session';
 import { EMPTY, map, type Observable } from 'rxjs';
-import { RolloutScopes } from '../rollouts/rollout-scope.ts';
-import { RunScopes } from './run-scope.ts';
-
-const SUBJECT = 'palestra:reads';
-type Subject = { of: 'run' | 'rollout'; parameter: string } | { of: 'answer' };
-
-const reads = (subject: Subject) => applyDecorators(SetMetadata(SUBJECT, subject), UseInterceptors(Freshness));
-/** The route reads one run, which the handler gets as `@OfRun()`. */
-export const ReadsRun = (parameter = 'run') => reads({ of: 'run', parameter });
-/** The route reads one rollout, which the handler gets as `@OfRollout()`. */
-export const ReadsRollout = (parameter = 'id') => reads({ of: 'rollout', parameter });
-/** The route reads of a whole organisation: its ETag is that of its answer. */
-export const ReadsAnswer = () => reads({ of: 'answer' });
 
 /** What an answer follows from. */
-interface State {
+export interface ReadState {
   /** Changes whenever the answer may. */
   mark: string;
   asOf: Date | null;
@@ -42,21 +20,16 @@ const TICK_MS = 10_000;
 
 /**
  * Freshness of reads: a weak `ETag` from the version of what is read and the URL, 304 for a client that has it, `x-data-as-of` (the
- * newest event that is in the answer) and `x-data-version`. The subject is found once, here, and handed on to the handler.
+ * newest event that is in the answer) and `x-data-version`. The subject is found once, by `stateOf`, and handed on to the handler.
  */
-@Injectable()
-export class Freshness implements NestInterceptor {
-  constructor(
-    private readonly runs: RunScopes,
-    private readonly rollouts: RolloutScopes,
-  ) {}
+export abstract class Freshness implements NestInterceptor {
+  /** Finds what the route reads, and leaves it on the request. Throws when the caller may not read it, or it is not there. */
+  protected abstract stateOf(request: FastifyRequest, context: ExecutionContext): Promise<ReadState>;
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const reply = context.switchToHttp().getResponse<FastifyReply>();
-    const subject = Reflect.getMetadata(SUBJECT, context.getHandler()) as Subject;
-    const state = subject.of === 'answer' ? null : await this.#state(subject, request);
-    if (state === null) return next.handle().pipe(map((body) => withBodyTag(body, request, reply)));
+    const state = await this.stateOf(request, context);
     if (state.asOf) reply.header('x-data-as-of', state.asOf.toISOString());
     if (state.version !== null) reply.header('x-data-version', state.version);
     reply.header('cache-control', 'private, no-cache');
@@ -73,26 +46,20 @@ export class Freshness implements NestInterceptor {
       }),
     );
   }
+}
 
-  async #state(subject: { of: 'run' | 'rollout'; parameter: string }, request: FastifyRequest): Promise<State> {
-    const key = (request.params as Record<string, string>)[subject.parameter] ?? '';
-    const caller = request.caller as Caller;
-    if (subject.of === 'run') {
-      const run = await this.runs.open(caller, key);
-      request.run = run;
-      return {
-        mark: `${run.seq}.${run.version}.${run.updated_at.getTime()}`,
-        asOf: run.as_of,
-        version: run.version,
-        lastAt: run.updated_at,
-      };
-    }
-    const rollout = await this.rollouts.open(caller, key);
-    request.rollout = rollout;
-    const { head, runVersion } = rollout;
-    return { mark: `${head.seq}.${head.revision}.${runVersion}`, asOf: head.last_at, version: runVersion, lastAt: head.last_at };
+/** Freshness of what no version stands for: the tag of the answer itself. */
+@Injectable()
+class AnswerFreshness implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
+    const reply = context.switchToHttp().getResponse<FastifyReply>();
+    return next.handle().pipe(map((body) => withBodyTag(body, request, reply)));
   }
 }
+
+/** The route reads of a whole organisation: its ETag is that of its answer. */
+export const ReadsAnswer = () => UseInterceptors(AnswerFreshness);
 
 function withBodyTag(body: unknown, request: FastifyRequest, reply: FastifyReply): unknown {
   const tag = tagOf([JSON.stringify(body)]);

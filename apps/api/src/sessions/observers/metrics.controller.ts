@@ -4,10 +4,10 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { FIRST_ORG } from '../../accounts/account.service.ts';
 import { Authenticator } from '../../accounts/authenticator.ts';
-import { Public } from '../../accounts/caller.decorator.ts';
-import { Api } from '../http/api.decorator.ts';
-import { type Config, CONFIG } from '../config.ts';
-import { Metrics } from './metrics.ts';
+import { Public } from '../../platform/http/public.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
+import { type Config, CONFIG } from '../../platform/config.ts';
+import { Metrics } from '../../platform/telemetry/metrics.ts';
 
 @Controller('metrics')
 @Public()

@@ -3,10 +3,10 @@ import { isUuid } from '@palestra/kit';
 import { isLens } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { decodeCursor, encodeCursor } from '../../platform/http/cursor.ts';
-import { Database } from '../../platform/database/database.ts';
-import { RunService } from '../../runs/run.service.ts';
-import { selectRunSeqs } from '../../runs/search/search.sql.ts';
+import { decodeCursor, encodeCursor } from '../platform/http/cursor.ts';
+import { Database } from '../platform/database/database.ts';
+import { RunService } from '../runs/run.service.ts';
+import { selectRunSeqs } from '../runs/search/search.sql.ts';
 import type { AnnotationBody, AnnotationQuery, ViewBody } from './annotation.schema.ts';
 import {
   type AnnotationRow,
@@ -20,8 +20,8 @@ import {
   updateView,
   type ViewRow,
 } from './annotation.sql.ts';
-import { rolloutQuery } from '../rollout-query.ts';
-import { RolloutService } from '../rollout.service.ts';
+import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { RolloutService } from '../rollouts/rollout.service.ts';
 
 const MAX_STATE_BYTES = 16_384;
 /** Without a run: those of the newest runs. */

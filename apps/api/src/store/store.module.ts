@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { RunActivity } from '../runs/stream/run-activity.service.ts';
+import { RunActivity } from './run-activity.service.ts';
 import { DeriveLoop } from './derive/derive.loop.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { SealedEvents } from './ingest/sealed-events.service.ts';

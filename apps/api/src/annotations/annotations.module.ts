@@ -1,0 +1,8 @@
+import { Module } from '@nestjs/common';
+import { RolloutsModule } from '../rollouts/rollouts.module.ts';
+import { RunsModule } from '../runs/runs.module.ts';
+import { AnnotationController } from './annotation.controller.ts';
+import { AnnotationService } from './annotation.service.ts';
+
+@Module({ imports: [RolloutsModule, RunsModule], controllers: [AnnotationController], providers: [AnnotationService] })
+export class AnnotationsModule {}

@@ -1,0 +1,22 @@
+import { Injectable, UseInterceptors } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import type { Caller } from '@palestra/session';
+import { Freshness, type ReadState } from '../platform/http/freshness.ts';
+import { RolloutScopes } from './rollout-scope.ts';
+
+@Injectable()
+class RolloutFreshness extends Freshness {
+  constructor(private readonly rollouts: RolloutScopes) {
+    super();
+  }
+
+  protected async stateOf(request: FastifyRequest): Promise<ReadState> {
+    const rollout = await this.rollouts.open(request.caller as Caller, (request.params as Record<string, string>)['id'] ?? '');
+    request.rollout = rollout;
+    const { head, runVersion } = rollout;
+    return { mark: `${head.seq}.${head.revision}.${runVersion}`, asOf: head.last_at, version: runVersion, lastAt: head.last_at };
+  }
+}
+
+/** The route reads one rollout, by its parameter `id`, which the handler gets as `@OfRollout()`. */
+export const ReadsRollout = () => UseInterceptors(RolloutFreshness);

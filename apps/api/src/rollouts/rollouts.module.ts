@@ -1,0 +1,19 @@
+import { Module } from '@nestjs/common';
+import { IngestModule } from '../store/ingest/ingest.module.ts';
+import { StoreModule } from '../store/store.module.ts';
+import { RolloutBodyService } from './rollout-body.service.ts';
+import { RolloutListService } from './rollout-list.service.ts';
+import { RolloutReadsController } from './rollout-reads.controller.ts';
+import { RolloutReadsService } from './rollout-reads.service.ts';
+import { RolloutScopes } from './rollout-scope.ts';
+import { RolloutController } from './rollout.controller.ts';
+import { RolloutService } from './rollout.service.ts';
+
+/** Rollouts one by one, and lists of them. */
+@Module({
+  imports: [StoreModule, IngestModule],
+  controllers: [RolloutController, RolloutReadsController],
+  providers: [RolloutService, RolloutListService, RolloutScopes, RolloutReadsService, RolloutBodyService],
+  exports: [RolloutService, RolloutListService, RolloutScopes],
+})
+export class RolloutsModule {}
