@@ -70,6 +70,14 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs'],
     },
   },
+  'apps/api/src/store': {
+    foundation: ['codes.ts', 'run-activity.service.ts', 'step-marks.sql.ts'],
+    folders: {
+      storage: [],
+      ingest: ['storage'],
+      derive: ['storage'],
+    },
+  },
   'apps/api/src/platform': {
     foundation: ['config.ts', 'tokens.ts', 'generated'],
     folders: {

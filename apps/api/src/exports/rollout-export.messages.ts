@@ -6,7 +6,7 @@ import type { MessageType } from '@palestra/protocol';
 import { MESSAGE_FLAGS } from '@palestra/rollouts';
 import type pg from 'pg';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { objectKey } from '../store/ingest/message-objects.service.ts';
+import { objectKey } from '../store/storage/object-keys.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 import { selectPointers } from '../store/storage/transcript.sql.ts';
 import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { BlobStore } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { objectKey } from '../store/ingest/message-objects.service.ts';
+import { objectKey } from '../store/storage/object-keys.ts';
 import { blobBody, type RawBody, textBody } from './raw-body.ts';
 import type { RolloutScope } from './rollout-scope.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';

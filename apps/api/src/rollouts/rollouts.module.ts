@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { IngestModule } from '../store/ingest/ingest.module.ts';
+import { IngestModule } from '../store/ingest.module.ts';
 import { StoreModule } from '../store/store.module.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
 import { RolloutListService } from './rollout-list.service.ts';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { RolloutsModule } from '../rollouts/rollouts.module.ts';
-import { IngestModule } from '../store/ingest/ingest.module.ts';
+import { IngestModule } from '../store/ingest.module.ts';
 import { StoreModule } from '../store/store.module.ts';
 import { EnvironmentUsageController } from './environment-usage.controller.ts';
 import { RunScopes } from './run-scope.ts';

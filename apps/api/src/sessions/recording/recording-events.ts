@@ -5,7 +5,7 @@ import type { Recording } from '@palestra/session';
 import type { RolloutFailure } from '../../store/ingest/ingest.sql.ts';
 import type { RecordedCall, RecordedSession } from './recording.sql.ts';
 import type { RecordedText } from '../text/recorded-text.sql.ts';
-import { type Line, TextScript } from '../text/text-script.ts';
+import { type Line, TextScript } from './text-script.ts';
 
 /** What is to be stored of one session now. */
 export interface SessionTranscript {

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { IngestModule } from '../../store/ingest/ingest.module.ts';
+import { IngestModule } from '../../store/ingest.module.ts';
 import { Recorder } from './recorder.ts';
 import { SessionRolloutController } from './session-rollout.controller.ts';
 import { SessionRolloutService } from './session-rollout.service.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
 import { type ProvenanceField, provenanceShift } from '@palestra/rollouts';
-import { KEEP_MARK } from './step-marks.sql.ts';
+import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
 export interface DirtyHead {

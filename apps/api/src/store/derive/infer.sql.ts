@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { KEEP_MARK } from './step-marks.sql.ts';
+import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** Runs whose steps are to be inferred again. Plan: a scan of runs' small table; bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number): Promise<number[]> {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { arrayOf } from '../../platform/database/copy-out.ts';
 import type { ArrivalWindow } from './arrival-windows.ts';
-import { KEEP_MARK } from './step-marks.sql.ts';
+import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** One (run, phase, step); step -1 = not known. */
 export interface StepKey {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
-import { KEEP_MARK } from './step-marks.sql.ts';
+import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** A rollout that is quiet and has not been compared with the ledger since it last changed. Times in milliseconds since the epoch. */
 export interface UnverifiedRollout {

@@ -5,6 +5,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { ReadEvent, ReadMessage } from '@palestra/rollouts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
 import type { StoredMessage } from './ingest.sql.ts';
+import { objectKey } from '../storage/object-keys.ts';
 
 /** Larger contents are objects of their own, read with Range (dashboard.md section 10); bytes. */
 export const MAX_INLINE_BYTES = 8 * 1024 * 1024;
@@ -52,15 +53,6 @@ export class MessageObjects {
       throw error;
     }
   }
-}
-
-/** Everything of a rollout that is an object: transcripts, images, large bodies. */
-export function rolloutPrefix(orgId: string, rolloutId: string): string {
-  return `orgs/${orgId}/rollouts/${rolloutId.slice(0, 2)}/${rolloutId}/`;
-}
-
-export function objectKey(orgId: string, rolloutId: string, name: string): string {
-  return `${rolloutPrefix(orgId, rolloutId)}objects/${name}`;
 }
 
 function detachMessage(orgId: string, event: ReadMessage, uploads: Upload[]): StoredMessage {

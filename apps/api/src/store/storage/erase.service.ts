@@ -16,7 +16,7 @@ import { exportPrefix } from './export-prefix.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
 import { eraseEndedLedgers } from './ledger-retention.sql.ts';
-import { rolloutPrefix } from '../ingest/message-objects.service.ts';
+import { rolloutPrefix } from './object-keys.ts';
 
 const BATCH = 500;
 /** A run of at most so many batches is gone when its deletion is answered; of a larger one the rest goes in the background. */

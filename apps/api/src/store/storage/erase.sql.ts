@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { eraseRecordedCalls } from './ledger-retention.sql.ts';
-import { KEEP_MARK } from '../derive/step-marks.sql.ts';
+import { KEEP_MARK } from '../step-marks.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 

@@ -13,7 +13,7 @@ import {
 } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
-import { rolloutPrefix } from '../ingest/message-objects.service.ts';
+import { rolloutPrefix } from './object-keys.ts';
 import {
   type MessageCounts,
   type MessageKey,

@@ -1,9 +1,9 @@
 import { playedTurn, readTurn, type TextStep } from '@palestra/dialects';
 import { type JsonObject, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
-import type { RecordedCall } from '../recording/recording.sql.ts';
-import { extrasOf, type RecordedText, type RecordedTurn } from './recorded-text.sql.ts';
-import { type PromptLine, promptLines } from './text-prompt.ts';
+import type { RecordedCall } from './recording.sql.ts';
+import { extrasOf, type RecordedText, type RecordedTurn } from '../text/recorded-text.sql.ts';
+import { type PromptLine, promptLines } from '../text/text-prompt.ts';
 
 /** A message of the conversation that is no call and no result. */
 export interface Line {

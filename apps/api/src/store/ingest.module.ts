@@ -1,0 +1,15 @@
+import { Module } from '@nestjs/common';
+import { StoreModule } from './store.module.ts';
+import { IngestService } from './ingest/ingest.service.ts';
+import { MessageObjects } from './ingest/message-objects.service.ts';
+import { OtlpController } from './ingest/otlp.controller.ts';
+import { OtlpService } from './ingest/otlp.service.ts';
+
+/** What writes to the store; a worker does without. */
+@Module({
+  imports: [StoreModule],
+  controllers: [OtlpController],
+  providers: [IngestService, OtlpService, MessageObjects],
+  exports: [IngestService],
+})
+export class IngestModule {}
