@@ -4,9 +4,9 @@ import { useMemo } from 'react';
 import { COMPARE_SORTS, type ComparedTask, type ComparedTasks, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
 import type { RunScope } from '../data/run-reads.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
+import { taskName } from '../format/task.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
-import { taskName } from '../tasks/TasksPage.tsx';
 import type { ComparedRun } from './runs.ts';
 import { RunMark } from './Tables.tsx';
 
@@ -98,7 +98,7 @@ function columnsOf(runs: readonly ComparedRun[], most: readonly number[], den: C
       id: 'task',
       head: 'Task',
       track: 'minmax(110px,1fr)',
-      cell: (row) => <span className="strong">{taskName(row)}</span>,
+      cell: (row) => <span className="strong">{taskName(row.task)}</span>,
       title: ({ task }) => task.key,
     },
     {

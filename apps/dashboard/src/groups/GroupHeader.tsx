@@ -3,7 +3,8 @@ import type { ReactNode } from 'react';
 import type { GroupView, TaskStrip } from '../data/groups.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { signalOf, taskName } from './words.ts';
+import { taskName } from '../format/task.ts';
+import { signalOf } from './words.ts';
 
 function Figure({ label, title, children }: { label: string; title?: string; children: ReactNode }) {
   return (
@@ -75,7 +76,7 @@ export function TaskLine({
   const cells = (strip?.groups ?? []).toReversed().slice(-80);
   return (
     <div className="flex min-h-[34px] flex-none items-center gap-4 border-b border-line bg-paper-1 px-4 text-[12px]">
-      <span className="strong flex-none text-[13px]">{taskName(group.task)}</span>
+      <span className="strong flex-none text-[13px]">{taskName(group.task, 12)}</span>
       <span className="truncate text-ink-2">
         <PlainText text={specOf(spec).slice(0, 400)} />
       </span>

@@ -12,7 +12,8 @@ import { useRun } from '../run/context.ts';
 import { scopeClauses } from '../run/scope.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { Pips } from './Pips.tsx';
-import { signalOf, taskName } from './words.ts';
+import { taskName } from '../format/task.ts';
+import { signalOf } from './words.ts';
 
 const columns: Column<Group>[] = [
   {
@@ -27,7 +28,7 @@ const columns: Column<Group>[] = [
     id: 'task',
     head: 'Task',
     track: 'minmax(110px,1fr)',
-    cell: (group) => <span className="strong">{taskName(group.task)}</span>,
+    cell: (group) => <span className="strong">{taskName(group.task, 12)}</span>,
     title: ({ task }) => task?.key,
   },
   {

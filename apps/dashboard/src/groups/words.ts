@@ -1,8 +1,4 @@
 import type { Group } from '../data/groups.ts';
-import { UNKNOWN } from '../format/number.ts';
-
-export const taskName = (task: Group['task']): string =>
-  task === null ? UNKNOWN : task.index === null ? task.key.slice(0, 12) : `${task.split ?? 'task'} ${task.index}`;
 
 /** Whether the group teaches anything: without variance every advantage is zero. */
 export const signalOf = (zero: Group['zero_variance'], scored: number): { text: string; className: string } => {

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type LatestGroup, latestGroupsQuery } from '../data/run-reads.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
+import { taskName } from '../format/task.ts';
 import { useRun } from '../run/context.ts';
 
 const MAX_PIPS = 16;
@@ -32,8 +33,6 @@ export function GroupPips({ group }: { group: Pick<LatestGroup, 'received' | 'sc
   );
 }
 
-const taskName = ({ task }: LatestGroup) =>
-  task === null ? UNKNOWN : task.index === null ? task.key.slice(0, 8) : `${task.split ?? 'task'} ${task.index}`;
 const columns = 'grid-cols-[minmax(70px,1fr)_minmax(90px,1.6fr)_64px_minmax(76px,1.2fr)_56px_56px_minmax(70px,1fr)]';
 
 /** The groups of the newest steps: is there signal in them, right now? */
@@ -84,7 +83,7 @@ function Row({ group }: { group: LatestGroup }) {
       className={`row px-1 ${columns}`}
     >
       <span role="cell" className="cell strong" title={group.task?.key}>
-        {taskName(group)}
+        {taskName(group.task, 8)}
       </span>
       <span role="cell" className="cell text-ink-3" title={group.environment ?? undefined}>
         {group.environment ?? UNKNOWN}

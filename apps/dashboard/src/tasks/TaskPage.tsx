@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import { type TaskGroup, taskGroupQuery, taskNowQuery, taskQuery, type TaskView } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { taskName } from '../format/task.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
@@ -11,7 +12,6 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
 import { HeatStrip } from './HeatStrip.tsx';
-import { taskName } from './TasksPage.tsx';
 
 const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
 const MOST_STEPS = 4;
@@ -109,7 +109,7 @@ function Body({ task, pill }: { task: TaskView; pill: ReactNode }) {
     <>
       <div className="border-b border-line px-4 py-3">
         <h1 className="mb-2 flex items-baseline gap-3">
-          <span className="text-[15px] leading-[20px] strong">{taskName(task)}</span>
+          <span className="text-[15px] leading-[20px] strong">{taskName(task.task)}</span>
           <span className="text-ink-2">{task.environment ?? UNKNOWN}</span>
           <span className="label">
             first solved {task.first_solved ?? UNKNOWN} · {plural(task.flips, 'flip')}
@@ -123,7 +123,7 @@ function Body({ task, pill }: { task: TaskView; pill: ReactNode }) {
           rates={task.solve}
           from={first}
           to={last}
-          label={`Solve rate of ${taskName(task)} from step ${first} to ${last}`}
+          label={`Solve rate of ${taskName(task.task)} from step ${first} to ${last}`}
         />
         <label className="mt-2 flex items-center gap-3">
           <span className="label flex-none">Step scrubber</span>

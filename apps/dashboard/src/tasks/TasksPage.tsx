@@ -6,6 +6,7 @@ import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
 import { useFirstRows, useReadings } from '../explorer/restore.ts';
 import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
@@ -24,9 +25,6 @@ const SHOWN = {
   never: 'Never solved',
 } as const;
 type Shown = keyof typeof SHOWN;
-
-export const taskName = ({ task }: Pick<TaskStrip, 'task'>): string =>
-  task.index === null ? task.key : `${task.split === null ? 'task' : task.split} ${task.index}`;
 
 const keyOf = ({ task }: TaskStrip): string => task.id;
 const byName = (a: TaskStrip, b: TaskStrip): number =>
@@ -58,7 +56,7 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
       id: 'task',
       head: 'Task',
       track: 'minmax(110px,0.7fr)',
-      cell: (strip) => <span className="strong">{taskName(strip)}</span>,
+      cell: (strip) => <span className="strong">{taskName(strip.task)}</span>,
       title: ({ task }) => task.key,
     },
     {
@@ -78,7 +76,7 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
           rates={strip.solve}
           from={range[0]}
           to={range[1]}
-          label={`${taskName(strip)}: solve rate at ${strip.step.length} steps, ${strip.now ? `${strip.now.successes} of ${strip.now.scored} at step ${strip.now.step}` : 'not scored'}`}
+          label={`${taskName(strip.task)}: solve rate at ${strip.step.length} steps, ${strip.now ? `${strip.now.successes} of ${strip.now.scored} at step ${strip.now.step}` : 'not scored'}`}
         />
       ),
     },
