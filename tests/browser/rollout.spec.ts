@@ -117,6 +117,30 @@ describe('10 000 messages', () => {
     await watched.close();
   });
 
+  test('going through the rows moves a mark over the minimap, which is not drawn again', async () => {
+    const watched = await openPage(browser, palestra, narrow);
+    const { page, complaints } = watched;
+    await open(watched, ids.long, '5000', '#m-5000');
+    await article(page, 5000).getByText('5000').first().waitFor();
+    const bars = page.locator('nav[aria-label=Outline] canvas');
+    const width = () => bars.evaluate((canvas: HTMLCanvasElement) => canvas.width);
+    // A drawing begins with the size of the canvas.
+    await expect.poll(width).toBe(14);
+    const mark = bars.locator('xpath=following-sibling::div');
+    const height = (await bars.boundingBox())!.height;
+    const place = async () => ((await mark.boundingBox())!.y - (await bars.boundingBox())!.y) / height;
+    await expect.poll(place).toBeGreaterThan(0.4);
+    await settled(page, () => topOf(page, 5000));
+    await bars.evaluate((canvas: HTMLCanvasElement) => void (canvas.width = 99));
+    await page.keyboard.press('j');
+    await page.waitForURL((url) => url.hash !== '#m-5000');
+    await page.keyboard.press('G');
+    await expect.poll(place).toBeGreaterThan(0.95);
+    expect(await width()).toBe(99);
+    expect(complaints).toEqual([]);
+    await watched.close();
+  });
+
   test('find shows what is not in the page, counts it and walks on with Enter', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;

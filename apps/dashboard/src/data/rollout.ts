@@ -64,19 +64,25 @@ const missingIn = ({ missing }: Outline): number => missing.reduce((sum, [from, 
 export const isCurrent = (outline: Outline, { num_messages, gaps }: RolloutHeader): boolean =>
   outline.total === num_messages && missingIn(outline) === gaps;
 
-/** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
-export function pageQuery(id: string, outline: Outline, page: number) {
+const readMessages = (id: string, from: number, limit: number, signal?: AbortSignal) =>
+  api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, ...(signal && { signal }) });
+
+/** What to read for a page of texts: messages of one index come in a row; those before the page are asked for again and dropped. */
+function placeOf(outline: Outline, page: number): { first: number; count: number; from: number; skip: number } {
   const first = page * PAGE;
-  const count = Math.min(PAGE, outline.total - first);
   const from = outline.index[first] ?? 0;
-  // Messages of one index come in a row; those before the page are asked for again and dropped.
   let skip = 0;
   while (outline.index[first - skip - 1] === from) skip += 1;
+  return { first, count: Math.min(PAGE, outline.total - first), from, skip };
+}
+
+/** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
+export function pageQuery(id: string, outline: Outline, page: number) {
+  const { first, count, from, skip } = placeOf(outline, page);
   return queryOptions({
     queryKey: key(id, 'page', page, from, skip, count),
     queryFn: async ({ signal }) => {
-      const query = { from, limit: count + skip, bodies: 'preview' };
-      const { messages } = await api('GET /v1/rollouts/{id}/messages', { path: { id }, query, signal });
+      const { messages } = await readMessages(id, from, count + skip, signal);
       return { first, messages: messages.slice(skip) };
     },
     staleTime: Infinity,
@@ -87,11 +93,24 @@ export function pageQuery(id: string, outline: Outline, page: number) {
 export function prefetchRollout(id: string, hash: string): void {
   void queryClient.prefetchQuery(headerQuery(id));
   const wanted = Number(/^#?m-(\d{1,9})$/.exec(hash)?.[1] ?? 0);
+  // Where every index has one message these are the texts; the outline, which says so, need not be here to ask for them.
+  const guess = Math.floor(wanted / PAGE);
+  const early = readMessages(id, guess * PAGE, PAGE).catch(() => null);
   const read = async (): Promise<void> => {
     const outline = await queryClient.ensureQueryData(outlineQuery(id, null));
     if (outline.total === 0) return;
     const at = outline.index.findIndex((index) => index >= wanted);
-    await queryClient.prefetchQuery(pageQuery(id, outline, Math.floor((at < 0 ? outline.total - 1 : at) / PAGE)));
+    const page = Math.floor((at < 0 ? outline.total - 1 : at) / PAGE);
+    const query = pageQuery(id, outline, page);
+    const { first, count, from, skip } = placeOf(outline, page);
+    const texts = from === guess * PAGE && skip === 0 ? early : null;
+    await queryClient.prefetchQuery({
+      ...query,
+      queryFn: async (context) => {
+        const messages = (await texts)?.messages ?? [];
+        return messages.length >= count ? { first, messages: messages.slice(0, count) } : query.queryFn!(context);
+      },
+    });
   };
   // The page itself tells what went wrong.
   read().catch(() => {});
@@ -101,8 +120,7 @@ export function prefetchRollout(id: string, hash: string): void {
 export const messagesAtQuery = (id: string, from: number, limit: number, counted: number | null = null) =>
   queryOptions({
     queryKey: key(id, 'at', from, limit, counted),
-    queryFn: async ({ signal }) =>
-      (await api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, signal })).messages,
+    queryFn: async ({ signal }) => (await readMessages(id, from, limit, signal)).messages,
     placeholderData: () => lastRead<RolloutMessage[]>(key(id, 'at', from, limit)),
     staleTime: Infinity,
   });

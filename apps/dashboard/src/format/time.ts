@@ -29,14 +29,22 @@ export function formatAge(iso: string | null | undefined, now: number): string {
   return new Date(then).toISOString().slice(0, 10);
 }
 
+/** Made when it is first asked for, and once: `toLocaleString` makes one anew each time, a millisecond of a page with many times. */
+const lazily = (style: Intl.DateTimeFormatOptions) => {
+  let made: Intl.DateTimeFormat | undefined;
+  return (then: number): string => (made ??= new Intl.DateTimeFormat('en-GB', style)).format(then);
+};
+const clock = lazily({ timeStyle: 'medium' });
+const absolute = lazily({ dateStyle: 'medium', timeStyle: 'medium' });
+
 /** `14:03:22`, in the reader's zone: for lists of one sitting; the date is on hover. */
 export function formatClock(iso: string | null | undefined): string {
   const then = iso ? Date.parse(iso) : Number.NaN;
-  return Number.isNaN(then) ? UNKNOWN : new Date(then).toLocaleTimeString('en-GB');
+  return Number.isNaN(then) ? UNKNOWN : clock(then);
 }
 
 /** The absolute time shown on hover, in the reader's zone. */
 export function formatAbsolute(iso: string | null | undefined): string | undefined {
   const then = iso ? Date.parse(iso) : Number.NaN;
-  return Number.isNaN(then) ? undefined : new Date(then).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+  return Number.isNaN(then) ? undefined : absolute(then);
 }

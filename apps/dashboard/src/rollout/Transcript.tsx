@@ -57,6 +57,9 @@ export function Transcript(props: TranscriptProps) {
     getScrollElement: () => scroller.current,
     estimateSize: (row) => estimateHeight(outline, items[row]!),
     getItemKey: (row) => rowKey(items[row]!),
+    // The first render makes the rows that will be in view, where a link leads as far as estimates go.
+    initialRect: { width: innerWidth, height: innerHeight },
+    initialOffset: () => items.slice(0, Math.max(0, selected)).reduce((sum, item) => sum + estimateHeight(outline, item), 0),
     overscan: OVERSCAN,
     paddingStart: 8,
     paddingEnd: 120,
