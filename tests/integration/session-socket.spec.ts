@@ -164,6 +164,22 @@ test('what is no message is told so, and the socket goes on; too many at once ar
   await first.request('DELETE', `/v1/sessions/${sid}`);
 });
 
+test('of many quick calls each is told once as ended, also when it ends while a look at it is under way', async () => {
+  const sid = await open();
+  const [player, ...watchers] = [await connect(sid), await connect(sid), await connect(sid, { server: second })];
+  for (let round = 1; round <= 30; round += 1) {
+    for (let lane = 0; lane < 8; lane += 1) player.call('add', { by: 1 });
+    await expect.poll(() => player.of('result').length, { interval: 1 }).toBe(round * 8);
+  }
+  for (const watcher of watchers) {
+    await expect.poll(() => new Set(watcher.ended('add').map(({ call }) => call.task_id)).size).toBe(240);
+    await expect.poll(() => watcher.of('session').at(-1)!.session.total_reward).toBe(240);
+    const states = watcher.of('call').map(({ call }) => `${call.task_id} ${call.state === 'running'}`);
+    expect(states.length).toBe(new Set(states).size);
+  }
+  await first.request('DELETE', `/v1/sessions/${sid}`);
+});
+
 test('two clients of a session see each other’s calls, and those of HTTP, each once when it begins and once when it ends', async () => {
   const sid = await open();
   const [one, other] = [await connect(sid), await connect(sid, { server: second })];

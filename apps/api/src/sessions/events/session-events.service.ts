@@ -3,8 +3,8 @@ import type { Logger } from 'pino';
 import type { SessionCallView } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { floorOfNow, glance, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
-import { EventReader, type EventPosition } from './session-events.watcher.ts';
+import { floorOfNow, glance, glanceAtSession, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
+import { endedSince, EventReader, type EventPosition } from './session-events.watcher.ts';
 import { selectCallsById } from '../session-list.sql.ts';
 import { presentCall } from '../session.presenter.ts';
 
@@ -113,19 +113,29 @@ export class SessionEvents implements OnApplicationShutdown {
     const watchers = [...watched.watchers];
     const floor = Math.min(...watchers.map(({ reader }) => reader.floor));
     const running = [...new Set(watchers.flatMap(({ reader }) => reader.running))];
-    const seen = await glance(this.database.pool, sid, floor, running);
-    if (seen === null) {
+    const glanced = await glance(this.database.pool, sid, floor, running);
+    if (glanced === null) {
       for (const watcher of watchers) {
         const { position } = watcher.reader;
         await watcher.tell({ before: position, position, session: false, calls: [], over: true });
       }
       return false;
     }
-    const wanted = [...new Set(watchers.flatMap(({ reader }) => reader.news(seen)))];
+    const wanted = [...new Set(watchers.flatMap(({ reader }) => reader.news(glanced)))];
     const rows = wanted.length === 0 ? [] : await selectCallsById(this.database.pool, sid, wanted);
     const views = new Map(rows.map((row) => [row.task_id, presentCall(row)]));
+    const seen = await this.#asRead(sid, glanced, views);
     for (const watcher of watchers) await this.#tell(watcher, seen, views);
     return seen.calls.length === GLANCE_LIMIT && wanted.length > 0;
+  }
+
+  /** The glance as of its calls' rows: one that ended between the two reads is told as ended now, and not again by the next look. */
+  async #asRead(sid: string, glanced: SessionGlance, views: Map<string, SessionCallView>): Promise<SessionGlance> {
+    const ended = glanced.calls.filter(({ taskId, running }) => running && (views.get(taskId)?.state ?? 'running') !== 'running');
+    if (ended.length === 0) return glanced;
+    // Its sums come with it.
+    const session = await glanceAtSession(this.database.pool, sid);
+    return endedSince(glanced, new Set(ended.map(({ taskId }) => taskId)), session?.version ?? glanced.version);
   }
 
   async #tell({ reader, tell }: Watcher, seen: SessionGlance, views: Map<string, SessionCallView>): Promise<void> {

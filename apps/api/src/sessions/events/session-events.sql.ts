@@ -29,21 +29,23 @@ const CALLS = `
   SELECT task_id, seq, state = 'running' AS running, started_at < now() - ${SETTLE} AS settled
   FROM session_calls WHERE (sid = $1 AND seq > $2) OR (task_id = ANY($3::text[]) AND sid = $1) ORDER BY seq LIMIT ${GLANCE_LIMIT}`;
 
+/** The session without its calls; null when it is no longer stored. */
+export async function glanceAtSession(pool: pg.Pool, sid: string): Promise<Omit<SessionGlance, 'calls'> | null> {
+  const { rows } = await pool.query<Omit<SessionGlance, 'calls'>>({ name: 'session_glance', text: SESSION, values: [sid] });
+  return rows[0] ?? null;
+}
+
 /** The session, and its calls after `floor` or among `running`; null when it is no longer stored. */
 export async function glance(pool: pg.Pool, sid: string, floor: number, running: string[]): Promise<SessionGlance | null> {
-  const session = await pool.query<{ version: number; ended: boolean; quiet: boolean }>({
-    name: 'session_glance',
-    text: SESSION,
-    values: [sid],
-  });
-  if (session.rows[0] === undefined) return null;
+  const session = await glanceAtSession(pool, sid);
+  if (session === null) return null;
   const calls = await pool.query<{ task_id: string; seq: string; running: boolean; settled: boolean }>({
     name: 'session_glance_calls',
     text: CALLS,
     values: [sid, floor, running],
   });
   return {
-    ...session.rows[0],
+    ...session,
     calls: calls.rows.map((row) => ({ taskId: row.task_id, seq: Number(row.seq), running: row.running, settled: row.settled })),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { GLANCE_LIMIT, type SessionGlance, type WatchedCall } from './session-events.sql.ts';
-import { EventReader, formatPosition, parsePosition } from './session-events.watcher.ts';
+import { endedSince, EventReader, formatPosition, parsePosition } from './session-events.watcher.ts';
 
 const call = (seq: number, running = false, settled = true): WatchedCall => ({ taskId: `t${seq}`, seq, running, settled });
 const glance = (calls: WatchedCall[], change: Partial<SessionGlance> = {}): SessionGlance => ({
@@ -26,6 +26,15 @@ describe('a reader of a session’s events', () => {
     expect(read(reader, glance([]))).toEqual([]);
     expect(reader.running).toEqual([]);
     expect(reader.floor).toBe(2);
+  });
+
+  test('is told once of a call that ended after the glance and before its row was read', () => {
+    const reader = new EventReader({ version: 0, floor: 0 });
+    const seen = endedSince(glance([call(1, true), call(2, true)]), new Set(['t1']), 2);
+    expect(read(reader, seen)).toEqual(['t1', 't2']);
+    expect([reader.running, reader.position.version]).toEqual([['t2'], 2]);
+    expect(read(reader, glance([call(1), call(2, true)], { version: 2 }))).toEqual([]);
+    expect(read(reader, glance([call(2)], { version: 3 }))).toEqual(['t2']);
   });
 
   test('does not miss a call that is stored after a later one', () => {

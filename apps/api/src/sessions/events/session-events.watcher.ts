@@ -16,6 +16,13 @@ export function parsePosition(id: string | undefined): EventPosition | null {
   return match === null ? null : { version: Number(match[1]), floor: Number(match[2]) };
 }
 
+/** A glance as it would have been at `version` of the session, when these calls had ended that it still saw running. */
+export const endedSince = (glance: SessionGlance, ended: ReadonlySet<string>, version: number): SessionGlance => ({
+  ...glance,
+  version,
+  calls: glance.calls.map((call) => (ended.has(call.taskId) ? { ...call, running: false } : call)),
+});
+
 /** What one reader has been told of one session, and what it is to be told next. */
 export class EventReader {
   #version: number;
