@@ -299,6 +299,15 @@ describe('a rollout of traces', () => {
     expect(beside.at(-1)).toMatchObject({ type: 'system_message', timestamp: T0 + 50, metadata: { annotation: true } });
   });
 
+  it('has the reward of its root span behind the answer, also when both end in one millisecond', () => {
+    const root = span(-1, 10, { 'palestra.reward': 1 }, { parentSpanId: '', name: 'episode' });
+    expect(messagesOf([chat(), root]).map(({ type, reward, isFinished }) => [type, reward, isFinished])).toEqual([
+      ['user_message', undefined, false],
+      ['assistant_message', undefined, false],
+      ['system_message', 1, true],
+    ]);
+  });
+
   it('takes what an agent span says only without model calls', () => {
     const agent = {
       'gen_ai.operation.name': 'invoke_agent',

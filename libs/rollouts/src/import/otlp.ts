@@ -117,10 +117,13 @@ function rolloutOf(rolloutId: string, spans: readonly Span[], isConversation: bo
     spans: telling.length,
     start: startOf(rolloutId, telling, root),
     update: updateOf(rolloutId, telling, root),
-    messages: [...messages.values()].toSorted((a, b) => a.timestamp - b.timestamp),
+    // A reward that was given in the millisecond of an answer is for the answer, whichever span began first.
+    messages: [...messages.values()].toSorted((a, b) => a.timestamp - b.timestamp || Number(isNote(a)) - Number(isNote(b))),
     ended: root !== undefined && root.error === null && !isConversation,
   };
 }
+
+const isNote = ({ metadata }: TracedRollout['messages'][number]): boolean => metadata.annotation === true;
 
 /** A message, and what makes it the same message in every span that shows it. */
 type Keyed = DraftMessage & { id: readonly unknown[] };
