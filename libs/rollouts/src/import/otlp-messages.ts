@@ -184,14 +184,26 @@ export interface ToolUse {
   output: string | undefined;
 }
 
+/**
+ * `tool.parameters` of OpenInference is the schema of the tool where it stands beside `input.value`. `tool_arguments` and `tool_response`
+ * are Pydantic AI's up to its format 3.
+ */
 export function toolOf({ attributes, name }: Span): ToolUse {
   const read = (...keys: string[]) => keys.map((key) => attributes[key]).find((value) => value !== undefined && value !== null);
+  const input = read('gen_ai.tool.call.arguments', 'tool_arguments', 'input.value', 'tool.parameters', 'traceloop.entity.input');
+  const output = read('gen_ai.tool.call.result', 'tool_response', 'output.value', 'traceloop.entity.output');
   return {
     name: textOf(read('gen_ai.tool.name', 'tool.name', 'traceloop.entity.name')) ?? name,
     callId: textOf(read('gen_ai.tool.call.id', 'tool_call.id')),
-    input: textOrJson(read('gen_ai.tool.call.arguments', 'tool.parameters', 'input.value', 'traceloop.entity.input')),
-    output: textOrJson(read('gen_ai.tool.call.result', 'output.value', 'traceloop.entity.output')),
+    input: textOrJson(unwrapped(input, 'inputs', 'input_str')),
+    output: textOrJson(unwrapped(output, 'output', 'kwargs')),
   };
+}
+
+/** OpenLLMetry puts what a tool of LangChain took and gave beside what its callback was told. */
+function unwrapped(value: unknown, member: string, beside: string): unknown {
+  const call = unquoted(value);
+  return isObject(call) && Object.hasOwn(call, beside) && Object.hasOwn(call, member) ? (call[member] ?? value) : value;
 }
 
 export interface SpanReward {

@@ -233,6 +233,39 @@ describe('a trace of GenAI spans', () => {
   });
 });
 
+describe('a span of a tool', () => {
+  it.each([
+    [
+      'OpenInference, with the schema of the tool',
+      {
+        'openinference.span.kind': 'TOOL',
+        'tool.name': 'add',
+        'tool.parameters': text({ type: 'object', properties: { x: {} } }),
+        'input.value': text({ x: 1 }),
+        'output.value': 2,
+      },
+    ],
+    [
+      'OpenLLMetry around LangChain',
+      {
+        'gen_ai.operation.name': 'execute_tool',
+        'gen_ai.tool.name': 'add',
+        'gen_ai.tool.call.arguments': text({ input_str: "{'x': 1}", tags: [], inputs: { x: 1 }, kwargs: { color: 'green' } }),
+        'gen_ai.tool.call.result': text({ output: 2, kwargs: { tags: [], color: 'green' } }),
+      },
+    ],
+    [
+      'Pydantic AI, format 2',
+      { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'add', tool_arguments: text({ x: 1 }), tool_response: '2' },
+    ],
+  ])('of %s says what it was called with, and what came back', (_name, values: JsonObject) => {
+    expect(said(messagesOf([span(0, 10, values)]))).toEqual([
+      ['tool_call', '{"x":1}', 'add', 0],
+      ['tool_result', '2', 'add', 10],
+    ]);
+  });
+});
+
 describe('a rollout of traces', () => {
   const chat = (more: JsonObject = {}, place: object = {}) =>
     span(0, 10, { ...CHAT, 'gen_ai.input.messages': text([user]), 'gen_ai.output.messages': text([answer]), ...more }, place);
