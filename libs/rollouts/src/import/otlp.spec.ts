@@ -264,6 +264,42 @@ describe('a span of a tool', () => {
       ['tool_result', '2', 'add', 10],
     ]);
   });
+
+  it('without an id is the call that the model asked for, not one more', () => {
+    const ask = (...ids: string[]) => ({
+      role: 'assistant',
+      parts: ids.map((id) => ({ type: 'tool_call', id, name: 'add', arguments: { x: 1 } })),
+    });
+    const tool = (from: number, value: string) =>
+      span(from, from + 2, { 'openinference.span.kind': 'TOOL', 'tool.name': 'add', 'input.value': '{"x": 1}', 'output.value': value });
+    const got = (id: string, response: string) => ({ role: 'tool', parts: [{ type: 'tool_call_response', id, response }] });
+    const chat = (from: number, input: object[], output: object) =>
+      span(from, from + 5, { ...CHAT, 'gen_ai.input.messages': text(input), 'gen_ai.output.messages': text([output]) });
+    const history = [user, ask('c1'), got('c1', 'one'), ask('c2', 'c3'), got('c2', 'two'), got('c3', 'three')];
+    const spans = [
+      chat(0, [user], ask('c1')),
+      tool(5, 'one'),
+      chat(10, history.slice(0, 3), ask('c2', 'c3')),
+      tool(16, 'two'),
+      tool(17, 'three'),
+      chat(20, history, answer),
+    ];
+    const calls = messagesOf(spans).filter(({ callId }) => callId !== undefined);
+    expect(calls.map(({ type, callId, content, timestamp }) => [type, callId, content, timestamp - T0])).toEqual([
+      ['tool_call', 'c1', '{"x":1}', 5],
+      ['tool_result', 'c1', 'one', 7],
+      ['tool_call', 'c2', '{"x":1}', 15],
+      ['tool_call', 'c3', '{"x":1}', 15],
+      ['tool_result', 'c2', 'two', 18],
+      ['tool_result', 'c3', 'three', 19],
+    ]);
+    // What asked for it came in another request.
+    expect(messagesOf(spans.slice(1, 3)).filter(({ type }) => type === 'tool_result')).toMatchObject([{ callId: 'c1', content: 'one' }]);
+    // Arguments that no model asked for: a call of its own.
+    expect(
+      messagesOf([spans[0]!, span(6, 7, { 'openinference.span.kind': 'TOOL', 'tool.name': 'add', 'input.value': '{"x": 2}' })]),
+    ).toHaveLength(3);
+  });
 });
 
 describe('a rollout of traces', () => {

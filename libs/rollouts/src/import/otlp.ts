@@ -1,9 +1,10 @@
 import { isUuid } from '@palestra/kit';
 import type { JsonObject, RolloutEvent, RolloutMessageEvent, RolloutStartEvent, RolloutUpdateEvent } from '@palestra/protocol';
+import { canonicalArgsHash } from '../json/canonical-json.ts';
 import { chatMessages } from './chat-messages.ts';
 import { type DraftMessage, importId } from './imported.ts';
 import { compact, first, intOf, textOf } from './json-fields.ts';
-import { conversationOf, kindOf, modelOf, rewardOf, toolOf, usageOf } from './otlp-messages.ts';
+import { conversationOf, kindOf, modelOf, rewardOf, toolOf, type ToolUse, usageOf } from './otlp-messages.ts';
 import { readSpans, type Span } from './otlp-spans.ts';
 
 export { OtlpShapeError } from './otlp-spans.ts';
@@ -105,8 +106,8 @@ function rolloutOf(rolloutId: string, spans: readonly Span[], isConversation: bo
   const telling = spans.filter((span) => kinds.get(span) !== 'other' || rewardOf(span) !== null || conversationOf(span).output.length > 0);
   if (telling.length === 0) return null;
   const messages = new Map<string, TracedRollout['messages'][number]>();
-  for (const span of telling) {
-    for (const { id, ...draft } of messagesOf(span, hasModel)) {
+  for (const { span, said } of messagesOfSpans(telling, hasModel)) {
+    for (const { id, ...draft } of withReward(span, said)) {
       const eventId = importId('otlp-message', rolloutId, ...id);
       if (!messages.has(eventId)) messages.set(eventId, eventOf(draft, { eventId, rolloutId, at: span.startedAt }));
     }
@@ -143,11 +144,56 @@ function eventOf(
   };
 }
 
-function messagesOf(span: Span, hasModel: boolean): Keyed[] {
-  const kind = kindOf(span);
+/** In the order of the spans. Those of tools come last to be read: which calls they answer is told by the models. */
+function messagesOfSpans(spans: readonly Span[], hasModel: boolean): { span: Span; said: Keyed[] }[] {
+  const read = spans.map((span) => {
+    const kind = kindOf(span);
+    if (kind === 'tool') return { span, said: [] as Keyed[], tool: toolOf(span) };
+    // What an agent was asked and answered is told by its model calls, if there are any.
+    return { span, said: kind === 'agent' && hasModel ? [] : modelMessages(span, kind === 'model'), tool: null };
+  });
+  const asked = new AskedCalls(
+    read.flatMap(({ said }) => said),
+    new Set(read.flatMap(({ tool }) => tool?.callId ?? [])),
+  );
+  return read.map(({ span, said, tool }) => {
+    if (tool === null) return { span, said };
+    return { span, said: toolMessages(span, { ...tool, callId: tool.callId ?? asked.take(tool, span.startedAt) }) };
+  });
+}
+
+/** Calls that models asked for, for spans of tools that do not say which of them they are: the same tool with the same arguments. */
+class AskedCalls {
+  readonly #open = new Map<string, { callId: string; at: number }[]>();
+
+  /** `taken`: ids that spans of tools name themselves. */
+  constructor(messages: readonly Keyed[], taken: ReadonlySet<string>) {
+    const known = new Set(taken);
+    for (const { type, name, callId, content, at } of messages) {
+      if (type !== 'tool_call' || callId === undefined || known.has(callId)) continue;
+      known.add(callId);
+      const key = this.#keyOf(name, content);
+      const open = this.#open.get(key) ?? [];
+      this.#open.set(key, open);
+      open.push({ callId, at: at ?? 0 });
+    }
+  }
+
+  /** The newest that was asked for by then; else one that a later call repeats: the span of the model that asked came in another request. */
+  take({ name, input }: ToolUse, startedAt: number): string | undefined {
+    const open = this.#open.get(this.#keyOf(name, input)) ?? [];
+    const newest = open.findLast(({ at }) => at <= startedAt)?.at;
+    const place = newest === undefined ? 0 : open.findIndex(({ at }) => at === newest);
+    return open.splice(place, 1)[0]?.callId;
+  }
+
+  #keyOf(name: string | undefined, args: string | undefined): string {
+    return `${canonicalArgsHash(args ?? null)} ${name ?? ''}`;
+  }
+}
+
+function withReward(span: Span, said: Keyed[]): Keyed[] {
   const reward = rewardOf(span);
-  // What an agent was asked and answered is told by its model calls, if there are any.
-  const said = kind === 'tool' ? toolMessages(span) : kind === 'agent' && hasModel ? [] : modelMessages(span, kind === 'model');
   if (reward === null) return said;
   const { value, parts } = reward;
   const last = said.at(-1);
@@ -203,8 +249,7 @@ function withIds(messages: readonly DraftMessage[]): Keyed[] {
   });
 }
 
-function toolMessages(span: Span): Keyed[] {
-  const { name, callId, input, output } = toolOf(span);
+function toolMessages(span: Span, { name, callId, input, output }: ToolUse): Keyed[] {
   const idOf = (type: string) => (callId === undefined ? [type, span.spanId] : [type, callId, 0]);
   const join = callId ?? span.spanId;
   const call: Keyed = {
