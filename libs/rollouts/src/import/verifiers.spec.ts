@@ -100,6 +100,20 @@ describe('episodes of verifiers', () => {
     expect(rollouts[1]!.messages!.at(-1)).toMatchObject({ content: 'b' });
   });
 
+  it('tell an answer that was cut off, a failed compaction and a lost connection to the model', async () => {
+    const nodes = [node(null, 'user', 'q'), node(0, 'assistant', 'a')];
+    const cut = { stop_condition: 'agent_completed', calls: [{ node: 1, finish_reason: 'length' }, { error: { type: 'ProviderError' } }] };
+    const [long] = await importLine(episode(nodes, cut));
+    expect(long).toMatchObject({ start: { metadata: { stop_reason: 'max_tokens' } }, messages: [{}, { reward: 1, isFinished: false }] });
+    const [full] = await importLine(episode(nodes, { stop_condition: 'compaction_failed' }));
+    expect(full).toMatchObject({
+      start: { metadata: { stop_reason: 'context_length' } },
+      messages: [{}, { reward: 1, isFinished: false }],
+    });
+    const [lost] = await importLine(episode(nodes, { ok: false, errors: [{ type: 'InterceptionError', message: 'gone' }] }));
+    expect(lost).toMatchObject({ start: { metadata: { stop_reason: 'infra_error' } } });
+  });
+
   it('that are no tree, or failed, are told or kept unscored', async () => {
     expect(await importLine(episode([node(1, 'user', 'x'), node(0, 'user', 'y')]))).toEqual([]);
     const [failed] = await importLine(

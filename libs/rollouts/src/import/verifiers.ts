@@ -44,7 +44,7 @@ const KNOWN = new Set(
   ),
 );
 /** Errors that the service behind the environment is to blame for (verifiers/errors.py); every other error is the environment's. */
-const INFRASTRUCTURE = /Infra|Sandbox|Tunnel|Model|Provider|Connection|RateLimit|Timeout|Cancelled/;
+const INFRASTRUCTURE = /Infra|Sandbox|Tunnel|Interception|Model|Provider|Connection|RateLimit|Timeout|Cancelled/;
 /** Recorded as an error, but the policy's own doing. */
 const OVERLONG = 'OverlongPromptError';
 const STOPS: Record<string, string> = {
@@ -57,6 +57,7 @@ const STOPS: Record<string, string> = {
   max_output_tokens: 'max_tokens',
   max_total_tokens: 'max_tokens',
   max_input_tokens: 'context_length',
+  compaction_failed: 'context_length',
 };
 
 function draftOfRow(record: JsonObject, row: Row): RolloutDraft {
@@ -123,8 +124,8 @@ function turns(value: unknown, role: string, name: string): DraftMessage[] {
 
 /** An environment's own condition, by whatever name, is its end. */
 function stopOf(raw: string | undefined, truncated: boolean): string | undefined {
-  if (raw === undefined) return truncated ? 'max_tokens' : undefined;
-  return STOPS[raw] ?? 'finished';
+  const known = raw === undefined ? undefined : STOPS[raw];
+  return known ?? (truncated ? 'max_tokens' : raw === undefined ? undefined : 'finished');
 }
 
 function blame(error: unknown): 'env_error' | 'infra_error' {
@@ -198,6 +199,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
       ? null
       : rewards.reduce((sum, { score, weight }) => sum + (numberOf(score) ?? 0) * (numberOf(weight) ?? 1), 0);
   const raw = textOf(trace.stop_condition);
+  const truncated = isCutShort(trace);
   const model = first(textOf, ...listOf(trace.calls).map((call) => objectOf(call).model), objectOf(agent.config).model);
   const phase = first(textOf, work.type, run.type) ?? 'eval';
   const step = intOf(work.step);
@@ -223,7 +225,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
         trainable: agent.trainable,
         episode_id: record.id,
         branch: branch > 0 ? branch : undefined,
-        stop_reason: failed ? blame(errors.at(-1)) : trace.is_timeout === true ? 'timeout' : stopOf(raw, false),
+        stop_reason: failed ? blame(errors.at(-1)) : trace.is_timeout === true ? 'timeout' : stopOf(raw, truncated),
         stop_condition: raw,
         errors,
         info: trace.info,
@@ -232,6 +234,15 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
     },
     messages,
     reward,
-    finished: !failed && trace.is_completed === true && trace.is_timeout !== true && (raw === undefined || STOPS[raw] === undefined),
+    finished:
+      !failed && !truncated && trace.is_completed === true && trace.is_timeout !== true && (raw === undefined || STOPS[raw] === undefined),
   };
+}
+
+/** The model's last answer was cut off by its limit: whatever the harness called the end, `Trace.is_truncated` there. */
+function isCutShort(trace: JsonObject): boolean {
+  const answered = listOf(trace.calls)
+    .map(objectOf)
+    .filter(({ error }) => error === undefined || error === null);
+  return answered.at(-1)?.finish_reason === 'length';
 }
