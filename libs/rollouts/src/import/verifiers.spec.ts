@@ -114,6 +114,20 @@ describe('episodes of verifiers', () => {
     expect(lost).toMatchObject({ start: { metadata: { stop_reason: 'infra_error' } } });
   });
 
+  it('of several agents are a group an agent; one agent alone is in the group of its episode', async () => {
+    const nodes = [node(null, 'user', 'q'), node(0, 'assistant', 'a')];
+    const groupsOf = async (more: object, ...names: string[]) => {
+      const { traces, ...rest } = episode(nodes);
+      const seats = names.map((name) => ({ ...traces[0], id: name, agent: { name } }));
+      return (await importLine({ ...rest, ...more, traces: seats })).map(
+        ({ start }) => (start!.metadata as { group_id?: string }).group_id,
+      );
+    };
+    expect(await groupsOf({}, 'solver', 'judge')).toEqual(['adding:g1:solver', 'adding:g1:judge']);
+    expect(await groupsOf({ group: undefined, run: undefined }, 'solver', 'judge')).toEqual(['adding:4:solver', 'adding:4:judge']);
+    expect(await groupsOf({}, 'agent')).toEqual(['g1']);
+  });
+
   it('that are no tree, or failed, are told or kept unscored', async () => {
     expect(await importLine(episode([node(1, 'user', 'x'), node(0, 'user', 'y')]))).toEqual([]);
     const [failed] = await importLine(

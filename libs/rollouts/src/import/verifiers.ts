@@ -215,7 +215,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
       rollout_info: compact({ task_index: index, current_step: step }),
       task_spec: data,
       metadata: compact({
-        group_id: textOf(objectOf(record.group).id),
+        group_id: groupOf(record, task, textOf(agent.name)),
         phase,
         policy_step: intOf(objectOf(work.policy).start),
         metrics: trace.metrics,
@@ -237,6 +237,17 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
     finished:
       !failed && !truncated && trace.is_completed === true && trace.is_timeout !== true && (raw === undefined || STOPS[raw] === undefined),
   };
+}
+
+/** What `AgentInfo.name` is where an environment has one agent. */
+const ONLY_AGENT = 'agent';
+
+/** Traces of several agents of an episode are scored each by its own measure: a judge is no sample beside the solvers. */
+function groupOf(record: JsonObject, task: JsonObject, agent: string | undefined): string | undefined {
+  const group = textOf(objectOf(record.group).id);
+  if (agent === undefined || agent === ONLY_AGENT) return group;
+  const named = group ?? first(textOf, task.key, task.hash) ?? idText(objectOf(task.data).idx);
+  return named === undefined ? undefined : [textOf(objectOf(record.env).id), named, agent].filter(Boolean).join(':');
 }
 
 /** The model's last answer was cut off by its limit: whatever the harness called the end, `Trace.is_truncated` there. */
