@@ -128,6 +128,15 @@ describe('episodes of verifiers', () => {
     expect(await groupsOf({}, 'agent')).toEqual(['g1']);
   });
 
+  it('have the tokens that the trace counted, unless it is only a branch of it', async () => {
+    const nodes = [node(null, 'user', 'q'), node(0, 'assistant', 'a')];
+    const counts = { num_input_tokens: 15, num_output_tokens: 11 };
+    const [whole] = await importLine(episode(nodes, counts));
+    expect(whole!.start!.metadata).toMatchObject({ tokens: { prompt: 15, output: 11 } });
+    const [branch] = await importLine(episode([...nodes, node(0, 'assistant', 'b')], counts));
+    expect(branch!.start!.metadata).not.toHaveProperty('tokens');
+  });
+
   it('that are no tree, or failed, are told or kept unscored', async () => {
     expect(await importLine(episode([node(1, 'user', 'x'), node(0, 'user', 'y')]))).toEqual([]);
     const [failed] = await importLine(

@@ -200,6 +200,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
       : rewards.reduce((sum, { score, weight }) => sum + (numberOf(score) ?? 0) * (numberOf(weight) ?? 1), 0);
   const raw = textOf(trace.stop_condition);
   const truncated = isCutShort(trace);
+  const isWhole = nodes.length === listOf(trace.nodes).length;
   const model = first(textOf, ...listOf(trace.calls).map((call) => objectOf(call).model), objectOf(agent.config).model);
   const phase = first(textOf, work.type, run.type) ?? 'eval';
   const step = intOf(work.step);
@@ -228,6 +229,8 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
         stop_reason: failed ? blame(errors.at(-1)) : trace.is_timeout === true ? 'timeout' : stopOf(raw, truncated),
         stop_condition: raw,
         errors,
+        // Of the whole trace: a branch alone has fewer.
+        tokens: isWhole ? compact({ prompt: numberOf(trace.num_input_tokens), output: numberOf(trace.num_output_tokens) }) : undefined,
         info: trace.info,
         imported_from: 'verifiers',
       }),
