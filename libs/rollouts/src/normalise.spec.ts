@@ -85,6 +85,18 @@ describe('group', () => {
   });
 });
 
+describe('keys of groups', () => {
+  it.each<JsonObject>([{ metadata: { group_id: '0' } }, { rollout_info: { task_index: 0 } }])(
+    'of %j differ by environment and variant',
+    (start) => {
+      const places = [{}, { environment: 'a/b' }, { environment: 'a/c' }, { environment: 'a/b', variant: 'hard' }, { variant: 'hard' }];
+      const keys = places.map((place) => normal({ step: 3, ...start, ...place }).groupKey);
+      expect(keys).not.toContain(null);
+      expect(new Set(keys).size).toBe(places.length);
+    },
+  );
+});
+
 describe('reward', () => {
   const result = (index: number, reward: number | null, rest = {}) =>
     message(index, 'tool_result', { callId: `c${index}`, reward, ...rest });

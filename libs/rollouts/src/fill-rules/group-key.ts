@@ -10,3 +10,11 @@ export type Phase = 'train' | 'eval';
 export function groupKeyOf(phase: Phase | null, taskKey: string, step: number | null, visit: number | null = null): string {
   return hash63(JSON.stringify([phase ?? 'train', taskKey, step, step === null ? visit : null]));
 }
+
+/** A task by `TaskKey`, as the key of a group names it: a variant is an environment of its own, and tasks of two are two. */
+export const taskOfVariant = (taskKey: string, variant: string | null): string =>
+  variant === null ? taskKey : JSON.stringify([taskKey, variant]);
+
+/** An id that an upload reports. It is one of an environment: two in one step may both have a prompt 0. */
+export const reportedGroup = (id: string, environment: string | null, variant: string | null): string =>
+  environment === null && variant === null ? `group:${id}` : `group:${JSON.stringify([environment, variant, id])}`;

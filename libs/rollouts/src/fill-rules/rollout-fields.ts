@@ -2,7 +2,7 @@ import type { JsonObject } from '@palestra/protocol';
 import { asCount, asId, asInt, asNumber, asObject, asText, type Found, findField, own } from '../json/fields.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
-import { type Phase, groupKeyOf } from './group-key.ts';
+import { type Phase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
 import type { TaskKey } from './task-key.ts';
 
 /**
@@ -90,14 +90,16 @@ export interface FilledGroup extends Filled<string> {
 }
 
 /**
- * A group belongs to one step, so the step is part of its key also where the id is reported: ids of prompts come back each epoch.
+ * A group belongs to one step of one environment, so both are part of its key also where the id is reported: ids of prompts come back
+ * each epoch, and in each environment.
  * Without a reported id it is parsed when task and step are known for certain; else only the run as a whole can tell (step-inference.ts).
  */
 export function groupOf(places: Places, task: TaskKey, step: Filled<number>, phase: Phase | null): FilledGroup {
   const field = fromField(places, ['group_id', 'uid', 'prompt_id', 'instance_id'], asId);
-  if (field !== null) return { ...field, key: groupKeyOf(phase, `group:${field.value}`, step.value) };
+  const [environment, variant] = [asText(own(places.start, 'environment')), asText(own(places.start, 'variant'))];
+  if (field !== null) return { ...field, key: groupKeyOf(phase, reportedGroup(field.value!, environment, variant), step.value) };
   if (task.key === null || step.value === null) return { ...unknown, key: null };
-  const key = groupKeyOf(phase, task.key, step.value);
+  const key = groupKeyOf(phase, taskOfVariant(task.key, variant), step.value);
   return { ...parsed(key, `${task.provenance.rule}+${step.provenance.rule}`), key };
 }
 

@@ -76,8 +76,9 @@ export class DeriveService {
     await markOverdueGaps(this.database.pool, BATCH);
     const derived = await this.#deriveBatch({});
     for (const runSeq of await selectDueRuns(this.database.pool, 20)) await this.infer(runSeq);
-    const rolled = await this.rollups.round();
+    // Before the rollups: what an older normaliser made is mended also where nothing can be rolled up of it.
     await this.#markOutdated();
+    const rolled = await this.rollups.round();
     return derived === BATCH || rolled;
   }
 

@@ -9,6 +9,7 @@ import {
   type ProvenanceField,
   ROLLOUT_FLAGS,
   type RunSettings,
+  taskOfVariant,
   withProvenance,
 } from '@palestra/rollouts';
 import { codeOf, FAILURES, PHASES, STOPS } from '../codes.ts';
@@ -48,7 +49,9 @@ export function factRow(
   const infer = isInferred(rollout, settings);
   const { taskKey } = rollout;
   const samples =
-    rollout.groupKey === null && rollout.step === null && !infer && taskKey !== null ? groupKeyOf(rollout.phase, taskKey, null, 0) : null;
+    rollout.groupKey === null && rollout.step === null && !infer && taskKey !== null
+      ? groupKeyOf(rollout.phase, taskOfVariant(taskKey, rollout.variant), null, 0)
+      : null;
   return {
     seq: head.seq,
     id: head.id,
