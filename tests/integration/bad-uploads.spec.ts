@@ -124,6 +124,24 @@ describe('names and tenants', () => {
   });
 });
 
+describe('rewards that no figure can be made of', () => {
+  it.each([1e308, -1e200, 1e155, 5e-324, 1e-165])('%d: its own run is read, and the next one has figures', async (reward) => {
+    const runName = `far-${reward}`;
+    const rollouts = [1, 2].flatMap(() => {
+      const id = randomUUID();
+      return [start(id, { runName, step: 1, metadata: { group_id: 'g' } }), message(id, 0, { reward, isFinished: true })];
+    });
+    const other = randomUUID();
+    const near = [start(other, { runName: `near-${reward}`, step: 1 }), message(other, 0, { reward: 0.5, isFinished: true })];
+    expect(await post([...rollouts, ...near])).toMatchObject({ status: 200, body: { rejected: [] } });
+    expect(await server.request('GET', `/v1/runs/near-${reward}`)).toMatchObject({ status: 200, body: { avg_rollout_reward: 0.5 } });
+    const run = encodeURIComponent(runName);
+    const isNone = Math.abs(reward) > 1;
+    expect(await server.request('GET', `/v1/runs/${run}`)).toMatchObject({ status: 200, body: { avg_rollout_reward: isNone ? null : 0 } });
+    expect(await server.request('GET', `/v1/runs/${run}/summary`)).toMatchObject({ status: 200, body: { scored: isNone ? 0 : 2 } });
+  });
+});
+
 describe('texts that no database takes', () => {
   it('broken UTF-8 is replaced, NUL taken out, a lone surrogate replaced', async () => {
     const id = randomUUID();

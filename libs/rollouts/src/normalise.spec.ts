@@ -141,6 +141,19 @@ describe('reward', () => {
     expect(normal({}, turns)).toMatchObject({ reward: 2, rewardSteps: 2, flags: 0 });
   });
 
+  it('knows rewards as far as single precision does', () => {
+    const flags = rolloutFlagNames(normal({}, [call(0), result(1, 1e39)]).flags);
+    expect(flags).toEqual(['nonfinite']);
+    expect(normal({}, [call(0), result(1, -1e39), call(2), result(3, 1)])).toMatchObject({
+      reward: null,
+      rewardSum: null,
+      lastReward: null,
+    });
+    expect(normal({ metadata: { reward: 1e39 } }, [call(0), result(1, null)])).toMatchObject({ reward: null, rewardReported: null });
+    expect(normal({}, [call(0), result(1, 1e-60)])).toMatchObject({ reward: 0, lastReward: 0, flags: 0 });
+    expect(normal({}, [call(0), result(1, 3e38), call(2), result(3, 1e-30)])).toMatchObject({ reward: 3e38, lastReward: 1e-30 });
+  });
+
   it('has no total where one reward is not finite, or the sum is not', () => {
     const flags = MESSAGE_FLAGS.nonfinite | MESSAGE_FLAGS.nonfiniteReward;
     expect(normal({}, [call(0), result(1, 1), call(2), result(3, null, { flags })])).toMatchObject({ reward: null, flags: 4 });

@@ -17,7 +17,7 @@ import {
 } from './fill-rules/rollout-fields.ts';
 import { taskKeyOf } from './fill-rules/task-key.ts';
 import { asCount, asId, asInt, asObject, asText, findField, own } from './json/fields.ts';
-import { canonicalReward, type StepRewards, stepRewards } from './outcome/reward.ts';
+import { canonicalReward, type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
 import { type CanonicalStop, type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
 import { matchName } from './provenance/name-regex.ts';
 import { type FieldProvenance, packProvenance, type RolloutProvenance, UNKNOWN } from './provenance/provenance.ts';
@@ -26,7 +26,7 @@ import { isSubagent, type RolloutSource, sourceOf } from './provenance/source.ts
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
 /** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
-export const NORMALISER_VERSION = 3;
+export const NORMALISER_VERSION = 4;
 
 /** The raw events of one rollout, cleaned (tolerant-json.ts), as far as they have arrived. */
 export interface RawRollout {
@@ -134,7 +134,7 @@ export interface NormalisedRollout {
 /** Pure and total: equal raw events, in whatever order and however often repeated, give an equal result, and none throws. */
 export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, context: RunContext = {}): NormalisedRollout {
   const places = placesOf(raw, settings);
-  const messages = orderMessages(raw.messages);
+  const messages = orderMessages(raw.messages).map(withRewardInRange);
   const source = settings.source ?? sourceOf({ start: places.start, types: new Set(messages.map(({ type }) => type)) });
   const facts = messageFacts(messages);
   const task = taskKeyOf(places.start, places.info, places.name, raw.prompt);

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asInt, asNumber, asObject, asText, type Found, findField, own } from '../json/fields.ts';
+import { asCount, asId, asInt, asObject, asReward, asText, type Found, findField, own } from '../json/fields.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
 import { type Phase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
@@ -104,7 +104,7 @@ export function groupOf(places: Places, task: TaskKey, step: Filled<number>, pha
 }
 
 export const rewardReportedOf = (places: Places): Filled<number> =>
-  fromField(places, ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'], asNumber) ?? unknown;
+  fromField(places, ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'], asReward) ?? unknown;
 
 export const turnsReportedOf = (places: Places): Filled<number> => fromField(places, ['num_turns'], asCount) ?? unknown;
 

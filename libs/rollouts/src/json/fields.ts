@@ -12,6 +12,20 @@ export const asText = (value: unknown): string | null => (typeof value === 'stri
 export const asId = (value: unknown): string | null =>
   typeof value === 'number' && Number.isFinite(value) ? String(value) : asText(value);
 export const asNumber = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+/**
+ * Trainers hold rewards in single precision. What is infinite there is no number here either, and what is 0 there is 0: figures
+ * square rewards, and the squares of larger and smaller ones leave the range of doubles, which PostgreSQL answers by an error.
+ */
+export function rewardInRange(reward: number): number | null {
+  const single = Math.fround(reward);
+  if (!Number.isFinite(single)) return null;
+  return single === 0 ? single : reward;
+}
+
+export const asReward = (value: unknown): number | null => {
+  const number = asNumber(value);
+  return number === null ? null : rewardInRange(number);
+};
 /** An integer that PostgreSQL's `integer` holds. */
 export const asInt = (value: unknown): number | null =>
   typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= MAX_INT ? value : null;

@@ -1,6 +1,16 @@
 import { MESSAGE_FLAGS } from '../events/message-flags.ts';
 import type { MessageSkeleton } from '../events/message-skeleton.ts';
 import type { Turn } from '../events/turns.ts';
+import { rewardInRange } from '../json/fields.ts';
+
+/** The message with its reward in range. */
+export function withRewardInRange(message: MessageSkeleton): MessageSkeleton {
+  if (message.reward === null) return message;
+  const reward = rewardInRange(message.reward);
+  if (reward === message.reward) return message;
+  const nonfinite = reward === null ? MESSAGE_FLAGS.nonfinite | MESSAGE_FLAGS.nonfiniteReward : 0;
+  return { ...message, reward, flags: message.flags | nonfinite };
+}
 
 /** The rewards of a rollout's messages, a stamped turn counted once. Null without any reward, and where one is not finite. */
 export interface StepRewards {
