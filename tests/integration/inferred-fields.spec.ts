@@ -95,3 +95,41 @@ test('what the owner took back is found again', { timeout: 120_000 }, async () =
   for (const row of ofTask) expect(row).toMatchObject({ sample: 'inferred' });
   await expectSameFromNothing(server.database.pool);
 });
+
+test('a group that is reported without a step is kept, and so is one that is told later', { timeout: 120_000 }, async () => {
+  const run = 'reported groups';
+  const groups = ['a', 'a', 'b', 'b', 'b'];
+  // One task: samples by arrival would cut these into other groups.
+  const starts = groups.map((group_id, at) => ({
+    ...start(randomUUID(), at),
+    runName: run,
+    rollout_info: { task_index: 0 },
+    metadata: at === 4 ? {} : { group_id },
+  }));
+  await send(...starts, ...starts.map(({ eventId }) => message(eventId)));
+  expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(run)}`, { body: { settings: { n: 2 } } })).toMatchObject({
+    status: 200,
+  });
+  await settled(server.database.pool);
+  const grouped = async () => {
+    const { rows: found } = await server.database.pool.query(
+      `SELECT r.group_key::text, r.provenance FROM rollouts r JOIN runs u ON u.seq = r.run_seq WHERE u.name = $1 ORDER BY r.seq`,
+      [run],
+    );
+    return found.map(({ group_key, provenance }) => ({ key: group_key as string, group: unpackProvenance(provenance).group }));
+  };
+  const bySeq = (
+    await server.database.pool.query('SELECT id FROM rollouts WHERE id = ANY($1) ORDER BY seq', [starts.map(({ eventId }) => eventId)])
+  ).rows;
+  const place = starts.map(({ eventId }) => bySeq.findIndex(({ id }) => id === eventId));
+  const before = await grouped();
+  const of = (rowsOf: typeof before) => place.map((at) => rowsOf[at]!);
+  expect(of(before).map(({ group }) => group)).toEqual(['reported', 'reported', 'reported', 'reported', 'inferred']);
+  expect(of(before)[0]!.key).toBe(of(before)[1]!.key);
+  expect(of(before)[2]!.key).toBe(of(before)[3]!.key);
+  expect(of(before)[0]!.key).not.toBe(of(before)[2]!.key);
+  await send(told(starts[4]!.eventId, 9_000, { group_id: 'b' }));
+  const after = of(await grouped());
+  expect(after[4]).toEqual(after[3]);
+  await expectSameFromNothing(server.database.pool);
+});

@@ -224,10 +224,12 @@ export class DeriveService {
     const rows = arrivals.flatMap((row) => {
       const found = inferred.rollouts.get(row.seq.padStart(20, '0'));
       const step = found?.step ?? null;
-      const groupKey = found?.groupKey ?? null;
+      // The id of a group that is reported stays: only the step is not known.
+      const isGrouped = reported(row.provenance, 'group');
+      const groupKey = isGrouped ? row.group_key : (found?.groupKey ?? null);
       const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);
       let provenance = withProvenance(row.provenance, 'step', step === null ? 'unknown' : 'inferred');
-      provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
+      if (!isGrouped) provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
       if (!reported(row.provenance, 'sample'))
         provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
       const phase = codeOf(PHASES, found?.phase) ?? row.phase;

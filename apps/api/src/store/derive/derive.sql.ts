@@ -121,7 +121,7 @@ const STAYS = 'excluded.step IS NULL AND r.provenance & $2 = $3';
 const staysUntold = (field: ProvenanceField) => `${STAYS} AND (excluded.provenance | r.provenance) & ${2 << provenanceShift(field)} = 0`;
 const INFERABLE = [
   { column: 'step', field: 'step', stays: STAYS },
-  { column: 'group_key', field: 'group', stays: STAYS },
+  { column: 'group_key', field: 'group', stays: staysUntold('group') },
   { column: 'phase', field: 'phase', stays: staysUntold('phase') },
   { column: 'sample_idx', field: 'sample', stays: staysUntold('sample') },
 ] as const;
