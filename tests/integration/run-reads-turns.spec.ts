@@ -109,6 +109,6 @@ describe('verl’s turns', () => {
       request(method, url, { ...options, headers: { 'x-api-key': apiKey, ...options.headers } });
     await expect.poll(() => figures('num_turns/max'), { timeout: 20_000 }).toEqual([6, null, null, null]);
     const { rows } = await server.database.pool.query('SELECT DISTINCT normaliser FROM rollouts');
-    expect(rows).toEqual([{ normaliser: 4 }]);
+    expect(rows).toEqual([{ normaliser: 5 }]);
   }, 60_000);
 });

@@ -21,6 +21,7 @@ describe('step, sample and phase', () => {
     ['metadata.training_step', { metadata: { training_step: 8 } }, {}, 8, 'reported', 'metadata.training_step'],
     ['the name', tinkerName, {}, 12, 'parsed', 'name.step'],
     ['nothing', { rolloutName: 'a-b-train-4' }, {}, null, 'unknown', null],
+    ['none below 0', { step: -1, metadata: { step: -5, global_step: 0 } }, { current_step: -1 }, 0, 'reported', 'metadata.global_step'],
     ['no text, fraction or huge number', { step: '7', metadata: { step: 1.5, global_step: 1e12 } }, {}, null, 'unknown', null],
   ])('reads the step from %s', (_, start, rolloutInfo, step, value, rule) => {
     const result = normal(start, [], { rolloutInfo });

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asInt, asObject, asReward, asText, type Found, findField, own } from '../json/fields.ts';
+import { asCount, asId, asObject, asReward, asText, type Found, findField, own } from '../json/fields.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
 import { type Phase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
@@ -34,12 +34,13 @@ function fromField<T>(places: Places, keys: readonly string[], read: (value: unk
 
 const rolloutName = ({ start }: Places): string => asText(own(start, 'rolloutName')) ?? '';
 
+/** From 0: a step below is none, as the store has no place for it (-1 stands for a step that is not known). */
 export function stepOf(places: Places): Filled<number> {
-  const event = asInt(own(places.start, 'step'));
+  const event = asCount(own(places.start, 'step'));
   if (event !== null) return reported(event, 'step');
-  const current = asInt(own(places.info, 'current_step'));
+  const current = asCount(own(places.info, 'current_step'));
   if (current !== null) return reported(current, 'rollout_info.current_step');
-  const field = fromField(places, ['step', 'global_step', 'training_step'], asInt);
+  const field = fromField(places, ['step', 'global_step', 'training_step'], asCount);
   if (field !== null) return field;
   if (places.name?.step != null) return parsed(places.name.step, 'settings.name_regex');
   const step = asCount(Number(/-step(\d{1,10})-r\d{1,10}$/.exec(rolloutName(places))?.[1]));
