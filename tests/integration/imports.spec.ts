@@ -142,6 +142,14 @@ describe('POST /v1/traces', () => {
   });
   const post = (value: unknown, headers = {}) => server.request('POST', '/v1/traces', { body: value, headers });
 
+  it('keeps the span of an episode with its model calls, which came before and named the conversation', async () => {
+    const name = text('gen_ai.conversation.id', 'long talk');
+    await post(body([chat('c', '1', 0, [], 'said', [name])], 'in pieces'));
+    const root = { ...chat('c', '2', 0, [], ''), parentSpanId: '', attributes: [{ key: 'palestra.reward', value: { doubleValue: 0.5 } }] };
+    await post(body([root], 'in pieces'));
+    expect(await server.request('GET', '/v1/runs/in%20pieces')).toMatchObject({ body: { num_rollouts: 1, avg_rollout_reward: 0.5 } });
+  });
+
   it('refuses a missing key, another content type, and what is no request', async () => {
     expect(await post(body([]), { 'x-api-key': '' })).toMatchObject({ status: 401 });
     expect(await post('x', { 'content-type': 'text/plain' })).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } });

@@ -5,6 +5,14 @@ export { importInspectArchive, importInspectJson, type InspectOptions } from './
 export { ARCHIVE_LIMITS, ArchiveError, type ArchiveLimits } from './inspect-archive.ts';
 export { RecordError } from './json-lines.ts';
 export { importOpenai } from './openai.ts';
-export { eventsOfTrace, OtlpShapeError, readTraces, type ReadTraces, type StoredMessages, type TracedRollout } from './otlp.ts';
+export {
+  eventsOfTrace,
+  type NamedTraces,
+  OtlpShapeError,
+  readTraces,
+  type ReadTraces,
+  type StoredMessages,
+  type TracedRollout,
+} from './otlp.ts';
 export { importPalestra, type PalestraOptions } from './palestra.ts';
 export { importVerifiers, type VerifiersOptions } from './verifiers.ts';

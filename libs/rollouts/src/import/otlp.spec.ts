@@ -339,6 +339,15 @@ describe('a rollout of traces', () => {
     expect(readTraces(request([chat({ 'palestra.rollout': id })])).rollouts[0]!.rolloutId).toBe(id);
   });
 
+  it('is the same one for spans that come later and do not repeat its name', () => {
+    const named = new Map();
+    const root = span(0, 9_000, { 'palestra.reward': 1 }, { parentSpanId: '', name: 'episode' });
+    const [calls] = readTraces(request([chat({ 'gen_ai.conversation.id': 'c' })]), named).rollouts;
+    const [end] = readTraces(request([root]), named).rollouts;
+    expect(end).toMatchObject({ rolloutId: calls!.rolloutId, messages: [{ reward: 1 }] });
+    expect(readTraces(request([root])).rollouts[0]!.rolloutId).not.toBe(calls!.rolloutId);
+  });
+
   it('ends with its root span; one that failed does not, and is told so', () => {
     const root = { parentSpanId: '', name: 'episode' };
     expect(messagesOf([chat(), span(0, 40, {}, root)]).at(-1)).toMatchObject({ isFinished: true });

@@ -32,10 +32,13 @@ export interface ReadTraces {
  * Traces as rollouts. A rollout is what `palestra.rollout` names, else a conversation (`gen_ai.conversation.id`), else an attempt of
  * agent-lightning, else a trace. Every model call repeats the conversation so far: a message has the same id whichever span shows
  * it, so it is stored once, with the time at which it was first seen. Throws `OtlpShapeError`.
+ *
+ * `named`: what earlier requests said of their traces, and this one adds to. Exporters send what ended in the last seconds: the span
+ * of the whole episode comes after those of its model calls, and need not repeat what they were named by.
  */
-export function readTraces(request: unknown): ReadTraces {
+export function readTraces(request: unknown, named: NamedTraces = new Map()): ReadTraces {
   const { spans, problems } = readSpans(request);
-  const keys = rolloutKeys(spans);
+  const keys = rolloutKeys(spans, named);
   const groups = groupBy(spans, (span) => keys.get(span.traceId)!.id);
   const rollouts = [...groups].flatMap(([rolloutId, group]) => {
     const sorted = group.toSorted((a, b) => a.startedAt - b.startedAt || a.endedAt - b.endedAt);
@@ -63,6 +66,9 @@ export function eventsOfTrace(rollout: TracedRollout, stored: StoredMessages = {
   return [rollout.start, ...(rollout.update ? [rollout.update] : []), ...messages];
 }
 
+/** Rollouts of traces by trace id, where something else than the trace names them. */
+export type NamedTraces = Map<string, RolloutKey>;
+
 interface RolloutKey {
   id: string;
   /** A conversation goes on in other traces: the end of one is not its own. */
@@ -82,21 +88,25 @@ function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string
 }
 
 /** One key a trace: attributes that name the rollout need not stand on every span. */
-function rolloutKeys(spans: readonly Span[]): Map<string, RolloutKey> {
+function rolloutKeys(spans: readonly Span[], named: NamedTraces): Map<string, RolloutKey> {
   const keys = new Map<string, RolloutKey>();
   for (const [traceId, trace] of groupBy(spans, (span) => span.traceId)) {
-    const find = (key: string) => first(textOf, ...trace.flatMap(({ attributes, resource }) => [attributes[key], resource[key]]));
-    const named = find('palestra.rollout');
-    const conversation = find('gen_ai.conversation.id');
-    const attempt = find('agentlightning.rollout_id');
-    if (named !== undefined)
-      keys.set(traceId, { id: isUuid(named) ? named.toLowerCase() : importId('otlp', 'named', named), isConversation: false });
-    else if (conversation !== undefined) keys.set(traceId, { id: importId('otlp', 'conversation', conversation), isConversation: true });
-    else if (attempt !== undefined) {
-      keys.set(traceId, { id: importId('otlp', 'attempt', attempt, find('agentlightning.attempt_id') ?? ''), isConversation: false });
-    } else keys.set(traceId, { id: importId('otlp', 'trace', traceId), isConversation: false });
+    const name = nameOf(trace);
+    if (name !== null) named.set(traceId, name);
+    keys.set(traceId, name ?? named.get(traceId) ?? { id: importId('otlp', 'trace', traceId), isConversation: false });
   }
   return keys;
+}
+
+function nameOf(trace: readonly Span[]): RolloutKey | null {
+  const find = (key: string) => first(textOf, ...trace.flatMap(({ attributes, resource }) => [attributes[key], resource[key]]));
+  const named = find('palestra.rollout');
+  if (named !== undefined) return { id: isUuid(named) ? named.toLowerCase() : importId('otlp', 'named', named), isConversation: false };
+  const conversation = find('gen_ai.conversation.id');
+  if (conversation !== undefined) return { id: importId('otlp', 'conversation', conversation), isConversation: true };
+  const attempt = find('agentlightning.rollout_id');
+  if (attempt === undefined) return null;
+  return { id: importId('otlp', 'attempt', attempt, find('agentlightning.attempt_id') ?? ''), isConversation: false };
 }
 
 /** Null when no span of it says anything. `spans` in the order of their starts. */

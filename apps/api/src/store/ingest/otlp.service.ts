@@ -4,6 +4,7 @@ import { PalestraError } from '@palestra/protocol';
 import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
 import {
   eventsOfTrace,
+  type NamedTraces,
   OtlpShapeError,
   readTraces,
   type ReadTraces,
@@ -24,6 +25,8 @@ const MAX_WAITING = 64;
 const PATIENCE_MS = 2_000;
 /** Problems that an answer names; the rest is counted. */
 const MAX_TOLD = 5;
+/** Traces of an organisation, the latest, of which is remembered what named their rollout. */
+const MAX_NAMED = 10_000;
 
 /** `ExportTraceServiceResponse`; without `partialSuccess` everything was kept. */
 export interface TraceReceipt {
@@ -38,6 +41,8 @@ export interface TraceReceipt {
 export class OtlpService {
   /** The last request of each organisation: of the waiting ones only one holds a connection. */
   readonly #turns = new Map<string, { last: Promise<unknown>; waiting: number }>();
+  /** In this process: an exporter keeps its connection, and spans that name their rollout themselves need none of it. */
+  readonly #named = new Map<string, NamedTraces>();
 
   constructor(
     private readonly database: Database,
@@ -47,13 +52,23 @@ export class OtlpService {
 
   store(caller: Caller, body: Uint8Array, isProtobuf: boolean): Promise<TraceReceipt> {
     return this.ingest.admit(body.length, async () => {
-      const traces = read(body, isProtobuf);
+      const traces = read(body, isProtobuf, this.#namedOf(caller.orgId));
       const refused =
         traces.rollouts.length === 0
           ? { spans: 0, problems: [] }
           : await this.#inTurn(caller.orgId, () => this.#keep(caller.orgId, traces.rollouts));
       return receiptOf(traces, refused);
     });
+  }
+
+  #namedOf(orgId: string): NamedTraces {
+    const named: NamedTraces = this.#named.get(orgId) ?? new Map();
+    this.#named.set(orgId, named);
+    for (const oldest of named.keys()) {
+      if (named.size <= MAX_NAMED) break;
+      named.delete(oldest);
+    }
+    return named;
   }
 
   async #keep(orgId: string, rollouts: readonly TracedRollout[]): Promise<Refused> {
@@ -123,9 +138,9 @@ function readRollouts(rollouts: readonly TracedRollout[], stored: ReadonlyMap<st
 }
 
 /** OTLP answers 400 to whatever cannot be read, and no exporter sends that again. */
-function read(body: Uint8Array, isProtobuf: boolean): ReadTraces {
+function read(body: Uint8Array, isProtobuf: boolean, named: NamedTraces): ReadTraces {
   try {
-    return readTraces(isProtobuf ? decodeTraceRequest(body) : parseTolerant(Buffer.from(body).toString('utf8')).value);
+    return readTraces(isProtobuf ? decodeTraceRequest(body) : parseTolerant(Buffer.from(body).toString('utf8')).value, named);
   } catch (error) {
     const isTheirs = isProtobuf || error instanceof SyntaxError || error instanceof OtlpShapeError;
     if (!isTheirs) throw error;
