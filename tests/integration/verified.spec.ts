@@ -117,6 +117,16 @@ const sql = async (text: string, values: unknown[] = []) => (await server.databa
 const callsOf = (id: string) =>
   sql('SELECT c.* FROM rollout_calls c JOIN rollout_heads h ON h.seq = c.rollout_seq WHERE h.id = $1 ORDER BY index', [id]);
 
+test('an upload that names its environment without the owner is found too, and agrees with the session that it names', async () => {
+  const calls: Call[] = [['look', { at: 'the bare wall' }], ANSWER];
+  const sid = await play(0, calls);
+  const id = await upload('bare', 0, calls, { environment: 'timed' });
+  expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: sid });
+  const other = await play(1, calls);
+  const named = await upload('bare', 1, calls, { environment: 'timed', metadata: { session_id: other } });
+  expect(await verdictOf(named)).toMatchObject({ verified: 'verified', session: other });
+});
+
 test('an upload that names no session is found, verified, and gets its true latency into lists and rollups', async () => {
   const sid = await play(0, [LOOK, WAIT, WAIT, ANSWER]);
   const id = await upload('plain', 0, [LOOK, WAIT, WAIT, ANSWER]);

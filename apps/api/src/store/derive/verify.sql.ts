@@ -9,6 +9,7 @@ export interface UnverifiedRollout {
   org_id: string;
   day: string;
   revision: number;
+  /** As sessions name it: a bare name with the owner of the environment that it stands for. */
   environment: string | null;
   split: string | null;
   task_index: number | null;
@@ -38,13 +39,14 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
   const { rows } = await pool.query<UnverifiedRollout>({
     name: 'verify-rollouts',
     text: `SELECT * FROM (
-        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule, e.environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
+        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule,
+          CASE WHEN position('/' IN e.environment) = 0 THEN COALESCE(x.owner || '/' || x.name, e.environment) ELSE e.environment END AS environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
           CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, m.start->'timestamp' AS started_at,
           extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
           extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
         FROM (SELECT * FROM rollout_heads WHERE unverified AND run_seq IS NOT NULL AND verify_at <= now() AND NOT dirty AND (finished OR last_at < now() - ${QUIET})
           ORDER BY verify_at, seq LIMIT $1) h
-        JOIN rollouts r ON r.seq = h.seq JOIN rollout_environments e ON e.id = r.env_id
+        JOIN rollouts r ON r.seq = h.seq JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN environments x ON x.id = e.environment_id
         LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq LEFT JOIN rollout_tasks t ON t.id = r.task_id) u
       WHERE bytes_before < $2 ORDER BY seq`,
     values: [limit, bytes, named],
