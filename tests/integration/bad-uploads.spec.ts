@@ -143,6 +143,24 @@ describe('rewards that no figure can be made of', () => {
 });
 
 describe('texts that no database takes', () => {
+  const near = async () => {
+    const id = randomUUID();
+    await post([start(id, { runName: `near-${id}` }), message(id, 0, { reward: 0.5, isFinished: true })]);
+    expect(await server.request('GET', `/v1/runs/near-${id}`)).toMatchObject({ status: 200, body: { avg_rollout_reward: 0.5 } });
+  };
+  const noise = Array.from({ length: 6_000 }, (_, at) => String.fromCharCode(0x4e00 + ((at * 7_919) % 20_000))).join('');
+
+  it('a tool and a session of longer names than an index takes are cut, and the next upload has figures', async () => {
+    const id = randomUUID();
+    const calls = [message(id, 0, { type: 'tool_call', name: noise, callId: noise, content: '{}' })];
+    await post([start(id, { runName: 'noise', step: 1, metadata: { session_id: noise } }), ...calls]);
+    expect(await server.request('GET', '/v1/runs/noise/tools')).toMatchObject({
+      status: 200,
+      body: { tools: [{ tool: noise.slice(0, 256) }] },
+    });
+    await near();
+  });
+
   it('broken UTF-8 is replaced, NUL taken out, a lone surrogate replaced', async () => {
     const id = randomUUID();
     const [before, after] = JSON.stringify({

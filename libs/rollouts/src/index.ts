@@ -7,7 +7,7 @@ export { type MessageSkeleton, skeletonOf } from './events/message-skeleton.ts';
 export * from './fill-rules/group-key.ts';
 export * from './fill-rules/task-key.ts';
 export { canonicalArgsHash } from './json/canonical-json.ts';
-export { parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
+export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
 export * from './ledger/false-zero.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';

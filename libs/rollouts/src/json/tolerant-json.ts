@@ -113,6 +113,10 @@ export function cleanText(text: string): string {
   return withoutNul.isWellFormed() ? withoutNul : withoutNul.toWellFormed();
 }
 
+/** At most so many characters of it. A pair of surrogates that is cut in two would be refused by PostgreSQL. */
+export const cutText = (text: string, characters: number): string =>
+  text.length <= characters ? text : text.slice(0, characters).toWellFormed();
+
 function textOf(value: object): string {
   try {
     return JSON.stringify(value);

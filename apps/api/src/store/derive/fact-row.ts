@@ -1,5 +1,6 @@
 import type { JsonObject } from '@palestra/protocol';
 import {
+  cutText,
   groupKeyOf,
   MESSAGE_FLAGS,
   type MessageSkeleton,
@@ -19,6 +20,9 @@ export interface Names {
   envId: number;
   taskId: number | null;
 }
+
+/** Of names that are in an index, which PostgreSQL bounds by 2704 bytes a row: a model may make up a tool of any length. */
+const INDEXED_CHARACTERS = 256;
 
 /** Trainers that tell no step and upload wave by wave (dashboard.md 2.4). */
 const IN_WAVES: ReadonlySet<string> = new Set(['skyrl', 'slime/miles']);
@@ -94,7 +98,7 @@ export function factRow(
     model: rollout.modelName,
     author: rollout.agent,
     stop_raw: rollout.stopRaw,
-    sid: rollout.sessionId,
+    sid: rollout.sessionId === null ? null : cutText(rollout.sessionId, INDEXED_CHARACTERS),
     rules: rulesOf(rollout),
     infer,
     tools: toolsOf(messages),
@@ -112,10 +116,11 @@ function toolsOf(messages: readonly MessageSkeleton[]): FactRow['tools'] {
   const byCall = new Map<string, string>();
   for (const message of messages) {
     if (message.type === 'tool_call' && message.name !== null) {
-      const tool = tools.get(message.name) ?? { tool: message.name, calls: 0, errors: 0, result_bytes: 0 };
-      tools.set(message.name, tool);
+      const name = cutText(message.name, INDEXED_CHARACTERS);
+      const tool = tools.get(name) ?? { tool: name, calls: 0, errors: 0, result_bytes: 0 };
+      tools.set(name, tool);
       tool.calls += 1;
-      if (message.callId !== null) byCall.set(message.callId, message.name);
+      if (message.callId !== null) byCall.set(message.callId, name);
     }
     const tool = message.type === 'tool_result' && message.callId !== null ? tools.get(byCall.get(message.callId) ?? '') : undefined;
     if (!tool) continue;
