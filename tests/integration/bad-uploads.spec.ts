@@ -161,6 +161,14 @@ describe('texts that no database takes', () => {
     await near();
   });
 
+  it('a text is not cut in the middle of a character', async () => {
+    const id = randomUUID();
+    await post([start(id, { runName: 'halves', metadata: { stop_reason: `${'a'.repeat(255)}😀` } }), message(id, 0)]);
+    expect(await server.request('GET', '/v1/runs/halves')).toMatchObject({ status: 200, body: { num_rollouts: 1 } });
+    expect(await post([message(id, 1, { content: `x${'😀'.repeat(2_300_000)}` })])).toMatchObject({ status: 200, body: { accepted: 1 } });
+    await near();
+  });
+
   it('broken UTF-8 is replaced, NUL taken out, a lone surrogate replaced', async () => {
     const id = randomUUID();
     const [before, after] = JSON.stringify({

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@palestra/protocol';
 import { asCount, asId, asObject, asReward, asText, type Found, findField, own } from '../json/fields.ts';
+import { cutText } from '../json/tolerant-json.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
 import { type Phase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
@@ -112,7 +113,7 @@ export const turnsReportedOf = (places: Places): Filled<number> => fromField(pla
 /** As it was sent, at most 256 characters. */
 export function stopRawOf(places: Places): Found<string> | null {
   const found = findField(places, ['stop_reason', 'stop'], asText);
-  return found === null ? null : { ...found, value: found.value.slice(0, 256) };
+  return found === null ? null : { ...found, value: cutText(found.value, 256) };
 }
 
 export interface Tokens {

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import { type BlobStore, BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
-import type { ReadEvent, ReadMessage } from '@palestra/rollouts';
+import { cutText, type ReadEvent, type ReadMessage } from '@palestra/rollouts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
 import type { StoredMessage } from './ingest.sql.ts';
 import { objectKey } from '../storage/object-keys.ts';
@@ -68,7 +68,7 @@ function detachMessage(orgId: string, event: ReadMessage, uploads: Upload[]): St
   if (content.length * 3 <= MAX_INLINE_BYTES || Buffer.byteLength(content) <= MAX_INLINE_BYTES) return { ...event, content };
   const body = Buffer.from(content);
   const name = add(uploads, orgId, event, body, 'text/plain; charset=utf-8', 'txt');
-  return { ...event, content: content.slice(0, KEPT_CHARACTERS), bodyBytes: body.length, blobKey: objectKey(orgId, event.rolloutId, name) };
+  return { ...event, content: cutText(content, KEPT_CHARACTERS), bodyBytes: body.length, blobKey: objectKey(orgId, event.rolloutId, name) };
 }
 
 function add(uploads: Upload[], orgId: string, event: ReadMessage, body: Buffer, contentType: string, extension: string): string {
