@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '@palestra/protocol';
+import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import type { Episode, Scene } from './episode.ts';
 import { invalid, issue, OpenEnvError, type OpenEnvErrorCode } from './errors.ts';
@@ -41,13 +41,13 @@ export class NativeEpisode implements Episode {
   async rpc({ method, params, id }: RpcRequest): Promise<string> {
     // Ids of sessions are ours; its server knows others.
     const { session_id: _ours, ...rest } = params;
-    const data: JsonObject = { jsonrpc: '2.0', method, params: rest, id: JSON.parse(id) as JsonValue };
+    const data: JsonObject = { jsonrpc: '2.0', method, params: rest, id: parseJson(id) };
     const { text } = await this.#exchange({ type: 'mcp', data });
-    const { data: answer } = JSON.parse(text) as {
+    const { data: answer } = parseJson(text) as {
       data: { result?: JsonValue; error?: { code: number; message: string; data?: JsonValue } };
     };
     if (answer.error !== undefined) throw new RpcError(answer.error.code, answer.error.message, answer.error.data ?? null);
-    return JSON.stringify(answer.result ?? null);
+    return stringifyJson(answer.result ?? null);
   }
 
   async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {

@@ -1,11 +1,14 @@
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Backend, HostedEnvironment } from '@palestra/session';
 import { defaultSessionPolicy } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
 import { invalidActions, readToolAction } from './actions.ts';
 import { readMessage } from './envelope.ts';
+import type { Scene } from './episode.ts';
 import { OpenEnvError, toOpenEnvError } from './errors.ts';
 import { Facts } from './facts.ts';
+import { readRpc, type RpcError } from './json-rpc.ts';
+import { NativeEpisode } from './native-episode.ts';
 import { chatOf, promptOf } from './prompt.ts';
 import { jsonErrorOf, pythonRepr } from './python-text.ts';
 import { bodyOf, floatText, frameOf, type Observed } from './replies.ts';
@@ -129,6 +132,28 @@ describe('a reply', () => {
       const atHand = { ...stored, text: 'not read', onlyText: words };
       expect(toolResultOf(atHand)).toEqual(toolResultOf(stored));
       expect(observationOf(atHand)).toEqual(observationOf(stored));
+    },
+  );
+});
+
+describe('a JSON-RPC request to an OpenEnv server', () => {
+  test.each(['"result":{"data":1.0,"big":9007199254740993}', '"error":{"code":-32603,"message":"no","data":{"big":9007199254740993}}'])(
+    'keeps the numbers of both ways: %s',
+    async (said) => {
+      const sent: string[] = [];
+      const engine = {
+        exchange: async (_caller: unknown, _sid: string, message: unknown) => {
+          sent.push(stringifyJson(message));
+          return `{"type":"mcp","data":{"jsonrpc":"2.0","id":1,${said}}}`;
+        },
+      };
+      const episode = new NativeEpisode({ engine, caller: {} } as unknown as Scene);
+      episode.resume('sid', true);
+      const request = readRpc(parseJson('{"jsonrpc":"2.0","method":"tools/call","id":9007199254740993,"params":{"x":2.0}}'));
+      const answer = await episode.rpc(request).catch((error: RpcError) => stringifyJson(error.data));
+      expect(sent[0]).toContain('"params":{"x":2.0},"id":9007199254740993');
+      expect(answer).toContain('"big":9007199254740993');
+      if (said.startsWith('"result"')) expect(answer).toContain('"data":1.0');
     },
   );
 });
