@@ -1,6 +1,7 @@
 import { type JsonObject, type JsonValue, toPlainNumber } from '@palestra/protocol';
 import { isObject } from './envelope.ts';
 import { invalid, type Issue, issue } from './errors.ts';
+import { allowsOtherFields } from './schemas.ts';
 
 /** The action of a `step` on an environment of tools. Throws `VALIDATION_ERROR`. */
 export function readToolAction(action: JsonObject): 'list_tools' | { tool: string; input: JsonObject } {
@@ -47,6 +48,7 @@ export function invalidActions(schema: JsonObject, action: JsonObject): Issue[] 
     const wrong = mistyped(property['type'], value);
     if (wrong !== null) issues.push(issue(wrong, [name], value));
   }
+  if (allowsOtherFields(schema)) return issues;
   for (const key of Object.keys(action)) if (!Object.hasOwn(properties, key)) issues.push(issue('extra_forbidden', [key], action[key]));
   return issues;
 }

@@ -1,4 +1,4 @@
-import { PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
+import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Backend, HostedEnvironment } from '@palestra/session';
 import { defaultSessionPolicy } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
@@ -12,6 +12,7 @@ import { NativeEpisode } from './native-episode.ts';
 import { chatOf, promptOf } from './prompt.ts';
 import { jsonErrorOf, pythonRepr } from './python-text.ts';
 import { bodyOf, floatText, frameOf, type Observed } from './replies.ts';
+import { actionSchema } from './schemas.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { chooseTask } from './task-choice.ts';
 import { blocksObservation, observationOf, toolResultOf, withMetadata } from './tool-result.ts';
@@ -69,6 +70,30 @@ describe('a frame', () => {
     ]);
     expect(types({ n: 'x' })).toEqual([['int_parsing', 'n']]);
     expect(types({})).toEqual([['missing', 'n']]);
+  });
+
+  // What pydantic writes for a union, for a class that refers to itself, and for one with `extra='allow'`.
+  test.each([
+    {
+      anyOf: [
+        { type: 'object', properties: { x: { type: 'integer' } } },
+        { type: 'object', properties: { y: {} } },
+      ],
+    },
+    { $defs: { Move: { type: 'object', properties: { x: { type: 'integer' } } } }, $ref: '#/$defs/Move' },
+    { type: 'object', properties: {}, additionalProperties: true },
+    { type: 'object', additionalProperties: { type: 'integer' } },
+  ])('of a plain action may have fields that its schema has elsewhere: %j', (schema) => {
+    const published = actionSchema('Maze', schema)['action'] as JsonObject;
+    expect(invalidActions(published, { x: 1, metadata: {} })).toEqual([]);
+    expect(published['additionalProperties']).not.toBe(false);
+  });
+
+  test('of a plain action has no other fields where its schema lists them all', () => {
+    for (const schema of [{}, { anyOf: [{}], additionalProperties: false }]) {
+      const published = actionSchema('Maze', schema)['action'] as JsonObject;
+      expect(invalidActions(published, { x: 1 })).toMatchObject([{ type: 'extra_forbidden', loc: ['x'] }]);
+    }
   });
 });
 

@@ -119,6 +119,13 @@ export const toolSchema: JsonObject = {
   reset_observation: TASK_OBSERVATION,
 };
 
+/**
+ * Whether an action may have other fields than the schema lists itself: it allows them, or lists them in what it refers to or combines
+ * (`$ref`, `anyOf` and their like), as classes that are unions of others do.
+ */
+export const allowsOtherFields = ({ additionalProperties: others, ...schema }: JsonObject): boolean =>
+  others !== false && ((others !== undefined && others !== null) || ['$ref', 'anyOf', 'oneOf', 'allOf'].some((key) => key in schema));
+
 /** `GET /schema` of an environment of plain actions. `action`: the input schema of its tool `step`. */
 export function actionSchema(className: string, action: JsonObject): JsonObject {
   const observation = {
@@ -132,7 +139,7 @@ export function actionSchema(className: string, action: JsonObject): JsonObject 
     action: {
       title: `${className}Action`,
       ...action,
-      additionalProperties: false,
+      additionalProperties: allowsOtherFields(action) ? (action['additionalProperties'] ?? true) : false,
       type: 'object',
       properties: { metadata: METADATA('action'), ...(properties as JsonObject | undefined) },
     },
