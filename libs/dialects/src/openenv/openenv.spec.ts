@@ -29,6 +29,7 @@ describe("Python's words", () => {
     ['"open', 'Unterminated string starting at: line 1 column 1 (char 0)'],
     ['"a\\x"', 'Invalid \\escape: line 1 column 3 (char 2)'],
     ['{} {}', 'Extra data: line 1 column 4 (char 3)'],
+    ['["\u{1f600}", x]', 'Expecting value: line 1 column 7 (char 6)'],
     ['nul', 'Expecting value: line 1 column 1 (char 0)'],
   ])('%j', (text, said) => {
     expect(jsonErrorOf(text)).toBe(said);

@@ -36,7 +36,10 @@ export function jsonErrorOf(text: string): string {
   const found = new Scanner(text).problem();
   const before = text.slice(0, found.at);
   const line = before.split('\n').length;
-  return `${found.what}: line ${line} column ${found.at - before.lastIndexOf('\n')} (char ${found.at})`;
+  // Python counts characters, where a text here has two units for one beyond the basic plane.
+  const lengthOf = (part: string) => Array.from(part).length;
+  const column = lengthOf(before.slice(before.lastIndexOf('\n') + 1)) + 1;
+  return `${found.what}: line ${line} column ${column} (char ${lengthOf(before)})`;
 }
 
 class Problem extends Error {
