@@ -35,6 +35,11 @@ export function needsMessages(query: Query): boolean {
   });
 }
 
+/** Whether the answer depends on what messages say: which tools were called is elsewhere, too. */
+export function needsTexts(query: Query): boolean {
+  return query.clauses.some((clause) => (clause.kind === 'group' ? clause.alternatives.some(needsTexts) : clause.kind === 'text'));
+}
+
 function holds(query: Query, row: QueryRow, outer: Places, context: Context): boolean {
   const places = placesOf(query, outer);
   return query.clauses.every((clause) => isPlace(clause) || clauseHolds(clause, row, places, context) !== clause.negated);

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BlobStore } from '@palestra/blobs';
-import { CONTENT_TYPES, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
+import { CONTENT_TYPES, type ExportedMessage, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
@@ -18,7 +18,7 @@ import {
   selectPartSeqs,
 } from './lake.sql.ts';
 import { narrowRollout } from './narrow-rollout.ts';
-import { ExportMessages, type ReadMessage } from './rollout-export.messages.ts';
+import { ExportMessages } from './rollout-export.messages.ts';
 import { type DetailRow, selectDetails } from './rollout-export.rows.sql.ts';
 
 const PAGE = 500;
@@ -90,7 +90,7 @@ export class LakeService {
       const details = await selectDetails(pool, [...keys.keys()]);
       for (const batch of this.config.lake === 'messages' ? byBytes(details) : [details]) {
         const messages =
-          this.config.lake === 'messages' ? await this.messages.read(pool, run.org_id, batch) : new Map<string, ReadMessage[]>();
+          this.config.lake === 'messages' ? await this.messages.read(pool, run.org_id, batch) : new Map<string, ExportedMessage[]>();
         for (const row of batch) {
           const narrow = narrowRollout(row, run.org, undefined);
           yield { ...narrow, run_name: run.name, transcript_key: keys.get(row.seq)!, messages: messages.get(row.seq) };

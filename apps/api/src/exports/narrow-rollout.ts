@@ -1,8 +1,6 @@
 import { advantageOf, isEffective, type NarrowRollout, type ProvenanceWord } from '@palestra/exports';
-import type { QueryRow } from '@palestra/query';
 import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField, provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
 import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../store/codes.ts';
-import type { ReadMessage } from './rollout-export.messages.ts';
 import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
 
 const SHIFTS = Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>;
@@ -86,49 +84,4 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
 function dateOf(milliseconds: number | null): Date | null {
   const date = new Date(milliseconds ?? Number.NaN);
   return Number.isNaN(date.getTime()) ? null : date;
-}
-
-/** The fields that a regex may be of, and the texts; the rest of a query was decided by the database. */
-export function queryRow(rollout: NarrowRollout, messages: readonly ReadMessage[]): QueryRow {
-  const annotations = JSON.parse(rollout.annotations ?? '[]') as {
-    verdict: string | null;
-    note: string | null;
-    author: string;
-    tag: string | null;
-  }[];
-  return {
-    id: rollout.rollout_id,
-    name: rollout.rollout_name,
-    runId: rollout.run_id,
-    runName: rollout.run,
-    env: rollout.environment,
-    split: rollout.split,
-    phase: rollout.phase,
-    taskKey: rollout.task_key,
-    taskIndex: rollout.task_index,
-    groupKey: rollout.group_key,
-    sample: rollout.sample_idx,
-    model: rollout.model,
-    step: rollout.step,
-    policyStep: rollout.policy_step,
-    reward: rollout.reward,
-    turns: rollout.turns,
-    calls: rollout.tool_calls,
-    callErrors: rollout.tool_errors,
-    msgs: rollout.num_messages,
-    tokens: rollout.tokens_out,
-    bytes: rollout.bytes,
-    gaps: rollout.gaps,
-    durationMs: rollout.last_at.getTime() - rollout.received_at.getTime(),
-    latencyMs: rollout.latency_ms,
-    receivedAt: rollout.received_at.getTime(),
-    stop: (rollout.stop ?? 'unknown') as QueryRow['stop'],
-    state: 'complete',
-    flags: [],
-    prov: {},
-    group: null,
-    tags: annotations.flatMap(({ tag }) => tag ?? []),
-    annotations: annotations.map(({ verdict, note, author }) => ({ verdict, note, author })),
-    messages: messages.map(({ type, name, failed, content }) => ({ type, name, failed, content })),
-  };
 }

@@ -3,18 +3,12 @@ import { buffer } from 'node:stream/consumers';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import type { ExportedMessage } from '@palestra/exports';
 import type { MessageType } from '@palestra/protocol';
-import { MESSAGE_FLAGS } from '@palestra/rollouts';
 import type pg from 'pg';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { objectKey } from '../store/storage/object-keys.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 import { selectPointers } from '../store/storage/transcript.sql.ts';
 import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';
-
-/** An exported message, and whether it is a failed result. */
-export interface ReadMessage extends ExportedMessage {
-  failed: boolean;
-}
 
 export interface MessagePlace {
   seq: string;
@@ -38,7 +32,7 @@ export class ExportMessages {
   ) {}
 
   /** By `seq`, in the order of their indexes; the caller bounds how much that is. */
-  async read(pool: pg.Pool, orgId: string, places: readonly MessagePlace[]): Promise<Map<string, ReadMessage[]>> {
+  async read(pool: pg.Pool, orgId: string, places: readonly MessagePlace[]): Promise<Map<string, ExportedMessage[]>> {
     const found = new Map<string, MessageRow[]>(places.map(({ seq }) => [seq, []]));
     for (const row of await selectMessagesOf(
       pool,
@@ -55,7 +49,7 @@ export class ExportMessages {
     await inLanes(elsewhere, CONCURRENCY, async (place) => {
       found.set(place.seq, await this.#sealed(place));
     });
-    const whole = new Map<string, ReadMessage[]>();
+    const whole = new Map<string, ExportedMessage[]>();
     for (const place of places) {
       const rows = found.get(place.seq)!;
       whole.set(place.seq, rows.some(hasObjects) ? await this.#restore(orgId, place.id, rows) : rows.map(messageOf));
@@ -68,8 +62,8 @@ export class ExportMessages {
     return rows.map((row) => ({ ...row, rollout_seq: place.seq, metadata: textOf(row.metadata) }));
   }
 
-  async #restore(orgId: string, rolloutId: string, rows: readonly MessageRow[]): Promise<ReadMessage[]> {
-    const restored: ReadMessage[] = [];
+  async #restore(orgId: string, rolloutId: string, rows: readonly MessageRow[]): Promise<ExportedMessage[]> {
+    const restored: ExportedMessage[] = [];
     for (const row of rows) {
       const body = row.blob_key === null ? row.content : ((await this.#object(row.blob_key))?.toString('utf8') ?? row.content);
       restored.push({ ...messageOf(row), content: body === null ? null : await this.#withImages(orgId, rolloutId, body) });
@@ -105,7 +99,7 @@ function textOf(metadata: object | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata);
 }
 
-function messageOf(row: MessageRow): ReadMessage {
+function messageOf(row: MessageRow): ExportedMessage {
   const { index, content, summary, content_reference, name, call_id, reward, is_finished, metadata } = row;
   const sentAt = new Date(Number(row.sent_at));
   return {
@@ -120,7 +114,6 @@ function messageOf(row: MessageRow): ReadMessage {
     is_finished,
     metadata,
     sent_at: Number.isNaN(sentAt.getTime()) ? null : sentAt,
-    failed: (row.flags & MESSAGE_FLAGS.error) !== 0,
   };
 }
 

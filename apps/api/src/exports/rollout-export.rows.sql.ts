@@ -239,7 +239,6 @@ export interface MessageRow {
   summary: string | null;
   reward: number | null;
   is_finished: boolean;
-  flags: number;
   blob_key: string | null;
   metadata: string | null;
   sent_at: string;
@@ -249,7 +248,7 @@ export interface MessageRow {
 export async function selectMessagesOf(pool: pg.Pool, places: readonly { seq: string; day: string }[]): Promise<MessageRow[]> {
   const { rows } = await pool.query<MessageRow>({
     name: 'export-messages',
-    text: `SELECT m.rollout_seq::text, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.flags, m.blob_key,
+    text: `SELECT m.rollout_seq::text, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.blob_key,
         NULLIF(m.metadata::text, '{}') AS metadata, m.sent_at::text
       FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
       ORDER BY m.rollout_seq, m.index, m.event_id`,

@@ -1,11 +1,12 @@
-import type { CurriculumTask, ExportedRollout, ExportedRow, PairOf, Positioned } from '@palestra/exports';
+import type { CurriculumTask, ExportedMessage, ExportedRollout, ExportedRow, PairOf, Positioned } from '@palestra/exports';
 import { isLearnable, preferencePairs, redactMessages, redactNarrow, splitTurns } from '@palestra/exports';
 import type { Lens } from '@palestra/metrics';
-import type { CompiledQuery } from '@palestra/query';
+import { type CompiledQuery, needsTexts } from '@palestra/query';
 import type pg from 'pg';
+import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
 import { lensColumns } from './lens-columns.ts';
-import { groupId, narrowRollout, queryRow } from './narrow-rollout.ts';
-import type { ExportMessages, MessagePlace, ReadMessage } from './rollout-export.messages.ts';
+import { groupId, narrowRollout } from './narrow-rollout.ts';
+import type { ExportMessages, MessagePlace } from './rollout-export.messages.ts';
 import {
   type Condition,
   type DetailRow,
@@ -179,13 +180,22 @@ export class ExportSource {
     if (!filter) return rows;
     const accepted: Placed[] = [];
     for await (const batch of batches(rows, ({ place }) => place.bytes)) {
-      const messages = await this.#read(batch.map(({ place }) => place));
-      for (const row of batch) if (filter.accepts(queryRow(row, messages.get(row.place.seq)!))) accepted.push(row);
+      const places = batch.map(({ place }) => place);
+      const found = await selectQueryRows(
+        this.pool,
+        places.map(({ seq }) => seq),
+      );
+      const messages = needsTexts(filter.query) ? await this.#read(places) : null;
+      for (const row of batch) {
+        // One that has been erased meanwhile is in neither.
+        const asked = found.get(row.place.seq);
+        if (asked && filter.accepts(messages ? withTexts(asked, messages.get(row.place.seq)!) : asked)) accepted.push(row);
+      }
     }
     return accepted;
   }
 
-  #read(places: readonly MessagePlace[]): Promise<Map<string, ReadMessage[]>> {
+  #read(places: readonly MessagePlace[]): Promise<Map<string, ExportedMessage[]>> {
     this.signal.throwIfAborted();
     return this.messages.read(this.pool, this.scope.org.id, places);
   }
@@ -194,7 +204,7 @@ export class ExportSource {
     return this.scope.redact ? redactNarrow(row) : row;
   }
 
-  #whole(row: Placed, messages: Map<string, ReadMessage[]>): ExportedRollout {
+  #whole(row: Placed, messages: Map<string, ExportedMessage[]>): ExportedRollout {
     const own = messages.get(row.place.seq)!;
     return Object.assign(this.#shown(row), { messages: this.scope.redact ? redactMessages(own) : own });
   }

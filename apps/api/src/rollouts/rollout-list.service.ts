@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { RolloutList } from '@palestra/protocol';
-import type { MessageType } from '@palestra/protocol';
-import { MESSAGE_FLAGS } from '@palestra/rollouts';
-import type { PostFilter, QueryRow } from '@palestra/query';
+import type { PostFilter } from '@palestra/query';
 import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
+import { QueryFilter } from './query-filter.service.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
 import { type RolloutQuery, rolloutQuery } from './rollout-query.ts';
 import {
@@ -17,8 +16,6 @@ import {
   selectKeyset,
   selectRollouts,
 } from './rollout.sql.ts';
-import { selectPlaces } from './rollout-place.sql.ts';
-import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 /** Counting stops here: a list says "10k+" then. */
 const COUNTED = 10_000;
@@ -50,7 +47,7 @@ export type BesideRequest = Pick<ListRequest, 'runSeqs' | 'q' | 'sort' | 'order'
 export class RolloutListService {
   constructor(
     private readonly database: Database,
-    private readonly transcripts: TranscriptReader,
+    private readonly filter: QueryFilter,
   ) {}
 
   async list(request: ListRequest): Promise<RolloutList> {
@@ -100,38 +97,18 @@ export class RolloutListService {
     let { after } = page;
     for (;;) {
       const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
-      const texts = filter.regexes.some(({ field }) => field === 'text')
-        ? await this.#texts(candidates)
-        : new Map<string, QueryRow['messages']>();
+      const found = await this.filter.accepted(
+        filter,
+        candidates.map(({ seq }) => seq),
+      );
       for (const row of candidates) {
         after = keysetAt(row);
-        if (filter.accepts(queryRow(row, texts.get(row.seq) ?? []))) accepted.push(row);
+        if (found.has(row.seq)) accepted.push(row);
         if (accepted.length === limit) return { rows: accepted, more: after };
       }
       if (candidates.length < REGEX_BATCH) return { rows: accepted, more: null };
       if (performance.now() > deadline) return { rows: accepted, more: after ?? null };
     }
-  }
-
-  async #texts(rows: readonly RolloutPageRow[]): Promise<Map<string, QueryRow['messages']>> {
-    const places = await selectPlaces(
-      this.database.pool,
-      rows.map(({ seq }) => seq),
-    );
-    const found = new Map<string, QueryRow['messages']>();
-    for (const place of places) {
-      const messages = await this.transcripts.messages(place);
-      found.set(
-        place.seq,
-        messages.map((message) => ({
-          type: message.type as MessageType,
-          name: message.name,
-          failed: (message.flags & MESSAGE_FLAGS.error) !== 0,
-          content: message.content,
-        })),
-      );
-    }
-    return found;
   }
 }
 
@@ -145,43 +122,3 @@ function keysetOf({ cursor, sort, order }: ListRequest): Keyset | undefined {
 }
 
 const keysetAt = (row: RolloutPageRow): Keyset => ({ value: row.sort_value, seq: row.seq });
-
-/** The fields that a regex may be of, and the texts; the rest was decided by the database. */
-function queryRow(row: RolloutPageRow, messages: QueryRow['messages']): QueryRow {
-  const view = presentRolloutRow(row);
-  return {
-    id: row.id,
-    name: row.rollout_name,
-    runId: '',
-    runName: '',
-    env: row.environment,
-    split: row.split,
-    phase: view.phase,
-    taskKey: null,
-    taskIndex: row.task_index,
-    groupKey: row.group_key,
-    sample: row.sample_idx,
-    model: row.model,
-    step: row.step,
-    policyStep: row.policy_step,
-    reward: row.reward,
-    turns: row.turns,
-    calls: row.calls,
-    callErrors: row.call_errors,
-    msgs: row.messages,
-    tokens: row.tokens_out,
-    bytes: Number(row.bytes),
-    gaps: row.gaps,
-    durationMs: null,
-    latencyMs: row.latency_ms,
-    receivedAt: row.received_at.getTime(),
-    stop: (view.stop ?? 'unknown') as QueryRow['stop'],
-    state: view.state,
-    flags: [],
-    prov: {},
-    group: null,
-    tags: [],
-    annotations: [],
-    messages,
-  };
-}

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { IngestModule } from '../store/ingest.module.ts';
 import { StoreModule } from '../store/store.module.ts';
+import { QueryFilter } from './query-filter.service.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
 import { RolloutListService } from './rollout-list.service.ts';
 import { RolloutReadsController } from './rollout-reads.controller.ts';
@@ -13,7 +14,7 @@ import { RolloutService } from './rollout.service.ts';
 @Module({
   imports: [StoreModule, IngestModule],
   controllers: [RolloutController, RolloutReadsController],
-  providers: [RolloutService, RolloutListService, RolloutScopes, RolloutReadsService, RolloutBodyService],
-  exports: [RolloutService, RolloutListService, RolloutScopes],
+  providers: [QueryFilter, RolloutService, RolloutListService, RolloutScopes, RolloutReadsService, RolloutBodyService],
+  exports: [QueryFilter, RolloutService, RolloutListService, RolloutScopes],
 })
 export class RolloutsModule {}

@@ -1,0 +1,64 @@
+import { type Phase, PROVENANCE_FIELDS, PROVENANCES, type QueryGroup, type QueryRow, ROLLOUT_FLAGS, ROLLOUT_STATES } from '@palestra/query';
+import type pg from 'pg';
+import { PHASES, STOPS, wordOf } from '../store/codes.ts';
+import { storeSchema } from './rollout-query.ts';
+
+type AsItIs = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;
+type Row = Pick<QueryRow, AsItIs> & {
+  seq: string;
+  phase: number;
+  stop: number;
+  state: number;
+  flags: number;
+  prov: number;
+  group: QueryGroup | null;
+  tools: { name: string; failed: boolean }[];
+};
+
+const { fields, flagBits, provShifts } = storeSchema;
+const list = (from: string) => `COALESCE((SELECT json_agg(${from}), '[]')`;
+
+/** The expressions of `storeSchema`: where the database decides one half of a query and a filter the other, both see the same. */
+const QUERY_ROWS = `
+SELECT r.seq::text, ${fields.id.sql} AS id, ${fields.name.sql} AS name, ${fields.run_id.sql} AS "runId", ${fields.run_name.sql} AS "runName",
+  ${fields.env.sql} AS env, ${fields.split.sql} AS split, ${fields.phase.sql} AS phase, ${fields.task_key.sql} AS "taskKey",
+  ${fields.task_index.sql} AS "taskIndex", ${fields.group_key.sql}::text AS "groupKey", ${fields.sample.sql} AS sample, ${fields.model.sql} AS model,
+  ${fields.step.sql} AS step, ${fields.policy_step.sql} AS "policyStep", ${fields.reward.sql} AS reward, ${fields.turns.sql} AS turns,
+  ${fields.calls.sql} AS calls, ${fields.call_errors.sql} AS "callErrors", ${fields.msgs.sql} AS msgs, ${fields.tok.sql} AS tokens,
+  ${fields.bytes.sql}::float8 AS bytes, ${fields.gaps.sql} AS gaps, ${fields.dur.sql} AS "durationMs", ${fields.lat.sql} AS "latencyMs",
+  extract(epoch FROM ${fields.received.sql})::float8 * 1000 AS "receivedAt", ${fields.stop.sql} AS stop, ${fields.state.sql} AS state,
+  ${fields.flags.sql} AS flags, ${fields.prov.sql} AS prov,
+  (SELECT json_build_object('n', g.n, 'nExpected', g.n_expected, 'scored', g.scored, 'successes', g.successes, 'sum', g.sum, 'sumsq', g.sum_squares,
+      'min', g.min, 'max', g.max)
+    FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1)) AS "group",
+  ${list('a.tag) FROM annotations a WHERE a.rollout_seq = r.seq AND a.tag IS NOT NULL')} AS tags,
+  ${list(`json_build_object('verdict', a.verdict, 'note', a.note, 'author', a.author)) FROM annotations a WHERE a.rollout_seq = r.seq`)} AS annotations,
+  ${list(`json_build_object('name', x.tool, 'failed', x.errors > 0)) FROM rollout_tools x WHERE x.rollout_seq = r.seq`)} AS tools
+FROM rollouts r WHERE r.seq = ANY($1::bigint[])`;
+
+/** Rollouts as the filter of a query reads them, by `seq`; of their messages only which tools were called. Plan: rollouts_pkey, per row primary keys. */
+export async function selectQueryRows(pool: pg.Pool, seqs: readonly string[]): Promise<Map<string, QueryRow>> {
+  const { rows } = await pool.query<Row>({ name: 'query-rows', text: QUERY_ROWS, values: [seqs] });
+  return new Map(rows.map((row) => [row.seq, queryRow(row)]));
+}
+
+function queryRow({ tools, ...row }: Row): QueryRow {
+  return {
+    ...row,
+    phase: wordOf(PHASES, row.phase) ?? ('unknown' satisfies Phase),
+    stop: wordOf(STOPS, row.stop) ?? 'unknown',
+    state: ROLLOUT_STATES[row.state]!,
+    flags: ROLLOUT_FLAGS.filter((flag) => (row.flags & flagBits[flag]) !== 0),
+    prov: Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, PROVENANCES[(row.prov >> provShifts[field]) & 3]])),
+    messages: tools.map((tool) => ({ type: 'tool_call', content: null, ...tool })),
+  };
+}
+
+/** The same with the texts of its messages. Which tools were called, and which calls failed, is known already. */
+export const withTexts = (row: QueryRow, texts: readonly { type: string; content: string | null }[]): QueryRow => ({
+  ...row,
+  messages: [
+    ...row.messages,
+    ...texts.map(({ type, content }) => ({ type: type as QueryRow['messages'][number]['type'], name: null, failed: false, content })),
+  ],
+});
