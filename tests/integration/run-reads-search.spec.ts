@@ -84,6 +84,15 @@ describe('search', () => {
     expect((await search({ q: '(a+)+$', mode: 'regex' })).status).toBe(200);
   });
 
+  it('finds nothing by a text without a word', async () => {
+    for (const q of ['???', '...', '。', '①']) expect((await search({ q })).body).toMatchObject({ hits: [], steps: [] });
+    const found = async (q: string) => (await get(`/v1/runs/${RUN}/rollouts?q=${encodeURIComponent(q)}`)).body.total;
+    expect(await found('"???"')).toBe(0);
+    expect(await found('in:tool "..."')).toBe(0);
+    expect(await found('-"???"')).toBe(rollouts.length);
+    expect(await found('("???" OR step:1)')).toBe(rollouts.filter(({ step }) => step === 1).length);
+  });
+
   it('finds in all runs of the organisation', async () => {
     const { body } = await get('/v1/search?q=usr%20bin');
     expect(new Set(body.hits.map(({ run }: { run: { name: string } }) => run.name))).toEqual(new Set(['beside']));

@@ -2,7 +2,7 @@ import { PalestraError } from '@palestra/protocol';
 import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
 import { type CompiledQuery, compileQuery, likePattern, parseQuery, printQuery, QueryError, type QuerySchema } from '@palestra/query';
 import { codeOf, PHASES, STOPS } from '../store/codes.ts';
-import { plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
+import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
 
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
 
@@ -80,8 +80,7 @@ export const storeSchema: QuerySchema = {
   toolExists: (failed, test) =>
     `EXISTS (SELECT FROM rollout_tools x WHERE x.rollout_seq = r.seq ${failed ? 'AND x.errors > 0' : ''} AND ${test('x.tool')})`,
   textExists: ({ kind, text, ignoreCase, types }, bind) => {
-    if (kind === 'phrase')
-      return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE s.words @@ ${searchQuery(text, types, bind)})`;
+    if (kind === 'phrase') return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE ${searchCondition(text, types, bind)})`;
     // Sealed messages are not in the table: only the caller's filter can tell.
     const place = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
     const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;
@@ -91,11 +90,12 @@ export const storeSchema: QuerySchema = {
   },
 };
 
-/** A `tsquery` for messages of those types in which the words of `text` stand in a row; the run is added by `inRuns`. */
-function searchQuery(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
+/** Messages of those types in which the words of `text` stand in a row; the run is added by `inRuns`. */
+function searchCondition(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
   const words = `phraseto_tsquery('simple', ${plainWords(bind(text))})`;
   const scope = `${bind(RUNS)}::tsquery`;
-  return types === null ? `(${scope} && ${words})` : `(${scope} && ${bind(anyWord(types.map(typeWord)))}::tsquery && ${words})`;
+  const places = types === null ? scope : `${scope} && ${bind(anyWord(types.map(typeWord)))}::tsquery`;
+  return foundBy(places, words);
 }
 
 /** Stands for the runs of the statement until `inRuns` fills them in. */

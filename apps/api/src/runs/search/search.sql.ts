@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { plainWords } from '../../store/derive/search-index.sql.ts';
+import { foundBy, plainWords } from '../../store/derive/search-index.sql.ts';
 
 export interface HitRow {
   seq: string;
@@ -17,7 +17,7 @@ export interface HitRow {
 /** Parameters before those of the query. */
 export const FIRST_SEARCH_PARAMETER = 6;
 
-const MATCHES = `s.words @@ ($1::tsquery && phraseto_tsquery('simple', ${plainWords('$2')}))`;
+const MATCHES = foundBy('$1::tsquery', `phraseto_tsquery('simple', ${plainWords('$2')})`);
 const HEAD = 'h.day::text, h.sealed_at IS NOT NULL AS sealed, u.id AS run_id, u.name AS run_name, m.rollout_name';
 const NAMES = 'JOIN rollout_heads h ON h.seq = r.seq JOIN runs u ON u.seq = r.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq';
 

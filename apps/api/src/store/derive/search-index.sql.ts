@@ -16,6 +16,12 @@ export const plainWords = (text: string) => `translate(${text}, $p$!"#$%&'()*+,-
 export const runWord = (runSeq: number | string) => `\u0001r${runSeq}`;
 export const typeWord = (type: string) => `\u0001t${type}`;
 
+/**
+ * A condition on `s`: a message at these places that has these words, both SQL of a `tsquery`. A text without a word, of signs alone, say, is
+ * found nowhere; by itself `&&` would leave it out, and find every message of the places.
+ */
+export const foundBy = (places: string, words: string) => `numnode(${words}) > 0 AND s.words @@ (${places} && ${words})`;
+
 /** A rollout that was sealed before it was searchable, since its start event came later: its words are in no row any more. */
 const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
 
