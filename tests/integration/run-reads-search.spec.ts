@@ -84,6 +84,27 @@ describe('search', () => {
     expect((await search({ q: '(a+)+$', mode: 'regex' })).status).toBe(200);
   });
 
+  it('finds by a regex within a query, which may have one too', async () => {
+    const steps = async (within: string) => {
+      const hits = await all({ q: 'quick', mode: 'regex', within });
+      return [...new Set(hits.map(({ step }) => step))].toSorted((a, b) => a - b);
+    };
+    expect(await steps('step:1..2')).toEqual([1, 2]);
+    expect(await steps('(name:/nobody/ OR step:2)')).toEqual([2]);
+    expect(await steps('name:/nobody/')).toEqual([]);
+    expect(await steps('in:tool "fox" step:3')).toEqual([3]);
+    expect((await search({ q: 'x', mode: 'regex', within: 'in:tool' })).body).toMatchObject({ code: 'invalid_query' });
+    expect((await search({ q: 'x', mode: 'regex', within: ' ' })).body.query).toBeNull();
+  });
+
+  it('takes a regex as it is, and says what is wrong with one', async () => {
+    const found = async (q: string) => (await all({ q, mode: 'regex' })).length;
+    expect(await found(' bro')).toBe(holders.length);
+    expect(await found('"|bro')).toBeGreaterThanOrEqual(holders.length);
+    for (const q of ['fox\\', 'a)b', 'x\0'])
+      expect(await search({ q, mode: 'regex' })).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
+  });
+
   it('finds nothing by a text without a word', async () => {
     for (const q of ['???', '...', '。', '①']) expect((await search({ q })).body).toMatchObject({ hits: [], steps: [] });
     const found = async (q: string) => (await get(`/v1/runs/${RUN}/rollouts?q=${encodeURIComponent(q)}`)).body.total;

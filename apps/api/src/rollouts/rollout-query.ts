@@ -1,6 +1,17 @@
 import { PalestraError } from '@palestra/protocol';
 import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
-import { type CompiledQuery, compileQuery, likePattern, parseQuery, printQuery, QueryError, type QuerySchema } from '@palestra/query';
+import {
+  type Clause,
+  type CompiledQuery,
+  compileQuery,
+  likePattern,
+  parseQuery,
+  printQuery,
+  type Query,
+  QUERY_LIMITS,
+  QueryError,
+  type QuerySchema,
+} from '@palestra/query';
 import { codeOf, PHASES, STOPS } from '../store/codes.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
 
@@ -116,8 +127,29 @@ export interface RolloutQuery {
 
 /** Throws `invalid_query`, which names the word that is wrong and what was probably meant. */
 export function rolloutQuery(text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
+  return made(() => parseQuery(text), runSeqs, firstParameter);
+}
+
+/** Rollouts of a query of which some message has the regex; an `in:` of the query is of its own texts. Throws as `rolloutQuery`. */
+export function regexQuery(pattern: string, text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
+  const at = { position: 0, length: pattern.length };
+  return made(
+    () => {
+      const within = parseQuery(text);
+      const refuse = (message: string) => new QueryError(message, { ...at, token: pattern });
+      if (pattern.length > QUERY_LIMITS.regexLength) throw refuse(`A regex has at most ${QUERY_LIMITS.regexLength} characters.`);
+      if (pattern.includes('\0')) throw refuse('A regex cannot contain the character U+0000.');
+      const regex: Clause = { kind: 'text', negated: false, value: { kind: 'regex', pattern, ignoreCase: false, ...at }, ...at };
+      return { ...at, clauses: [{ kind: 'group', negated: false, alternatives: [within], ...at }, regex] };
+    },
+    runSeqs,
+    firstParameter,
+  );
+}
+
+function made(read: () => Query, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
   try {
-    const query = parseQuery(text);
+    const query = read();
     const compiled = compileQuery(query, storeSchema, { now: Date.now(), firstParameter });
     const values = compiled.values.map((value) => (value === RUNS ? runsQuery(runSeqs) : value));
     return { text: printQuery(query), where: { sql: compiled.where, values }, compiled };

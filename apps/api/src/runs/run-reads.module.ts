@@ -16,6 +16,7 @@ import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunToolsService } from './insights/run-tools.service.ts';
+import { RolloutsModule } from '../rollouts/rollouts.module.ts';
 import { StoreModule } from '../store/store.module.ts';
 import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
@@ -25,7 +26,7 @@ import { StepFiguresService } from './curves/step-figures.service.ts';
 
 /** What the dashboard reads of runs. */
 @Module({
-  imports: [StoreModule, RunsModule],
+  imports: [StoreModule, RolloutsModule, RunsModule],
   controllers: [
     RunCurvesController,
     RunStepsController,

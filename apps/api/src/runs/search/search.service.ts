@@ -3,7 +3,8 @@ import { PalestraError } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { DeriveService } from '../../store/derive/derive.service.ts';
-import { rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
+import { QueryFilter } from '../../rollouts/query-filter.service.ts';
+import { regexQuery, rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
 import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { SearchQuery } from './search.schema.ts';
@@ -24,6 +25,7 @@ export class SearchService {
     private readonly database: Database,
     private readonly derive: DeriveService,
     private readonly transcripts: TranscriptReader,
+    private readonly filter: QueryFilter,
   ) {}
 
   async organisation(orgId: string, request: SearchQuery) {
@@ -75,7 +77,8 @@ export class SearchService {
   }
 
   async #byRegex(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
-    const query = rolloutQuery(`${within ?? ''} /${q.replaceAll(/(?<!\\)((?:\\\\)*)\//g, '$1\\/')}/`, runSeqs, FIRST_PARAMETER);
+    const inside = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_PARAMETER);
+    const query = regexQuery(q, within ?? '', runSeqs, FIRST_PARAMETER);
     const find = regexFinder(q);
     const start = afterOf(cursor, 'regex');
     const deadline = performance.now() + REGEX_MS;
@@ -92,10 +95,10 @@ export class SearchService {
         after,
         where: query.where,
       });
-      const heads = await selectHitHeads(
-        this.database.pool,
-        rollouts.map(({ seq }) => seq),
-      );
+      const candidates = rollouts.map(({ seq }) => seq);
+      const filter = inside?.compiled.postFilter;
+      const accepted = filter ? await this.filter.accepted(filter, candidates) : new Set(candidates);
+      const heads = await selectHitHeads(this.database.pool, [...accepted]);
       for (const { seq } of rollouts) {
         const head = heads.get(seq);
         const from = start?.seq === seq ? Number(start.index) + 1 : 0;
@@ -127,7 +130,7 @@ export class SearchService {
       next: next && encodeCursor(['regex', ...next]),
       steps: null,
       steps_capped: false,
-      query: within === undefined ? null : query.text,
+      query: inside?.text ?? null,
     };
   }
 }
