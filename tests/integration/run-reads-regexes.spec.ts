@@ -15,7 +15,7 @@ async function ids(url: string): Promise<string[]> {
   return body.rollouts.map(({ id }: { id: string }) => id);
 }
 
-const listed = (q: string, more = '') => ids(`/v1/runs/${encodeURIComponent(RUN)}/rollouts?limit=100&q=${encodeURIComponent(q)}${more}`);
+const listed = (q: string, more = '&limit=100') => ids(`/v1/runs/${encodeURIComponent(RUN)}/rollouts?q=${encodeURIComponent(q)}${more}`);
 
 async function exported(query: string): Promise<string[]> {
   const { body } = await server.request('POST', '/v1/exports', { body: { run: RUN, query, format: 'jsonl' } });
@@ -45,6 +45,14 @@ beforeAll(async () => {
   }
 });
 afterAll(() => server.close());
+
+it('a list by a regex has pages by offset', async () => {
+  const q = 'name:/^math-[01]$/';
+  const whole = await listed(q);
+  expect(whole).toHaveLength(rollouts.filter(({ task }) => task < 2).length);
+  expect(await listed(q, '&limit=5&offset=7')).toEqual(whole.slice(7, 12));
+  expect(await listed(q, `&limit=5&offset=${whole.length}`)).toEqual([]);
+});
 
 describe('a query with a regex finds what the same one without it does', () => {
   it.each([

@@ -94,7 +94,7 @@ export class RolloutListService {
   async #filtered(page: RolloutPage, filter: PostFilter, limit: number): Promise<Rows> {
     const deadline = performance.now() + REGEX_MS;
     const accepted: RolloutPageRow[] = [];
-    let { after } = page;
+    let { after, offset: left = 0 } = page;
     for (;;) {
       const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
       const found = await this.filter.accepted(
@@ -103,7 +103,9 @@ export class RolloutListService {
       );
       for (const row of candidates) {
         after = keysetAt(row);
-        if (found.has(row.seq)) accepted.push(row);
+        if (!found.has(row.seq)) continue;
+        if (left > 0) left -= 1;
+        else accepted.push(row);
         if (accepted.length === limit) return { rows: accepted, more: after };
       }
       if (candidates.length < REGEX_BATCH) return { rows: accepted, more: null };
