@@ -3,7 +3,7 @@ import { isUuid } from '@palestra/kit';
 import { isLens } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { decodeCursor, encodeCursor } from '../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { RunService } from '../runs/run.service.ts';
 import { selectRunSeqs } from '../runs/search/search.sql.ts';
@@ -53,7 +53,7 @@ export class AnnotationService {
       : run === undefined
         ? await selectRunSeqs(pool, caller.orgId, MAX_RUNS)
         : [await this.runs.seqOf(caller, run)];
-    const [at, id] = cursor === undefined ? [] : decodeCursor(cursor, /^[\d :.+TZ-]{10,40}$/, /^[\da-f-]{36}$/);
+    const [at, id] = cursor === undefined ? [] : decodeCursor(cursor, TIME, isUuid);
     const after = at === undefined ? null : { at, id: id! };
     const rows = await selectAnnotations(pool, { rolloutSeq: head?.seq ?? null, runSeqs, tag: tag ?? null, after, limit: limit + 1 });
     const last = rows[limit - 1];

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { RolloutList } from '@palestra/protocol';
 import type { PostFilter } from '@palestra/query';
-import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, exactly, FLOAT64, INT32, INT64 } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { QueryFilter } from './query-filter.service.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
@@ -13,6 +13,7 @@ import {
   type RolloutPage,
   type RolloutPageRow,
   type RolloutSort,
+  rolloutSorts,
   selectKeyset,
   selectRollouts,
 } from './rollout.sql.ts';
@@ -117,9 +118,11 @@ export class RolloutListService {
 const queryOf = ({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): RolloutQuery | null =>
   q === undefined || q.trim() === '' ? null : rolloutQuery(q, runSeqs, FIRST_PARAMETER);
 
+const SORT_VALUES = { bigint: INT64, float8: FLOAT64, int: INT32 };
+
 function keysetOf({ cursor, sort, order }: ListRequest): Keyset | undefined {
   if (cursor === undefined) return undefined;
-  const [, , value, seq] = decodeCursor(cursor, new RegExp(`^${sort}$`), new RegExp(`^${order}$`), NUMBER, INTEGER);
+  const [, , value, seq] = decodeCursor(cursor, exactly(sort), exactly(order), SORT_VALUES[rolloutSorts[sort].type], INT64);
   return { value: value!, seq: seq! };
 }
 

@@ -3,7 +3,7 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutList, type RunList, type RunView } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
-import { decodeCursor, encodeCursor } from '../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { DeriveService } from '../store/derive/derive.service.ts';
 import { EraseService } from '../store/storage/erase.service.ts';
@@ -37,7 +37,7 @@ export class RunService {
   ) {}
 
   async list(caller: Caller, { cursor, ...query }: RunListQuery): Promise<RunList> {
-    const [updatedAt, afterId] = cursor === undefined ? [] : decodeCursor(cursor, /^[\dTZ:.+-]{10,40}$/, /^[\da-f-]{36}$/);
+    const [updatedAt, afterId] = cursor === undefined ? [] : decodeCursor(cursor, TIME, isUuid);
     const after = updatedAt === undefined ? undefined : { updatedAt, id: afterId! };
     const filter = { orgId: caller.orgId, ...query, limit: query.limit + 1, after };
     // Which runs, then their figures: figures that were read before others had settled them would be old.

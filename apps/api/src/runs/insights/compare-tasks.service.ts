@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { studentInterval } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../store/codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
@@ -65,8 +65,7 @@ export class CompareTasksService {
 }
 
 function keysetOf(cursor: string) {
-  const [value, taskId] = decodeCursor(cursor, NUMBER, INTEGER) as [string, string];
-  if (Number(taskId) > 2_147_483_647) throw new PalestraError('invalid_cursor');
+  const [value, taskId] = decodeCursor(cursor, FLOAT64, INT32) as [string, string];
   return { value, taskId };
 }
 

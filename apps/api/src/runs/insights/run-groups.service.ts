@@ -10,14 +10,14 @@ import {
 } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
-import { decodeCursor, encodeCursor, INTEGER, NUMBER } from '../../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, exactly, FLOAT64, INT16, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../store/codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';
 import type { GroupListQuery, GroupQuery } from './run-groups.schema.ts';
-import { FIRST_GROUP_PARAMETER, type GroupRecord, selectGroup, selectGroups } from './run-groups.sql.ts';
+import { FIRST_GROUP_PARAMETER, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
 /** Groups: samples of one task at one step. */
@@ -110,7 +110,8 @@ const statsOf = (group: GroupRecord): GroupStats => ({
 
 function afterOf({ cursor, sort, order }: GroupListQuery): { value: string; key: string; phase: string } | undefined {
   if (cursor === undefined) return undefined;
-  const [, , value, key, phase] = decodeCursor(cursor, new RegExp(`^${sort}$`), new RegExp(`^${order}$`), NUMBER, INTEGER, /^\d$/);
+  const { type } = groupSorts[sort];
+  const [, , value, key, phase] = decodeCursor(cursor, exactly(sort), exactly(order), type === 'int' ? INT32 : FLOAT64, INT64, INT16);
   return { value: value!, key: key!, phase: phase! };
 }
 

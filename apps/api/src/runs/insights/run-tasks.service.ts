@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../store/codes.ts';
 import type { TaskListQuery } from './run-groups.schema.ts';
@@ -19,8 +19,8 @@ export class RunTasksService {
 
   async list(run: RunScope, { phase, limit, cursor }: TaskListQuery) {
     const { pool } = this.database;
-    const after = cursor === undefined ? 0 : Number(decodeCursor(cursor, INTEGER)[0]);
-    const ids = await selectTaskIds(pool, run.seq, Math.min(after, 2_147_483_647), limit + 1);
+    const after = cursor === undefined ? 0 : Number(decodeCursor(cursor, INT32)[0]);
+    const ids = await selectTaskIds(pool, run.seq, after, limit + 1);
     const shown = ids.slice(0, limit);
     const groups = await selectTaskGroups(pool, run.seq, shown, phaseCode(phase), MAX_POINTS);
     const byTask = new Map(shown.map((id) => [id, groups.filter(({ task_id }) => task_id === id)]));

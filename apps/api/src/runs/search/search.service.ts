@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { decodeCursor, encodeCursor, INTEGER } from '../../platform/http/cursor.ts';
+import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { DeriveService } from '../../store/derive/derive.service.ts';
 import { QueryFilter } from '../../rollouts/query-filter.service.ts';
@@ -157,7 +157,7 @@ function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet)
 
 function afterOf(cursor: string | undefined, mode: 'text' | 'regex'): { seq: string; index: string } | null {
   if (cursor === undefined) return null;
-  const [, seq, index] = decodeCursor(cursor, new RegExp(`^${mode}$`), INTEGER, /^\d{1,10}$/);
+  const [, seq, index] = decodeCursor(cursor, exactly(mode), INT64, INT32);
   return { seq: seq!, index: index! };
 }
 
