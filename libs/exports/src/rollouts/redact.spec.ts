@@ -12,5 +12,10 @@ test('credentials are replaced, and JSON stays JSON', () => {
     n: 1,
   });
   const pem = '-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----';
+  const text = JSON.stringify({ command: 'grep "-----BEGIN RSA PRIVATE KEY-----" key', half: '-----BEGIN PRIVATE KEY-----\nMII\\' });
+  expect(JSON.parse(redactNarrow(rollout(0, { metadata: text })).metadata!)).toEqual({
+    command: 'grep "[redacted:private_key]" key',
+    half: '[redacted:private_key]',
+  });
   expect(redactMessages([message(0, 'tool_result', `see ${pem} there`)])[0]!.content).toBe('see [redacted:private_key] there');
 });

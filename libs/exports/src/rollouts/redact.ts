@@ -5,7 +5,7 @@ import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
  * says what stood there. A credential without a shape of its own cannot be found: this is a net, no proof.
  */
 const SHAPES: [kind: string, pattern: RegExp][] = [
-  ['private_key', /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g],
+  ['private_key', /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\[^"]){0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g],
   ['api_key', /\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,300}/g],
   ['github_token', /\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255})/g],
   ['huggingface_token', /\bhf_[A-Za-z0-9]{20,100}/g],
@@ -23,7 +23,7 @@ export function redactText(text: string): string {
 
 const redactNullable = (text: string | null): string | null => (text === null ? null : redactText(text));
 
-/** The free texts of a narrow row. JSON stays JSON: marks need no escaping, and no shape reaches over a quote. */
+/** The free texts of a narrow row. JSON stays JSON: marks need no escaping, and no shape reaches over a quote or takes the backslash before one. */
 export function redactNarrow<Row extends NarrowRollout>(row: Row): Row {
   const { metadata, task_spec, rollout_info, annotations } = row;
   return {
