@@ -64,6 +64,7 @@ class Conversation {
 
   /** Calls at the very end may stay open, unless others of their turn were answered. */
   finish(): void {
+    if (this.#assistant && this.turns.at(-1) === this.#assistant) this.#ownTurn();
     if (this.turns.at(-1)?.role === 'tool') this.#close();
   }
 
@@ -99,12 +100,14 @@ class Conversation {
 
   /** The last message when the model is still writing it: until one of its calls is answered. */
   #ownTurn(): ChatTurn {
-    if (this.#assistant && this.turns.at(-1) === this.#assistant) return this.#assistant;
-    this.#close();
-    this.#assistant = { role: 'assistant', content: null };
-    const thought = this.#thought.splice(0).join('\n');
+    if (!this.#assistant || this.turns.at(-1) !== this.#assistant) {
+      this.#close();
+      this.#assistant = { role: 'assistant', content: null };
+      this.turns.push(this.#assistant);
+    }
+    const before = this.#assistant.reasoning_content;
+    const thought = [...(before === undefined ? [] : [before]), ...this.#thought.splice(0)].join('\n');
     if (this.reasoning && thought !== '') this.#assistant.reasoning_content = thought;
-    this.turns.push(this.#assistant);
     return this.#assistant;
   }
 

@@ -25,6 +25,25 @@ describe('SFT', () => {
       normaliser_version: 1,
     });
   });
+
+  test('what the model thought in the middle of a turn belongs to that turn', async () => {
+    const messages = [
+      message(0, 'user_message', 'Who?'),
+      message(1, 'reasoning', 'first'),
+      message(2, 'assistant_message', 'I look.'),
+      message(3, 'reasoning', 'second'),
+      message(4, 'tool_call', '{}', { name: 'look', call_id: 'a' }),
+      message(5, 'tool_result', 'dark', { call_id: 'a' }),
+      message(6, 'assistant_message', 'Nobody.'),
+      message(7, 'reasoning', 'third'),
+    ];
+    const [{ completion }] = await linesOf(rolloutFile(each([rollout(0, { messages })]), 'sft', options()));
+    expect(completion.map(({ role, reasoning_content }: any) => [role, reasoning_content])).toEqual([
+      ['assistant', 'first\nsecond'],
+      ['tool', undefined],
+      ['assistant', 'third'],
+    ]);
+  });
 });
 
 describe('preference pairs', () => {
