@@ -17,6 +17,13 @@ test('figures go on after a pause, count nobody twice, and leave nulls out', () 
   expect(rewardStd(whole)).toBeCloseTo(0.520416, 6);
 });
 
+test('names of every object are names like others', () => {
+  const figures = noFigures();
+  for (const name of ['constructor', '__proto__', 'constructor', '__proto__'])
+    addFigures(figures, rollout(0, { run: name, environment: null }));
+  expect(JSON.stringify(figures.runs)).toBe('{"constructor":2,"__proto__":2}');
+});
+
 test('a name cannot break out of the card', () => {
   const figures = noFigures();
   addFigures(figures, rollout(0, { environment: 'a/b\n---\n# hello <script>' }));

@@ -72,5 +72,7 @@ function widen(range: { min: number | null; max: number | null }, value: number)
 
 function count(counts: Record<string, number>, name: string): void {
   const key = Object.hasOwn(counts, name) || Object.keys(counts).length < MAX_NAMES ? name : OTHERS;
-  counts[key] = (counts[key] ?? 0) + 1;
+  // Names are of others: one may be `constructor` or `__proto__`.
+  const value = (Object.hasOwn(counts, key) ? counts[key]! : 0) + 1;
+  Object.defineProperty(counts, key, { value, enumerable: true, writable: true, configurable: true });
 }
