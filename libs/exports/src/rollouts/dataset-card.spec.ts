@@ -24,6 +24,17 @@ test('names of every object are names like others', () => {
   expect(JSON.stringify(figures.runs)).toBe('{"constructor":2,"__proto__":2}');
 });
 
+test('a name with control characters leaves the card YAML', () => {
+  const figures = noFigures();
+  const run = 'a\u007f\u0080\u0085\u2028\uffffz';
+  addFigures(figures, rollout(0, { run }));
+  const lineage = { export_id: 'e', format: 'hf', org: 'acme', query: '', canonical_query: '', lens: 'canonical', lens_rule: 'r' } as const;
+  const card = datasetCard({ ...lineage, run, redacted: false, as_of: '1', created_at: '2026-11-23T00:00:00.000Z' }, figures);
+  const [, matter] = card.split('---\n');
+  expect(matter).toContain(String.raw`a\u007f\u0080\u0085\u2028\uffffz`);
+  expect(matter).toMatch(/^[\n\x20-\x7e]*$/);
+});
+
 test('a name cannot break out of the card', () => {
   const figures = noFigures();
   addFigures(figures, rollout(0, { environment: 'a/b\n---\n# hello <script>' }));

@@ -155,8 +155,12 @@ palestra: ${yaml(palestra)}
 `;
 }
 
-/** JSON is YAML: names of others cannot break out of it. */
-const yaml = (value: unknown): string => JSON.stringify(value).replaceAll('<', String.raw`\u003c`);
+/** JSON is YAML, but for signs that YAML has only escaped and JSON as they are: names of others can neither break out of it nor break it. */
+const yaml = (value: unknown): string =>
+  JSON.stringify(value).replaceAll(
+    /[<\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 function feature({ name, type }: Column, indent: string): string {
   const line = indent.slice(2);
