@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
 import { callTool, closeSession, eventually, openSession, startObserved, type World } from './observed.world.ts';
@@ -66,6 +67,31 @@ test('a running session that is kept goes on being written, and its end as well'
   const view = await rollout(body.rollout_id);
   expect(view.messages.at(-1)).toMatchObject({ reward: 0.5, isFinished: true });
   expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({ state: 'closed', recording: { run: 'kept early' } });
+});
+
+test('the difficulty of its tasks is of models of a size, whatever uploads say of theirs', async () => {
+  const start = (task_index: number, model_params: unknown) => ({
+    eventType: 'rollout',
+    eventId: randomUUID(),
+    timestamp: 1,
+    runName: 'sizes',
+    environment: world.environment,
+    split: 'sized',
+    run_info: { model_params },
+    rollout_info: { task_index, reward_total: 1 },
+  });
+  const events = [start(1, 7e9), start(2, '70000000000'), start(3, '7B'), start(4, { b: 7 }), start(5, '1e999'), start(6, null)];
+  expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
+  await server.request('GET', '/v1/runs/sizes/rollouts');
+  const tasks = async (query: string) => {
+    const { status, body } = await server.request('GET', `/v1/environments/${world.environment}/task-difficulty?split=sized&${query}`);
+    expect(status).toBe(200);
+    return body.tasks.map((task: any) => task.task_index);
+  };
+  expect(await tasks('')).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(await tasks('min_model_params=8000000000')).toEqual([2]);
+  expect(await tasks('max_model_params=8000000000')).toEqual([1]);
+  await server.request('DELETE', '/v1/runs/sizes');
 });
 
 test('the environment counts the runs that used it, and its versions', async () => {

@@ -25,6 +25,10 @@ export interface DifficultyRow {
   variant: string | null;
 }
 
+/** As uploaded, which may be anything: null where it is no number, `7B` say. */
+const PARAMS = "meta.start->'run_info'->>'model_params'";
+const MODEL_PARAMS = `(CASE WHEN ${PARAMS} ~ '^\\d{1,30}(\\.\\d{1,30})?([eE][+-]?\\d{1,2})?$' THEN (${PARAMS})::float8 END)`;
+
 /**
  * Scored rollouts of an environment by (split, variant, task): openreward-wire.md 3.1. Characters of model output = assistant
  * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out. Solved: as everywhere, by the
@@ -42,8 +46,8 @@ WITH scored AS (
     AND r.reward IS NOT NULL AND r.task_index IS NOT NULL
     AND ($4::text IS NULL OR e.variant = $4) AND ($5::text IS NULL OR r.split = $5)
     AND ($6::text IS NULL OR meta.start->'run_info'->>'model_name' = $6)
-    AND ($7::float8 IS NULL OR (meta.start->'run_info'->>'model_params')::float8 >= $7)
-    AND ($8::float8 IS NULL OR (meta.start->'run_info'->>'model_params')::float8 <= $8)
+    AND ($7::float8 IS NULL OR ${MODEL_PARAMS} >= $7)
+    AND ($8::float8 IS NULL OR ${MODEL_PARAMS} <= $8)
     AND ($9::text IS NULL OR meta.start->'run_info'->>'training_stage' = $9)
 )
 SELECT task_index, avg(reward) AS avg_reward, min(reward) AS min_reward, max(reward) AS max_reward, count(*)::int AS num_rollouts,
