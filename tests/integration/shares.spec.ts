@@ -75,3 +75,31 @@ it('is made by the organisation of the rollout, and taken back by it alone', asy
   expect(await server.request('DELETE', `/v1/shares/${(await share()).id}`, { headers: stranger })).toMatchObject({ status: 404 });
   expect(await server.request('POST', '/v1/shares', { body: { rollout: randomUUID() } })).toMatchObject({ status: 404 });
 });
+
+it('ends with its rollout, also when another one is uploaded under its id', async () => {
+  const again = seeded('shared again', { steps: 1, tasks: 1, n: 1 });
+  const id = again[0]!.id;
+  await upload(server, 'shared run', again);
+  const { url } = await share({ rollout: id });
+  expect((await open(url)).answer.status).toBe(200);
+  expect(await server.request('DELETE', `/v1/rollouts/${id}`)).toMatchObject({ status: 200 });
+  const gone = async () => {
+    const { answer, html } = await open(url);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(html).toContain('This link has ended');
+  };
+  await gone();
+  expect((await server.request('GET', `/v1/shares?rollout=${id}`)).body.shares).toEqual([]);
+  await upload(server, 'shared run', again);
+  await gone();
+});
+
+it('says that it has ended while the run of its rollout is being erased', async () => {
+  const hiding = seeded('hidden', { steps: 1, tasks: 1, n: 1 });
+  await upload(server, 'hidden run', hiding);
+  const { url } = await share({ rollout: hiding[0]!.id });
+  await server.database.pool.query(`UPDATE runs SET deleted_at = now() WHERE name = 'hidden run'`);
+  const { answer, html } = await open(url);
+  expect(answer.status).toBe(404);
+  expect(html).toContain('This link has ended');
+});

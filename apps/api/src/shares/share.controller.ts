@@ -10,7 +10,7 @@ import { cookieOf } from '../accounts/cookies.ts';
 import { SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
-import { RolloutScopes } from '../rollouts/rollout-scope.ts';
+import { type RolloutScope, RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';
 import { sharePage, sharePageGone } from './share-page.ts';
 import {
@@ -22,6 +22,8 @@ import {
   shareListSchema,
 } from './share.schema.ts';
 import { ShareService } from './share.service.ts';
+
+type OpenShare = NonNullable<Awaited<ReturnType<ShareAccess['open']>>>;
 
 const HTML = 'text/html; charset=utf-8';
 const PAGE_HEADERS = {
@@ -81,17 +83,23 @@ export class ShareController {
   @Public()
   async open(@Param('token') token: string, @Res() reply: FastifyReply): Promise<void> {
     const share = await this.access.open(token);
-    if (share === null) return void (await reply.status(404).headers(PAGE_HEADERS).type(HTML).send(sharePageGone()));
-    const guest = { userId: share.userId, orgId: share.orgId, orgName: share.org.name, keyId: null, scopes: ['rollouts'] };
-    const { head, record, orgName } = await this.scopes.open(
-      { ...guest, anonymous: true, maxSessions: { key: 0, org: 0 } },
-      share.rolloutId,
-    );
+    const shown = share && (await this.#shown(share));
+    if (!share || !shown) return void (await reply.status(404).headers(PAGE_HEADERS).type(HTML).send(sharePageGone()));
+    const { head, record, orgName } = shown;
     const seconds = (share.expiresAt.getTime() - this.clock.now()) / 1000;
     const target = `/rollout/${share.rolloutId}${share.messageIndex === null ? '' : `#m-${share.messageIndex}`}`;
     await reply
       .headers({ ...PAGE_HEADERS, 'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url) })
       .type(HTML)
       .send(sharePage(presentHeader(head, record, orgName, []), target));
+  }
+
+  /** Null: it was erased, or its run is being erased. */
+  async #shown(share: OpenShare): Promise<RolloutScope | null> {
+    const guest = { userId: share.userId, orgId: share.orgId, orgName: share.org.name, keyId: null, scopes: ['rollouts'] };
+    return this.scopes.open({ ...guest, anonymous: true, maxSessions: { key: 0, org: 0 } }, share.rolloutId).catch((error: unknown) => {
+      if (error instanceof PalestraError && error.code === 'rollout_not_found') return null;
+      throw error;
+    });
   }
 }

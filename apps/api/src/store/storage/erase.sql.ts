@@ -52,6 +52,11 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }
+  // Their ids are those of clients, who may upload them again: a link would show the new rollout.
+  await client.query(
+    'DELETE FROM share_links l USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND l.org_id = h.org_id AND l.rollout_id = h.id',
+    [seqs],
+  );
   await client.query('DELETE FROM rollouts WHERE seq = ANY($1::bigint[])', [seqs]);
   await client.query('DELETE FROM rollout_heads WHERE seq = ANY($1::bigint[])', [seqs]);
 }
