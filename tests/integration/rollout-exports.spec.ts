@@ -176,6 +176,26 @@ describe('lineage', () => {
     );
   });
 
+  test('a clock that Python has no date for is not known', async () => {
+    const run = 'odd clocks';
+    const eventsAt = (timestamp: number) => {
+      const id = randomUUID();
+      const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: id, timestamp, index: 0, type: 'user_message', content: 'q' };
+      return [{ eventType: 'rollout', eventId: id, timestamp, runName: run, rolloutName: String(timestamp) }, message];
+    };
+    const times = [1_700_000_000_000_000, 253_402_300_799_999, -62_135_596_800_001, 0];
+    expect((await server.request('POST', '/v1/rollouts', { body: { events: times.flatMap(eventsAt) } })).status).toBe(200);
+    for (const rows of [await lines(await exported({ run, format: 'jsonl' })), await parquet(await exported({ run, format: 'parquet' }))]) {
+      const shown = (time: unknown) => (time === null ? null : new Date(time as string).getTime());
+      expect(Object.fromEntries(rows.map((row) => [row.rollout_name, [shown(row.started_at), shown(row.messages[0].sent_at)]]))).toEqual({
+        '1700000000000000': [null, null],
+        '253402300799999': [253_402_300_799_999, 253_402_300_799_999],
+        '-62135596800001': [null, null],
+        '0': [0, 0],
+      });
+    }
+  });
+
   test('all runs, and nothing at all', async () => {
     const all = await server.request('POST', '/v1/exports', { body: { format: 'rollouts-parquet', query: 'reward:3' } });
     expect(await finished(all.body.id)).toMatchObject({ run: null, written: 1 });
@@ -235,7 +255,7 @@ describe('training data', () => {
       ['README.md', 0],
     ]);
     const card = (await fetchFile(view.files.at(-1))).toString();
-    for (const word of ['num_examples: 20', 'acme/whodunit@7', 'license: other', '| lens | canonical |']) expect(card).toContain(word);
+    for (const word of ['"rollouts":20', 'acme/whodunit@7', 'license: other', '| lens | canonical |']) expect(card).toContain(word);
   });
 });
 

@@ -80,8 +80,9 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
   };
 }
 
-/** A clock of a client may say anything. */
-function dateOf(milliseconds: number | null): Date | null {
-  const date = new Date(milliseconds ?? Number.NaN);
-  return Number.isNaN(date.getTime()) ? null : date;
+const [FIRST_MS, LAST_MS] = [Date.parse('0001-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
+/** A clock of a client may say anything, microseconds say; null where Python, which reads the files, has no such date: one would spoil its whole file. */
+export function dateOf(milliseconds: number | null): Date | null {
+  return milliseconds !== null && milliseconds >= FIRST_MS && milliseconds <= LAST_MS ? new Date(milliseconds) : null;
 }

@@ -8,6 +8,7 @@ import { BLOB_STORE } from '../platform/tokens.ts';
 import { objectKey } from '../store/storage/object-keys.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 import { selectPointers } from '../store/storage/transcript.sql.ts';
+import { dateOf } from './narrow-rollout.ts';
 import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';
 
 export interface MessagePlace {
@@ -101,7 +102,6 @@ function textOf(metadata: object | null): string | null {
 
 function messageOf(row: MessageRow): ExportedMessage {
   const { index, content, summary, content_reference, name, call_id, reward, is_finished, metadata } = row;
-  const sentAt = new Date(Number(row.sent_at));
   return {
     index,
     type: row.type as MessageType,
@@ -113,7 +113,7 @@ function messageOf(row: MessageRow): ExportedMessage {
     reward,
     is_finished,
     metadata,
-    sent_at: Number.isNaN(sentAt.getTime()) ? null : sentAt,
+    sent_at: dateOf(Number(row.sent_at)),
   };
 }
 

@@ -51,7 +51,8 @@ class Conversation {
       case 'user_message':
         return this.#other({ role: 'user', content: text });
       case 'reasoning':
-        this.#thought.push(message.content ?? message.summary ?? '');
+        // Of some models only a summary is told, and the content is empty.
+        this.#thought.push(text === '' ? (message.summary ?? '') : text);
         return;
       case 'assistant_message':
         return this.#say(text);

@@ -147,9 +147,6 @@ ${features}
   - name: messages
     list:
 ${messages}
-  splits:
-  - name: train
-    num_examples: ${figures.rollouts}
 palestra: ${yaml(palestra)}
 ---
 `;

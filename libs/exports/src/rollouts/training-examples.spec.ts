@@ -31,7 +31,7 @@ describe('SFT', () => {
       message(0, 'user_message', 'Who?'),
       message(1, 'reasoning', 'first'),
       message(2, 'assistant_message', 'I look.'),
-      message(3, 'reasoning', 'second'),
+      message(3, 'reasoning', '', { summary: 'second' }),
       message(4, 'tool_call', '{}', { name: 'look', call_id: 'a' }),
       message(5, 'tool_result', 'dark', { call_id: 'a' }),
       message(6, 'assistant_message', 'Nobody.'),
