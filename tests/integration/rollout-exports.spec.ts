@@ -180,7 +180,15 @@ describe('lineage', () => {
     const run = 'odd clocks';
     const eventsAt = (timestamp: number) => {
       const id = randomUUID();
-      const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: id, timestamp, index: 0, type: 'user_message', content: 'q' };
+      const message = {
+        eventType: 'message',
+        eventId: randomUUID(),
+        rolloutEventId: id,
+        timestamp,
+        index: 0,
+        type: 'user_message',
+        content: 'q',
+      };
       return [{ eventType: 'rollout', eventId: id, timestamp, runName: run, rolloutName: String(timestamp) }, message];
     };
     const times = [1_700_000_000_000_000, 253_402_300_799_999, -62_135_596_800_001, 0];
