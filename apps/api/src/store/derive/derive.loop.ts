@@ -5,6 +5,7 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search-index.service.ts';
+import { everyStage } from './set-aside.ts';
 import { VerifyService } from './verify.service.ts';
 
 const IDLE_MS = 700;
@@ -58,11 +59,14 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
       const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [DERIVE_LOCK]);
       if (!rows[0]!.locked) return false;
       try {
-        let more = await this.derive.round();
-        if (!this.#stopped && (await this.search.round())) more = true;
-        // Verdicts wait for narrow rows anyway.
-        if (!this.#stopped && !more) more = await this.verify.round();
-        return more;
+        let more = false;
+        const unlessStopped = (stage: () => Promise<boolean>) => async () => !this.#stopped && (more = (await stage()) || more);
+        return await everyStage(
+          unlessStopped(() => this.derive.round()),
+          unlessStopped(() => this.search.round()),
+          // Verdicts wait for narrow rows anyway.
+          unlessStopped(async () => !more && (await this.verify.round())),
+        );
       } finally {
         await client.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
       }

@@ -34,6 +34,7 @@ import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
 import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
 import { RollupService } from './rollup.service.ts';
+import { everyStage, isOwnFault, isStoreAway, SetAside, withoutFaulty } from './set-aside.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
@@ -42,6 +43,8 @@ const PATIENCE_MS = 2_000;
 const BATCH = 300;
 /** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
 const SETTLE_BATCHES = 4;
+/** While the object store does not answer, sealed rollouts wait so long before they are tried again, and the others do not wait for them. */
+const STORE_AWAY_MS = 15_000;
 /** Of a page of runs so many at most. */
 const SETTLE_RUNS = 20;
 
@@ -61,10 +64,12 @@ const BITS = {
 export class DeriveService {
   readonly #dictionary: Dictionary;
   #outdatedAfter: string | null = '0';
+  #sealedAfter = 0;
 
   constructor(
     private readonly database: Database,
     private readonly rollups: RollupService,
+    private readonly aside: SetAside,
     @Inject(TranscriptReader) private readonly transcripts: TranscriptReader,
     @Inject(CONFIG) private readonly config: Config,
   ) {
@@ -73,13 +78,22 @@ export class DeriveService {
 
   /** One round of everything; answers whether there is more. */
   async round(): Promise<boolean> {
-    await markOverdueGaps(this.database.pool, BATCH);
-    const derived = await this.#deriveBatch({});
-    for (const runSeq of await selectDueRuns(this.database.pool, 20)) await this.infer(runSeq);
-    // Before the rollups: what an older normaliser made is mended also where nothing can be rolled up of it.
-    await this.#markOutdated();
-    const rolled = await this.rollups.round();
-    return derived === BATCH || rolled;
+    const { pool } = this.database;
+    return everyStage(
+      async () => {
+        await markOverdueGaps(pool, BATCH);
+        return (await this.#deriveBatch({})) === BATCH;
+      },
+      async () => {
+        for (const runSeq of await selectDueRuns(pool, 20, this.aside.members('run').map(Number))) await this.infer(runSeq);
+        return false;
+      },
+      async () => {
+        await this.#markOutdated();
+        return false;
+      },
+      () => this.rollups.round(),
+    );
   }
 
   /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. Answers whether there was anything to do. */
@@ -114,9 +128,35 @@ export class DeriveService {
   }
 
   async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
-    const { pool } = this.database;
-    const heads = await selectDirty(pool, scope, BATCH);
+    const isStoreThere = Date.now() >= this.#sealedAfter;
+    const heads = await selectDirty(this.database.pool, scope, {
+      limit: BATCH,
+      sealed: isStoreThere,
+      without: this.aside.members('rollout'),
+    });
     if (heads.length === 0) return 0;
+    await withoutFaulty(
+      heads,
+      (some) => this.#deriveNow(some),
+      ({ seq, id }, error) => this.aside.add('rollout', seq, error, id),
+    );
+    return heads.length;
+  }
+
+  /** Without the sealed ones while the object store is away. */
+  async #deriveNow(heads: readonly DirtyHead[]): Promise<void> {
+    try {
+      await this.#derive(heads);
+    } catch (error) {
+      const live = heads.filter(({ sealed }) => !sealed);
+      if (!isStoreAway(error) || live.length === heads.length) throw error;
+      this.#sealedAfter = Date.now() + STORE_AWAY_MS;
+      if (live.length > 0) await this.#derive(live);
+    }
+  }
+
+  async #derive(heads: readonly DirtyHead[]): Promise<void> {
+    const { pool } = this.database;
     const [messages, runs] = await Promise.all([
       this.transcripts.skeletons(heads),
       selectRunFacts(pool, [...new Set(heads.map((head) => head.run_seq))]),
@@ -158,7 +198,6 @@ export class DeriveService {
     // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
     const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
     await patiently(() => this.#write(facts, outdated), PATIENCE_MS);
-    return heads.length;
   }
 
   /** Whoever sees the facts sees the marks that follow from them. Marks come first: heads are locked before rows everywhere. */
@@ -199,12 +238,13 @@ export class DeriveService {
   /** Steps of rollouts that told none, from the order in which they came; nothing unless such rollouts came, or changed, since the last time. */
   async infer(runSeq: number): Promise<void> {
     await withInferenceTurn(this.database.pool, runSeq, async (client) => {
-      if (!(await takeDue(client, runSeq))) return;
+      if (this.aside.members('run').includes(String(runSeq)) || !(await takeDue(client, runSeq))) return;
       try {
         await this.#inferInTurn(client, runSeq);
       } catch (error) {
         await markDue(this.database.pool, runSeq);
-        throw error;
+        if (!isOwnFault(error)) throw error;
+        this.aside.add('run', String(runSeq), error);
       }
     });
   }

@@ -31,13 +31,19 @@ SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.
   extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, m.start, m.rollout_info
 FROM rollout_heads h LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
 WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
+  AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[])
 ORDER BY h.run_seq, h.seq LIMIT $3`;
 
-export async function selectDirty(pool: pg.Pool, scope: { runSeq?: number; seq?: string }, limit: number): Promise<DirtyHead[]> {
+/** `sealed`: those too whose messages are in the object store. */
+export async function selectDirty(
+  pool: pg.Pool,
+  scope: { runSeq?: number; seq?: string },
+  { limit, sealed, without }: { limit: number; sealed: boolean; without: readonly string[] },
+): Promise<DirtyHead[]> {
   const { rows } = await pool.query<DirtyHead>({
     name: 'rollouts-dirty',
     text: DIRTY,
-    values: [scope.runSeq ?? null, scope.seq ?? null, limit],
+    values: [scope.runSeq ?? null, scope.seq ?? null, limit, sealed, without],
   });
   return rows;
 }

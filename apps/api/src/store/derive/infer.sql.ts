@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
-/** Runs whose steps are to be inferred again. Plan: a scan of runs' small table; bounded. */
-export async function selectDueRuns(pool: pg.Pool, limit: number): Promise<number[]> {
+/** Runs whose steps are to be inferred again, but these. Plan: a scan of runs' small table; bounded. */
+export async function selectDueRuns(pool: pg.Pool, limit: number, without: readonly number[]): Promise<number[]> {
   const { rows } = await pool.query<{ seq: number }>(
-    'SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL ORDER BY seq LIMIT $1',
-    [limit],
+    'SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL AND NOT seq = ANY($2::int[]) ORDER BY seq LIMIT $1',
+    [limit, without],
   );
   return rows.map(({ seq }) => seq);
 }

@@ -14,9 +14,11 @@ import {
   selectPinnedThresholds,
   selectThresholds,
   type StepKey,
+  stepText,
   takeDirtySteps,
   writeThresholds,
 } from './rollup.sql.ts';
+import { isOwnFault, SetAside } from './set-aside.ts';
 import type { StepPart } from './step-columns.ts';
 import { remakeSteps, type StepToMake } from './step-making.ts';
 
@@ -29,6 +31,11 @@ const SETTLE_BATCHES = 4;
 /** A step that is not known may hold a whole run: making such ones again may take this share of the time at most. */
 const VAST_SHARE = 0.05;
 
+interface Scope {
+  runSeq?: number;
+  vast: boolean;
+}
+
 /** Rollups and groups of steps whose rollouts changed; nothing else is ever read again. */
 @Injectable()
 export class RollupService {
@@ -37,6 +44,7 @@ export class RollupService {
   constructor(
     private readonly database: Database,
     private readonly activity: RunActivity,
+    private readonly aside: SetAside,
   ) {}
 
   /** One batch; answers whether there may be more. */
@@ -58,14 +66,26 @@ export class RollupService {
     if (performance.now() >= this.#vastAfter) await this.#batch({ runSeq, vast: true }, 4);
   }
 
-  /** New thresholds mark steps that another batch may hold: PostgreSQL rolls one of the two back, marks and all. */
-  #batch(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
-    return patiently(() => this.#batchOnce(scope, limit), PATIENCE_MS);
+  /**
+   * New thresholds mark steps that another batch may hold: PostgreSQL rolls one of the two back, marks and all. Where one step makes the
+   * batch fail, each is made by itself.
+   */
+  async #batch(scope: Scope, limit: number): Promise<number> {
+    let taken: readonly StepKey[] = [];
+    try {
+      return await patiently(() => this.#batchOnce(scope, limit, (steps) => (taken = steps)), PATIENCE_MS);
+    } catch (error) {
+      if (taken.length === 0 || !isOwnFault(error)) throw error;
+      if (taken.length === 1) this.aside.add('step', stepText(taken[0]!), error);
+      else for (let step = 0; step < taken.length; step += 1) await this.#batch(scope, 1);
+      return taken.length;
+    }
   }
 
-  async #batchOnce(scope: { runSeq?: number; vast: boolean }, limit: number): Promise<number> {
+  async #batchOnce(scope: Scope, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
     const { steps, runs } = await inTransaction(this.database.pipelines, async (client) => {
-      const taken = await takeDirtySteps(client, scope, limit);
+      const taken = await takeDirtySteps(client, scope, limit, this.aside.members('step'));
+      onTaken(taken);
       return { steps: taken, runs: taken.length > 0 ? await this.#rollUp(client, taken) : [] };
     });
     for (const run of runs) {

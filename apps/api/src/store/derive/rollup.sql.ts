@@ -53,8 +53,11 @@ const ROWS = `concat_ws(',', ${COLUMNS.map((column) => `array_to_json(array_agg(
 /** Rollouts of a step that is not known are made again with any other step up to so many: some milliseconds. */
 const SMALL_UNKNOWN = 1_000;
 
+/** As `takeDirtySteps` compares it. */
+export const stepText = ({ run_seq, phase, step }: StepKey): string => `${run_seq} ${phase} ${step}`;
+
 /**
- * Takes marks of steps: whoever changes a rollout after this puts a new one. Of one run it waits for whoever is at it right now, so that
+ * Takes marks of steps, but of those `without`: whoever changes a rollout after this puts a new one. Of one run it waits for whoever is at it right now, so that
  * a read after it sees what was marked before. A step that is not known may hold a whole run (`vast`): the caller says when its turn is. A smaller
  * one is taken with the known steps, so that a rollout whose step is told later leaves the one in the transaction in which it reaches
  * the other, and is never counted twice. Plan: dirty_steps_pkey in order, bounded; step_rollups_pkey for steps that are not known.
@@ -63,14 +66,15 @@ export async function takeDirtySteps(
   client: Pick<pg.Pool, 'query'>,
   scope: { runSeq?: number; vast: boolean },
   limit: number,
+  without: readonly string[],
 ): Promise<StepKey[]> {
   const { rows } = await client.query<StepKey>(
     `DELETE FROM dirty_steps d USING (
-       SELECT run_seq, phase, step FROM dirty_steps m WHERE ($1::int IS NULL OR run_seq = $1) AND (step < 0 AND EXISTS (
+       SELECT run_seq, phase, step FROM dirty_steps m WHERE ($1::int IS NULL OR run_seq = $1) AND NOT run_seq || ' ' || phase || ' ' || step = ANY($5) AND (step < 0 AND EXISTS (
          SELECT FROM step_rollups r WHERE r.run_seq = m.run_seq AND r.env_id = 0 AND r.phase = m.phase AND r.step = m.step AND r.rollouts > $4)) = $2
        ORDER BY run_seq, phase, step LIMIT $3 FOR UPDATE ${scope.runSeq === undefined ? 'SKIP LOCKED' : ''}) taken
      WHERE (d.run_seq, d.phase, d.step) = (taken.run_seq, taken.phase, taken.step) RETURNING d.run_seq, d.phase, d.step`,
-    [scope.runSeq ?? null, scope.vast, limit, SMALL_UNKNOWN],
+    [scope.runSeq ?? null, scope.vast, limit, SMALL_UNKNOWN, without],
   );
   return rows;
 }

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   type CallMessage,
   isFalseZero,
@@ -8,10 +8,13 @@ import {
   provenanceShift,
   uploadedCalls,
 } from '@palestra/rollouts';
+import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
 import { codeOf, VERDICTS } from '../codes.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 import { selectPointers } from '../storage/transcript.sql.ts';
+import { withoutFaulty } from './set-aside.ts';
 import { type CandidateSession, candidateOf } from './verify.ledger.ts';
 import { assignSessions, type Claim } from './verify.match.ts';
 import {
@@ -24,6 +27,7 @@ import {
   type SessionRow,
   type UnverifiedRollout,
   type VerifiedRollout,
+  verifyLater,
   writeVerdicts,
 } from './verify.sql.ts';
 
@@ -44,6 +48,8 @@ const LATE_OUTCOME_MS = 60_000;
 /** While its session is open, a rollout is looked at again when it is half as old again. */
 const BACK_OFF = 0.5;
 const MIN_AGAIN_S = 5;
+/** One that cannot be read is looked at again after this. */
+const FAULTY_S = 3_600;
 
 const SHIFT = provenanceShift('telemetry');
 const MASK = 3 << SHIFT;
@@ -62,12 +68,27 @@ export class VerifyService {
   constructor(
     private readonly database: Database,
     private readonly transcripts: TranscriptReader,
+    @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
   /** One batch; answers whether there may be more. */
   async round(): Promise<boolean> {
     const rollouts = await selectUnverified(this.database.pool, BATCH, BATCH_BYTES, NAMED);
     if (rollouts.length === 0) return false;
+    let written = 0;
+    await withoutFaulty(
+      rollouts,
+      async (some) => (written += await this.#verify(some)),
+      async ({ seq, id }, error) => {
+        await verifyLater(this.database.pool, seq, FAULTY_S);
+        this.logger.error({ err: error, rollout: id }, 'a rollout could not be compared with the session ledger; it will be later');
+      },
+    );
+    // What somebody else holds right now is not worth a hurry.
+    return rollouts.length === BATCH && written > 0;
+  }
+
+  async #verify(rollouts: readonly UnverifiedRollout[]): Promise<number> {
     const messages = await this.#messages(rollouts);
     const facts: VerifiedRollout[] = [];
     for (const window of windowsOf(rollouts)) {
@@ -76,9 +97,7 @@ export class VerifyService {
       const matches = assignSessions(claims, sessions);
       window.forEach((rollout, at) => facts.push(factOf(rollout, claims[at]!, matches.get(rollout.seq)!, sessions)));
     }
-    const written = await writeVerdicts(this.database.pool, facts, MASK);
-    // What somebody else holds right now is not worth a hurry.
-    return rollouts.length === BATCH && written > 0;
+    return writeVerdicts(this.database.pool, facts, MASK);
   }
 
   async #messages(rollouts: readonly UnverifiedRollout[]): Promise<Map<string, CallMessage[]>> {

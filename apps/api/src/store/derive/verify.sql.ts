@@ -230,3 +230,7 @@ export async function writeVerdicts(pool: pg.Pool, facts: readonly VerifiedRollo
   const { rows } = await pool.query<{ looked: number }>({ name: 'verify-write', text: WRITE, values: [JSON.stringify(facts), mask] });
   return rows[0]!.looked;
 }
+
+export async function verifyLater(pool: pg.Pool, seq: string, seconds: number): Promise<void> {
+  await pool.query(`UPDATE rollout_heads SET verify_at = now() + $2 * interval '1 s' WHERE seq = $1`, [seq, seconds]);
+}
