@@ -76,6 +76,7 @@ export interface NormalisedRollout {
   groupKey: string | null;
   /** `n_samples` as reported. */
   groupSize: number | null;
+  /** Null in a group (`arrival`): the place in which it came among its samples, which only the store can tell. */
   sampleIdx: number | null;
   phase: Phase | null;
   /** Canonical total; null = unscored, which is not 0. Also null for a rollout that failed by no fault of its policy. */
@@ -131,6 +132,8 @@ export interface NormalisedRollout {
   prov: number;
 }
 
+const BY_ARRIVAL: FieldProvenance = { value: 'inferred', rule: 'arrival' };
+
 /** Pure and total: equal raw events, in whatever order and however often repeated, give an equal result, and none throws. */
 export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, context: RunContext = {}): NormalisedRollout {
   const places = placesOf(raw, settings);
@@ -155,7 +158,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
   const provenance: RolloutProvenance = {
     step: step.provenance,
     group: group.provenance,
-    sample: sample.provenance,
+    sample: sample.value === null && group.key !== null ? BY_ARRIVAL : sample.provenance,
     reward: reward.provenance,
     stop: { value: stop.provenance, rule: stop.rule === 'raw' ? (stopRaw?.key ?? null) : stop.rule },
     turns: turns.provenance,

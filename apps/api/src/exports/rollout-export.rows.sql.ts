@@ -1,5 +1,6 @@
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
+import { sampleSql } from '../rollouts/sample.sql.ts';
 import { STOPS } from '../store/codes.ts';
 
 /** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
@@ -79,7 +80,7 @@ const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELEC
 const DETAILS = `
 SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
   e.environment, COALESCE(v.number::text, m.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
-  ${jsonText("m.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, p.sample_idx, p.reward, p.reward_reported,
+  ${jsonText("m.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.reward_reported,
   p.reward_positive, p.max_reward, p.last_reward, p.reward_steps, p.stop, m.stop_raw, p.failure, p.finished, p.turns, p.messages, p.calls, p.call_errors,
   p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, p.verdict, m.sid AS session_id,
   ${jsonText("m.start->'metadata'")} AS metadata, ${jsonText('m.rollout_info')} AS rollout_info, p.normaliser,

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { RolloutRecord } from './rollout.sql.ts';
+import { sampleSql } from './sample.sql.ts';
 
 export interface Neighbour {
   id: string;
@@ -16,7 +17,7 @@ export interface Neighbours {
 }
 
 const one = (from: string) =>
-  `(SELECT json_build_object('id', o.id, 'step', o.step, 'sample', o.sample_idx, 'reward', o.reward) FROM ${from})`;
+  `(SELECT json_build_object('id', o.id, 'step', o.step, 'sample', ${sampleSql('o')}, 'reward', o.reward) FROM ${from})`;
 const group = 'rollouts o WHERE o.run_seq = $1 AND o.group_key = $2 AND o.phase = $3 AND COALESCE(o.step, -1) = $4';
 const place = '(COALESCE(o.sample_idx, 2147483647), o.seq)';
 const own = '(COALESCE($5::int, 2147483647), $6::bigint)';

@@ -13,6 +13,7 @@ import {
   type QuerySchema,
 } from '@palestra/query';
 import { codeOf, PHASES, STOPS } from '../store/codes.ts';
+import { sampleSql } from './sample.sql.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
 
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
@@ -42,7 +43,7 @@ export const storeSchema: QuerySchema = {
     task_key: { sql: one('key', 'rollout_tasks', 't', 't.id = r.task_id') },
     task_index: { sql: 'r.task_index' },
     group_key: { sql: 'r.group_key' },
-    sample: { sql: 'r.sample_idx' },
+    sample: { sql: sampleSql('r') },
     model: meta('model'),
     step: { sql: 'r.step' },
     policy_step: { sql: 'r.policy_step' },

@@ -90,5 +90,5 @@ export class RolloutReadsService {
 }
 
 const neighbourOf = (row: RolloutRecord | undefined): Neighbour | null =>
-  row === undefined ? null : { id: row.id, step: row.step, sample: row.sample_idx, reward: row.reward };
+  row === undefined ? null : { id: row.id, step: row.step, sample: row.sample, reward: row.reward };
 const shown = ({ index, kind, tool, error, reward }: Action) => ({ index, kind, tool, error, reward });

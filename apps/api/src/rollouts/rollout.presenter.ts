@@ -16,7 +16,7 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     step: record.step,
     policy_step: record.policy_step,
     group: record.group_key,
-    sample: record.sample_idx,
+    sample: record.sample,
     phase: wordOf(PHASES, record.phase) ?? 'unknown',
     reward: record.reward,
     reward_reported: record.reward_reported,

@@ -18,6 +18,7 @@ export interface ResolvedField {
 /** Rules of the normaliser that are no path into the event: what they did, and with what. */
 const RULES: Readonly<Record<string, readonly [rule: string, source: string]>> = {
   'name.step': ['`-step…` at the name’s end', 'rolloutName'],
+  arrival: ['the order in which samples reach the store', 'rollout'],
   'name.sample': ['`-r…` at the name’s end', 'rolloutName'],
   'name.index': ['the index at the name’s end', 'rolloutName'],
   'name.hash': ['the hash in the name', 'rolloutName'],
@@ -97,7 +98,7 @@ export function fieldsOf({ result, start }: CheckedRollout): ResolvedField[] {
     field('step', asText(result.step), known.step),
     field('policy step', asText(result.policyStep), reportedAs(result.policyStep, 'metadata.policy_step')),
     field('group', result.groupId, known.group),
-    field('sample', asText(result.sampleIdx), known.sample),
+    field('sample', known.sample.value === 'inferred' ? 'by arrival' : asText(result.sampleIdx), known.sample),
     field('group size', asText(result.groupSize), reportedAs(result.groupSize, 'metadata.n_samples')),
     field('phase', result.phase, known.phase),
     field('reward', result.reward === null ? null : formatReward(result.reward, { digits: 3 }), known.reward),

@@ -271,7 +271,7 @@ export class DeriveService {
       let provenance = withProvenance(row.provenance, 'step', step === null ? 'unknown' : 'inferred');
       if (!isGrouped) provenance = withProvenance(provenance, 'group', groupKey === null ? 'unknown' : 'inferred');
       if (!reported(row.provenance, 'sample'))
-        provenance = withProvenance(provenance, 'sample', sampleIdx === null ? 'unknown' : 'inferred');
+        provenance = withProvenance(provenance, 'sample', sampleIdx === null && groupKey === null ? 'unknown' : 'inferred');
       const phase = codeOf(PHASES, found?.phase) ?? row.phase;
       if (phase !== row.phase) provenance = withProvenance(provenance, 'phase', 'inferred');
       const same =
