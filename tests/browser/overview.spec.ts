@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { atRest, expectSound, launch, openPage, settled, shoot, soon, type View, visit } from './browser.ts';
 import { ENVIRONMENTS, makeRun, type Raw, runName, STEPS, upload } from './overview.data.ts';
 import { canonical, groupsOf, halfWidth, percentile, skyrl, totalOf } from './overview.slow.ts';
+import { messageEvents, uploadEvents } from './upload.ts';
 
 const rollouts = makeRun();
 const otherRun = 'overview suite, with half of it';
@@ -302,6 +304,42 @@ const views: View[] = [
   { width: 1280, theme: 'dark' },
   { width: 1920, theme: 'light' },
 ];
+describe('a run of which no step is known', () => {
+  const name = 'overview suite, without steps';
+  beforeAll(() =>
+    uploadEvents(
+      palestra,
+      Array.from({ length: 4 }, () => randomUUID()).flatMap((id) => [
+        { eventType: 'rollout', eventId: id, timestamp: Date.now(), runName: name, rolloutName: 'echo-0' },
+        ...messageEvents(id, [{ type: 'assistant_message', content: 'hello', reward: 0.1, isFinished: true }]),
+      ]),
+    ),
+  );
+
+  test.each([
+    ['time', '', /^from \d\d:\d\d:\d\d$/],
+    ['rollouts', '?x=count', /^after 4 rollouts$/],
+  ])('all its charts are over the same windows of arrival, by %s', async (_axis, search, called) => {
+    const { page, complaints, close } = await openPage(browser, palestra, wide);
+    await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(name)}${search}`, 'arrival window');
+    await complete(page);
+    const curve = await tableOf(page, 'Is the reward moving?');
+    expect([...curve.keys()]).toEqual([expect.stringMatching(called)]);
+    const [window] = curve.keys();
+    for (const [title, column, value] of [
+      ['Where do rewards sit?', 'n', '4'],
+      ['How do rollouts end?', 'finished', '100 %'],
+      ['What goes wrong?', 'broken off', '0 %'],
+    ] as const) {
+      const table = await tableOf(page, title);
+      expect([...table.keys()], title).toEqual([window]);
+      expect(table.get(window!)![column], title).toBe(value);
+    }
+    expect(complaints).toEqual([]);
+    await close();
+  });
+});
+
 test.each(views)('it looks right at $width in $theme', async (view) => {
   const { page, complaints, close } = await openPage(browser, palestra, view);
   await visit(page, overviewUrl(), 'Is the reward moving?');

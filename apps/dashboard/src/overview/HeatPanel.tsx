@@ -7,6 +7,7 @@ import type { Hover } from '../charts/Plot.tsx';
 import { type Heatmap, heatmapQuery } from '../data/run-reads.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { useRun } from '../run/context.ts';
+import { columnsOn } from './curves.ts';
 import { formatAxis } from './CurvePanel.tsx';
 import { useOverview } from './OverviewScope.tsx';
 import { StepLink } from './StepLink.tsx';
@@ -43,12 +44,12 @@ export function HeatPanel() {
 }
 
 function Heat({ answer }: { answer: Heatmap }) {
-  const { nameOf, open, main } = useOverview();
+  const { nameOf, open, main, isWindow } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const { edges, counts } = useMemo(() => shownHeat(answer), [answer]);
   const most = useMemo(() => mostOf(counts), [counts]);
-  const x = useMemo(() => columnsOnAxis(answer, main), [answer, main]);
-  const names = answer.from.map((step, i) => nameOf(step, x[i]!));
+  const { from, to, x } = useMemo(() => columnsOn(answer, main, isWindow), [answer, main, isWindow]);
+  const names = from.map((step, i) => nameOf(step, x[i]!));
   const empty = most === 0;
   const at = hover && hover.index < counts.length ? hover.index : counts.length - 1;
   const bin = hover?.y === undefined || hover.y === null ? null : binAt(edges, hover.y);
@@ -80,7 +81,7 @@ function Heat({ answer }: { answer: Heatmap }) {
       table={() => ({
         heads: ['step', ...filled.map((i) => bounds(edges[i]!, edges[i + 1]!)), 'n'],
         rows: counts.map((column, i) => [
-          <StepLink key="step" from={answer.from[i]!} to={answer.to[i]!} x={x[i]!} />,
+          <StepLink key="step" from={from[i]!} to={to[i]!} x={x[i]!} />,
           ...filled.map((one) => formatCount(column[one])),
           formatCount(total(i)),
         ]),
@@ -90,27 +91,17 @@ function Heat({ answer }: { answer: Heatmap }) {
         name={title}
         label={`${title} ${counts.length} steps by ${edges.length - 1} bins of reward, at most ${most} rollouts a cell.`}
         x={x}
-        from={answer.from}
-        to={answer.to}
+        from={from}
+        to={to}
         edges={edges}
         counts={counts}
         formatY={(value) => formatAxis('', value)}
         onHover={setHover}
         {...(open && {
           onPick: (cell: { column: number; bin: number }) =>
-            open(
-              answer.from[cell.column]!,
-              answer.to[cell.column]!,
-              binClauses('reward', answer.edges, edges[cell.bin]!, edges[cell.bin + 1]!),
-            ),
+            open(from[cell.column]!, to[cell.column]!, binClauses('reward', answer.edges, edges[cell.bin]!, edges[cell.bin + 1]!)),
         })}
       />
     </Panel>
   );
-}
-
-/** Where columns stand on the axis of the page: a column of several steps at the middle of them. */
-function columnsOnAxis({ from, to }: Pick<Heatmap, 'from' | 'to'>, main: { steps: number[]; x: number[] }): number[] {
-  const place = new Map(main.steps.map((step, i) => [step, main.x[i]!]));
-  return from.map((step, i) => ((place.get(step) ?? step) + (place.get(to[i]!) ?? to[i]!)) / 2);
 }

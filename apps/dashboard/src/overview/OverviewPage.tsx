@@ -29,8 +29,10 @@ export function OverviewPage() {
   const phase = scope.phase ?? summary.data?.phase ?? null;
   const main = useMemo(() => curvesOf(series.data, phase), [series.data, phase]);
   const inferred = (summary.data?.provenance['step']?.['inferred'] ?? 0) > 0;
-  const axis = useMemo(() => chartAxis(series.data, main, inferred), [series.data, main, inferred]);
-  const isWindow = series.data?.axis === 'window' || series.data?.window_ms != null;
+  // Of a run whose other phase alone has steps the answer says `step`.
+  const points = series.data?.series.find((one) => phase === null || one.phase === phase) ?? series.data;
+  const axis = useMemo(() => chartAxis(points, main, inferred), [points, main, inferred]);
+  const isWindow = points?.axis === 'window' || points?.window_ms != null;
   const open = useOpen();
   const chartScope = useMemo<ChartScope>(
     () => ({
@@ -45,6 +47,7 @@ export function OverviewPage() {
   const overview = useMemo<OverviewScope>(
     () => ({
       phase,
+      isWindow,
       nameOf: pointName(axis, isWindow),
       main,
       open: isWindow ? undefined : (from, to, clauses = []) => open([stepClause(from, to), ...clauses, ...ownClauses(run, { phase })]),

@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import type { RunSeries, StepCounts } from '../data/run-reads.ts';
-import { curvesOf } from './curves.ts';
+import { columnsOn, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { type Curve, factOf } from './figures.ts';
 import { HeatPanel } from './HeatPanel.tsx';
@@ -75,9 +75,9 @@ export function RewardPanel({
 
 /** Every question that our own definitions answer. */
 export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: StepCounts | undefined }) {
-  const { main, phase } = useOverview();
+  const { main, phase, isWindow } = useOverview();
   const lines = useMemo(() => linesOf(main), [main]);
-  const errors = useMemo(() => errorLines(main, counts), [main, counts]);
+  const errors = useMemo(() => errorLines(main, counts, isWindow), [main, counts, isWindow]);
   return (
     <>
       <RewardPanel curves={main} title="Is the reward moving?" />
@@ -138,13 +138,13 @@ function linesOf(main: ReturnType<typeof curvesOf>) {
 }
 
 /** Shares of different things: each line says in its formula of what. */
-function errorLines(main: ReturnType<typeof curvesOf>, counts: StepCounts | undefined) {
+function errorLines(main: ReturnType<typeof curvesOf>, counts: StepCounts | undefined, isWindow: boolean) {
   const failed: Curve | undefined = counts && {
     key: 'errors',
     formula: 'rollouts that stopped by env_error, infra_error, timeout, aborted or cancelled / rollouts',
     lens: null,
     den: null,
-    step: counts.from,
+    step: columnsOn(counts, main, isWindow).from,
     value: counts.rollouts.map((rollouts, i) =>
       rollouts === 0 ? null : brokenOff(Object.fromEntries(counts.stops.map((one) => [one.stop, one.counts[i]!]))) / rollouts,
     ),
@@ -206,17 +206,13 @@ const stopFact = {
 };
 
 function StopsPanel({ counts }: { counts: StepCounts | undefined }) {
-  const { main } = useOverview();
-  const place = useMemo(() => new Map(main.steps.map((step, i) => [step, main.x[i]!])), [main]);
-  const x = useMemo(
-    () => counts?.from.map((step, i) => ((place.get(step) ?? step) + (place.get(counts.to[i]!) ?? counts.to[i]!)) / 2) ?? [],
-    [counts, place],
-  );
+  const { main, isWindow } = useOverview();
+  const columns = useMemo(() => columnsOn(counts ?? { from: [], to: [] }, main, isWindow), [counts, main, isWindow]);
   const layers = useMemo(() => {
-    const columns = new Map(counts?.stops.map(({ stop, counts: column }) => [stop, column]));
-    return stopShades([...columns.keys()]).map(({ stop, colour, alpha }) => ({
+    const ofStop = new Map(counts?.stops.map(({ stop, counts: column }) => [stop, column]));
+    return stopShades([...ofStop.keys()]).map(({ stop, colour, alpha }) => ({
       name: stop,
-      values: columns.get(stop)!.map((count, i) => (counts!.rollouts[i] ? count / counts!.rollouts[i] : null)),
+      values: ofStop.get(stop)!.map((count, i) => (counts!.rollouts[i] ? count / counts!.rollouts[i] : null)),
       colour,
       alpha,
     }));
@@ -225,9 +221,7 @@ function StopsPanel({ counts }: { counts: StepCounts | undefined }) {
     <StackPanel
       title="How do rollouts end?"
       facts={[stopFact]}
-      x={x}
-      from={counts?.from ?? []}
-      to={counts?.to ?? []}
+      {...columns}
       layers={layers}
       wholes={counts?.rollouts ?? []}
       unit="rollouts"

@@ -26,9 +26,9 @@ export function chartAxis(answer: Pick<RunSeries, 'axis' | 'axis_label'> | undef
   return { kind, name, inferred, range, format };
 }
 
-/** How a point is called: `step 12`, `~step 12`, `step 12 · 14:05`, `from 14:05:10`. */
+/** How a point is called: `step 12`, `~step 12`, `step 12 · 14:05`, `from 14:05:10`, `after 96 rollouts`. */
 export function pointName({ kind, inferred, format }: ChartAxis, isWindow: boolean): (step: number, x: number) => string {
-  if (isWindow) return (_step, x) => `from ${format(x)}`;
+  if (isWindow) return (_step, x) => (kind === 'count' ? `after ${formatCount(x)} rollouts` : `from ${format(x)}`);
   const step = (at: number) => `${inferred ? '~' : ''}step ${at}`;
   if (kind === 'step') return step;
   return (at, x) => `${step(at)} · ${kind === 'count' ? `${formatCount(x)} rollouts` : format(x)}`;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { columnEdges } from '../charts/columns.ts';
 import type { RunSeries, Series } from '../data/run-reads.ts';
-import { curveInWords, curvesOf } from './curves.ts';
+import { chartAxis, pointName } from './axis.ts';
+import { columnsOn, curveInWords, curvesOf } from './curves.ts';
 
 const series = (own: Partial<Series> & Pick<Series, 'm' | 'step' | 'value'>): Series => ({
   key: own.m,
@@ -56,6 +57,25 @@ describe('series on common points', () => {
 });
 
 describe('columns', () => {
+  test('of several steps stand in the middle of them', () => {
+    const main = { steps: [0, 1, 2, 3], x: [100, 110, 130, 140] };
+    expect(columnsOn({ from: [0, 2], to: [1, 3] }, main, false)).toEqual({ from: [0, 2], to: [1, 3], x: [105, 135] });
+    expect(columnsOn({ from: [7], to: [7] }, main, false)).toEqual({ from: [7], to: [7], x: [7] });
+  });
+  test('of windows of arrival stand where the curves have them, whatever the axis', () => {
+    const times = { from: [30_000, 90_000], to: [60_000, 120_000] };
+    const main = { steps: [0, 1], x: [30_000, 90_000] };
+    expect(columnsOn(times, main, true)).toEqual({ from: [0, 1], to: [0, 1], x: [30_000, 90_000] });
+    expect(columnsOn(times, { ...main, x: [8, 24] }, true).x).toEqual([8, 24]);
+    // One that came after the curves were asked for.
+    expect(columnsOn(times, { steps: [0], x: [30_000] }, true)).toEqual({ from: [0, 1], to: [0, 1], x: [30_000, 90_000] });
+  });
+  test('windows are called by their time, or by how many rollouts had come', () => {
+    const curves = curvesOf(answer([series({ m: 'reward_mean', step: [0, 1], x: [8, 24], value: [0, 1] })]), 'train');
+    const axis = chartAxis({ axis: 'count', axis_label: 'rollouts, by arrival window of 30 s' }, curves, false);
+    expect(pointName(axis, true)(1, 24)).toBe('after 24 rollouts');
+    expect(pointName({ ...axis, kind: 'time', format: () => '14:05:10' }, true)(1, 24)).toBe('from 14:05:10');
+  });
   test('reach half way to their neighbours, and a single one has a width', () => {
     expect(columnEdges([0, 2, 6])).toEqual([
       [-1, 1],

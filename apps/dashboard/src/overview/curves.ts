@@ -49,6 +49,31 @@ export function curvesOf(answer: RunSeries | undefined, phase: Phase | null): Cu
   };
 }
 
+/** Columns of an answer on the points of the curves: their first and last step, and where they stand. */
+export interface Columns {
+  from: number[];
+  to: number[];
+  x: number[];
+}
+
+/**
+ * A column of several steps stands in the middle of them. Of windows of arrival an answer says when they were: curves number them in their
+ * order, and there are never so many that one column holds two.
+ */
+export function columnsOn(
+  { from, to }: Pick<Columns, 'from' | 'to'>,
+  { steps, x }: Pick<Curves, 'steps' | 'x'>,
+  isWindow: boolean,
+): Columns {
+  if (isWindow) {
+    const numbers = from.map((_at, i) => steps[i] ?? i);
+    return { from: numbers, to: numbers, x: from.map((at, i) => x[i] ?? at) };
+  }
+  const place = new Map(steps.map((step, i) => [step, x[i]!]));
+  const placeOf = (step: number) => place.get(step) ?? step;
+  return { from, to, x: from.map((step, i) => (placeOf(step) + placeOf(to[i]!)) / 2) };
+}
+
 /** Whether a series has anything to draw. */
 export const hasValues = (series: Curve | undefined): series is Curve =>
   series !== undefined && series.value.some((value) => value !== null);
