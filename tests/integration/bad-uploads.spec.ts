@@ -207,3 +207,41 @@ async function bytesAt(key: string): Promise<Buffer> {
   const { body } = await blobs.get(key);
   return buffer(body);
 }
+
+describe('an event with a value that PostgreSQL refuses', () => {
+  /** Nothing that is known is refused after it was read: this is what keeps the rest of a batch when something is. */
+  beforeAll(async () => {
+    await server.database.pool.query(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too odd' USING ERRCODE = '22003'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON rollout_messages FOR EACH ROW WHEN (NEW.name = 'odd') EXECUTE FUNCTION refuse()`);
+  });
+  afterAll(() => server.database.pool.query('DROP TRIGGER refuse ON rollout_messages'));
+
+  it('is told by its position, as often as it was sent; the others are stored', async () => {
+    const id = randomUUID();
+    const odd = message(id, 1, { name: 'odd' });
+    const good = message(id, 3);
+    const events = [{ eventType: 'message' }, start(id), message(id, 0), odd, good, odd, good];
+    const { status, body } = await post(events, { prefer: 'return=representation' });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ accepted: 3, duplicates: 1 });
+    expect(body.rejected.map(({ position }: { position: number }) => position)).toEqual([0, 3, 5]);
+    expect(body.rejected[1]).toMatchObject({ event_id: odd.eventId, detail: expect.stringContaining('too odd') });
+    expect(body.results.map((result: { status: string }) => result.status)).toEqual([
+      'rejected',
+      'accepted',
+      'accepted',
+      'rejected',
+      'accepted',
+      'rejected',
+      'duplicate',
+    ]);
+    expect((await rows(id)).map(({ index }) => index)).toEqual([0, 3]);
+  });
+
+  it('alone is 422', async () => {
+    const { status, body } = await post([message(randomUUID(), 0, { name: 'odd' })]);
+    expect(status).toBe(422);
+    expect(body).toMatchObject({ code: 'invalid_body', detail: [{ loc: ['body', 'events', 0] }] });
+  });
+});

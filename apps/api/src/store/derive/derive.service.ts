@@ -19,6 +19,7 @@ import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, PHASES, wordOf } from '../codes.ts';
+import { isOwnFault, isStoreAway, withoutFaulty } from '../faulty-members.ts';
 import {
   type DirtyHead,
   type FactRow,
@@ -34,7 +35,7 @@ import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
 import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
 import { RollupService } from './rollup.service.ts';
-import { everyStage, isOwnFault, isStoreAway, SetAside, withoutFaulty } from './set-aside.ts';
+import { everyStage, SetAside } from './set-aside.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
 /** What was rolled back by a deadlock is done again within this. */

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
+import { isOwnFault } from '../faulty-members.ts';
 import { RunActivity } from '../run-activity.service.ts';
 import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';
@@ -18,7 +19,7 @@ import {
   takeDirtySteps,
   writeThresholds,
 } from './rollup.sql.ts';
-import { isOwnFault, SetAside } from './set-aside.ts';
+import { SetAside } from './set-aside.ts';
 import type { StepPart } from './step-columns.ts';
 import { remakeSteps, type StepToMake } from './step-making.ts';
 

@@ -12,9 +12,9 @@ import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { codeOf, VERDICTS } from '../codes.ts';
+import { withoutFaulty } from '../faulty-members.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 import { selectPointers } from '../storage/transcript.sql.ts';
-import { withoutFaulty } from './set-aside.ts';
 import { type CandidateSession, candidateOf } from './verify.ledger.ts';
 import { assignSessions, type Claim } from './verify.match.ts';
 import {

@@ -1,16 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
-import { BatchShapeError, type ReadEvent, type ReadMessage, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
+import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { RunActivity } from '../run-activity.service.ts';
 import { ensureRun } from './ensure-run.sql.ts';
-import { type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
+import { type IngestResult, type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
 import { MessageObjects } from './message-objects.service.ts';
 import { SealedEvents } from './sealed-events.service.ts';
+import { startsIn, storeTolerantly, uniqueEvents, withoutRefused } from './tolerant-store.ts';
 
 /** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
@@ -84,19 +85,31 @@ export class IngestService {
    */
   async store(orgId: string, batch: ReadBatch, { perEvent = false, client, runs }: StoreOptions = {}): Promise<IngestReceipt> {
     const events = uniqueEvents(batch.events);
-    if (events.length === 0 && batch.rejected.length > 0) {
-      this.#count(0, 0, batch.rejected.length);
-      // Nothing was kept: say so in the status, which is all that the SDK looks at.
-      const detail = batch.rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
-      throw new PalestraError('invalid_body', { detail });
-    }
+    if (events.length === 0 && batch.rejected.length > 0) throw this.#nothingKept(batch);
     const starts = await this.#resolve(orgId, events, runs);
     const detached = await this.objects.detach(orgId, events);
-    const storeIn = (queryable: Pick<pg.Pool, 'query'>) => storeBatch(queryable, orgId, starts, detached.events, [], this.sealed.find);
-    const stored =
-      events.length === 0
-        ? { inserted: new Set<string>(), conflicts: [], runSeqs: [] }
-        : await (client ? storeIn(client) : patiently(() => storeIn(this.database.pool), PATIENCE_MS));
+    const storeIn = (queryable: Pick<pg.Pool, 'query'>, some: readonly ReadEvent[]) =>
+      storeBatch(queryable, orgId, some.length === events.length ? starts : startsIn(starts, some), some, [], this.sealed.find);
+    if (client) return this.#receipt(batch, events, await storeIn(client, detached.events), perEvent);
+
+    const { stored, refused } = await storeTolerantly(detached.events, (some) =>
+      patiently(() => storeIn(this.database.pool, some), PATIENCE_MS),
+    );
+    if (refused.size === 0) return this.#receipt(batch, events, stored, perEvent);
+    const kept = withoutRefused(batch, refused);
+    if (kept.events.length === 0) throw this.#nothingKept(kept);
+    return this.#receipt(kept, uniqueEvents(kept.events), stored, perEvent);
+  }
+
+  /** Says in the status, which is all that the SDK looks at, that nothing was kept. */
+  #nothingKept({ rejected }: ReadBatch): PalestraError {
+    this.#count(0, 0, rejected.length);
+    const detail = rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
+    return new PalestraError('invalid_body', { detail });
+  }
+
+  /** `batch`: what was sent; `events`: each of its events once. */
+  #receipt(batch: ReadBatch, events: readonly ReadEvent[], stored: IngestResult, perEvent: boolean): IngestReceipt {
     const messages = events.filter((event) => event.kind === 'message').length;
     const accepted = events.length - messages + stored.inserted.size;
     const duplicates = batch.events.length - accepted;
@@ -197,17 +210,3 @@ function readBody(body: Buffer): ReadBatch {
     throw error;
   }
 }
-
-/** Of equal message ids in one batch the first is kept. */
-function uniqueEvents(events: ReadEvent[]): ReadEvent[] {
-  const seen = new Set<string>();
-  return events.filter((event) => {
-    if (event.kind !== 'message') return true;
-    const key = identityOf(event);
-    const fresh = !seen.has(key);
-    seen.add(key);
-    return fresh;
-  });
-}
-
-const identityOf = (message: ReadMessage) => `${message.rolloutId}:${message.eventId}`;

@@ -1,0 +1,64 @@
+import type { ReadBatch, ReadEvent } from '@palestra/rollouts';
+import { isRefusedValue, withoutFaulty } from '../faulty-members.ts';
+import type { IngestResult, ResolvedStart } from './ingest.sql.ts';
+
+/** Why, by `keyOf`: of equal messages all are meant. */
+type Refused = Map<string | ReadEvent, string>;
+
+/** What is stored without the events that hold a value which PostgreSQL refuses. */
+export async function storeTolerantly(
+  events: readonly ReadEvent[],
+  store: (some: readonly ReadEvent[]) => Promise<IngestResult>,
+): Promise<{ stored: IngestResult; refused: Refused }> {
+  let stored: IngestResult = { inserted: new Set(), conflicts: [], runSeqs: [] };
+  const refused: Refused = new Map();
+  if (events.length === 0) return { stored, refused };
+  await withoutFaulty(
+    events,
+    async (some) => {
+      const { inserted, conflicts, runSeqs } = await store(some);
+      stored = {
+        inserted: new Set([...stored.inserted, ...inserted]),
+        conflicts: [...stored.conflicts, ...conflicts],
+        runSeqs: [...new Set([...stored.runSeqs, ...runSeqs])],
+      };
+    },
+    (event, error) => void refused.set(keyOf(event), `This event cannot be stored: ${(error as Error).message}.`),
+    isRefusedValue,
+  );
+  return { stored, refused };
+}
+
+export const startsIn = (starts: readonly ResolvedStart[], events: readonly ReadEvent[]): ResolvedStart[] => {
+  const wanted = new Set(events);
+  return starts.filter(({ event }) => wanted.has(event));
+};
+
+/** The batch as if it had been found while it was read that these events are none. */
+export function withoutRefused(batch: ReadBatch, refused: Refused): ReadBatch {
+  const before = new Set(batch.rejected.map(({ position }) => position));
+  const rejected = [...batch.rejected];
+  let position = 0;
+  const events = batch.events.filter((event) => {
+    while (before.has(position)) position += 1;
+    const detail = refused.get(keyOf(event));
+    if (detail !== undefined) rejected.push({ position, eventId: event.kind === 'message' ? event.eventId : event.rolloutId, detail });
+    position += 1;
+    return detail === undefined;
+  });
+  return { ...batch, events, rejected: rejected.toSorted((a, b) => a.position - b.position) };
+}
+
+/** Of equal message ids in one batch the first is kept. */
+export function uniqueEvents(events: ReadEvent[]): ReadEvent[] {
+  const seen = new Set<string | ReadEvent>();
+  return events.filter((event) => {
+    if (event.kind !== 'message') return true;
+    const key = keyOf(event);
+    const fresh = !seen.has(key);
+    seen.add(key);
+    return fresh;
+  });
+}
+
+const keyOf = (event: ReadEvent): string | ReadEvent => (event.kind === 'message' ? `${event.rolloutId}:${event.eventId}` : event);
