@@ -121,3 +121,33 @@ test('it takes no more than a bounded number behind', async () => {
   end(more!, text('""'));
   await ledger.drain();
 });
+
+test('one with a value that PostgreSQL refuses takes none of its batch along', async () => {
+  const { pool } = server.database;
+  await pool.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too odd' USING ERRCODE = '22003'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON session_calls FOR EACH ROW WHEN (NEW.tool = 'odd') EXECUTE FUNCTION refuse()`);
+  const lost: string[] = [];
+  const own = new SqlCallLedger(pool, (error) => lost.push(String(error)));
+  try {
+    const calls = ['a', 'b', 'odd', 'c', 'd'].map((tool) => ({ ...intentOf('refused', '{}'), tool }));
+    for (const call of calls) end(own.note(call)!, text('1'));
+    await own.drain();
+    expect((await own.journal('refused')).map(({ tool }) => tool)).toEqual(['a', 'b', 'c', 'd']);
+    expect(lost).toEqual([expect.stringContaining('too odd')]);
+
+    await pool.query(
+      `INSERT INTO sessions (sid, org_id, user_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, created_at, last_seen_at, last_request_at)
+       VALUES ('asked', 'org', 'user', 'ready', 1, 900000, 900000, now(), now(), now())`,
+    );
+    const asked = ['a', 'odd', 'c'].map((tool) => own.intent({ ...intentOf('asked', '{}'), tool }, true));
+    const answers = await Promise.allSettled(asked);
+    expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.verdict : answer.reason.message))).toEqual([
+      'begun',
+      'too odd',
+      'begun',
+    ]);
+  } finally {
+    await pool.query('DROP TRIGGER refuse ON session_calls');
+  }
+});

@@ -49,6 +49,38 @@ test('the end of a write does not hurry what was added meanwhile and may wait', 
   }
 });
 
+test('of a batch that fails by some of its items only those are rejected; any other failure is of all', async () => {
+  const failing = (isOfItem?: (error: unknown) => boolean) =>
+    new MicroBatcher<number, number>({
+      maxItems: 9,
+      maxAgeMs: 0,
+      maxQueued: 10,
+      concurrency: 1,
+      flush: async (items) => {
+        if (items.some((item) => item % 4 === 0)) throw new Error('refused');
+        return items.map((item) => item * 10);
+      },
+      ...(isOfItem && { isOfItem }),
+    });
+  const ends = async (batcher: MicroBatcher<number, number>) =>
+    (await Promise.allSettled([1, 2, 3, 4, 5, 6, 7, 8, 9].map((item) => batcher.add(item)))).map((end) =>
+      end.status === 'fulfilled' ? end.value : String(end.reason.message),
+    );
+  expect(await ends(failing((error) => (error as Error).message === 'refused'))).toEqual([
+    10,
+    20,
+    30,
+    'refused',
+    50,
+    60,
+    70,
+    'refused',
+    90,
+  ]);
+  expect(new Set(await ends(failing(() => false)))).toEqual(new Set(['refused']));
+  expect(new Set(await ends(failing()))).toEqual(new Set(['refused']));
+});
+
 test('a full batch does not wait', () => {
   const { batches, batcher } = batcherOf(60_000);
   for (const item of ['a', 'b', 'c', 'd']) void batcher.add(item);

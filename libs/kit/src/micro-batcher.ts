@@ -16,6 +16,11 @@ export interface MicroBatcherOptions<In, Out> {
   maxQueued: number;
   /** Batches written at the same time. */
   concurrency: number;
+  /**
+   * Whether a batch failed, and left nothing behind, by what one of its items is: it is written again in halves then, and only that item
+   * is rejected. Without it a batch fails as a whole.
+   */
+  isOfItem?(error: unknown): boolean;
 }
 
 interface Entry<In, Out> {
@@ -110,7 +115,11 @@ export class MicroBatcher<In, Out> {
       const results = await this.#options.flush(batch.map((entry) => entry.item));
       batch.forEach((entry, index) => entry.resolve(results[index] as Out));
     } catch (error) {
-      for (const entry of batch) entry.reject(error);
+      if (batch.length > 1 && this.#options.isOfItem?.(error)) {
+        const half = batch.length >> 1;
+        await this.#write(batch.slice(0, half));
+        await this.#write(batch.slice(half));
+      } else for (const entry of batch) entry.reject(error);
     }
   }
 }

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { MicroBatcher } from '@palestra/kit';
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
+import { isRefusedValue } from '../platform/database/database-errors.ts';
 import { patiently } from '../platform/database/database-retry.ts';
 
 /**
@@ -162,7 +163,7 @@ export function toSessionRecord(row: Row): SessionRecord {
 const synchronous = (records: SessionRecord[]): string => (records.some(needsDisk) ? 'on' : 'off');
 
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
-const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
+const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1, isOfItem: isRefusedValue };
 /** Nobody waits for the news that setup has ended: they go with the next change of any session, or a little later. */
 const UPDATES = { ...BATCH, maxAgeMs: 10 };
 

@@ -1,7 +1,7 @@
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
-import { isOwnFault, isRefusedValue, withoutFaulty } from './faulty-members.ts';
+import { isOwnFault, withoutFaulty } from './faulty-members.ts';
 
 const coded = (code: string) => Object.assign(new Error(code), { code });
 
@@ -21,13 +21,6 @@ describe('a fault', () => {
     new PalestraError('database_unavailable'),
   ])('%s is not', (error) => expect(isOwnFault(error)).toBe(false));
 });
-
-it.each([
-  ['22003', true],
-  ['54000', true],
-  ['23503', false],
-  ['40P01', false],
-])('%s says of a value that it is refused: %s', (code, refused) => expect(isRefusedValue(coded(code))).toBe(refused));
 
 describe('work with faulty members', () => {
   const work = (faulty: readonly number[], error = coded('22003')) => {

@@ -18,12 +18,6 @@ export function isOwnFault(error: unknown): boolean {
   return typeof code !== 'string' || OF_DATA.test(code);
 }
 
-/** Whether PostgreSQL refused a value itself: no row that stands, or went meanwhile, has to do with it. */
-export function isRefusedValue(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' && /^(22|54)/.test(code);
-}
-
 /** Does the work with all members together; where one of them makes it fail, with the others all the same. `left` gets that one. */
 export async function withoutFaulty<T>(
   members: readonly T[],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDatabaseAway, isRolledBack } from './database-errors.ts';
+import { isDatabaseAway, isRefusedValue, isRolledBack } from './database-errors.ts';
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
@@ -25,4 +25,14 @@ test.each([withCode('23505'), withCode('22P05'), withCode('42P01'), new Error('n
 test('a deadlock is an invitation to repeat, not an absence', () => {
   expect([isRolledBack(withCode('40P01')), isDatabaseAway(withCode('40P01'))]).toEqual([true, false]);
   expect([isRolledBack(withCode('23505')), isRolledBack(null)]).toEqual([false, false]);
+});
+
+test.each([
+  ['22003', true],
+  ['54000', true],
+  ['23503', false],
+  ['40P01', false],
+  ['57P01', false],
+])('%s says of a value that it is refused: %s', (code, refused) => {
+  expect(isRefusedValue(withCode(code))).toBe(refused);
 });

@@ -27,3 +27,9 @@ export function isRolledBack(error: unknown): boolean {
 
 /** Prisma's code of a unique constraint that a statement would have broken. */
 export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 'P2002';
+
+/** SQLSTATE classes 22 and 54: PostgreSQL refused a value itself. No row that stands, or went meanwhile, has to do with it, and nothing was written. */
+export function isRefusedValue(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && /^(22|54)/.test(code);
+}

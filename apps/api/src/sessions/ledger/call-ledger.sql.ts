@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
 import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall } from '@palestra/session';
-import { isDatabaseAway, isRolledBack } from '../../platform/database/database-errors.ts';
+import { isDatabaseAway, isRefusedValue, isRolledBack } from '../../platform/database/database-errors.ts';
 import { patiently } from '../../platform/database/database-retry.ts';
 import {
   BROKEN,
@@ -32,7 +32,7 @@ import { NotedCalls } from './noted-calls.ts';
 import { withoutNul } from './postgres-text.ts';
 
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
-const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1 };
+const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1, isOfItem: isRefusedValue };
 /** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
 const LATER = { ...BATCH, maxAgeMs: 10 };
 /** Ended calls that wait to be written; beyond it calls wait for PostgreSQL again. */
@@ -272,6 +272,7 @@ export class SqlCallLedger implements CallLedger {
       });
       this.#unconfirmed.wholes.push(data);
     } catch (error) {
+      if (lines.length > 1 && isRefusedValue(error)) throw error;
       this.onLost(error);
     }
     return [];

@@ -1,5 +1,6 @@
 import type { ReadBatch, ReadEvent } from '@palestra/rollouts';
-import { isRefusedValue, withoutFaulty } from '../faulty-members.ts';
+import { isRefusedValue } from '../../platform/database/database-errors.ts';
+import { withoutFaulty } from '../faulty-members.ts';
 import type { IngestResult, ResolvedStart } from './ingest.sql.ts';
 
 /** Why, by `keyOf`: of equal messages all are meant. */
