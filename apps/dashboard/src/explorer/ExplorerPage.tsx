@@ -101,7 +101,7 @@ export function ExplorerPage() {
   const list = { q: effective, valid, place, solved, status };
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div className="flex h-[40px] flex-none items-center gap-2 border-b border-line px-3">
+      <div className="flex min-h-[40px] flex-none items-center gap-2 border-b border-line px-3 max-[560px]:flex-wrap max-[560px]:py-[5px]">
         <PanelToggle name="facets" open={panels.facets} onToggle={() => togglePanel('facets')} />
         <QueryBar
           handle={bar}

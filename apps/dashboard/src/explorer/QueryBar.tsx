@@ -92,7 +92,7 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
   };
 
   return (
-    <div className="relative min-w-0 flex-1">
+    <div className="relative min-w-0 flex-1 max-[560px]:order-first max-[560px]:basis-full">
       <div className="relative h-[28px] overflow-hidden rounded-[4px] border border-line-strong bg-paper-0 focus-within:border-accent">
         <input
           ref={input}

@@ -132,11 +132,14 @@ export function Frame() {
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
         Skip to the content
       </a>
-      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_44px_minmax(0,1fr)]">
+      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_minmax(44px,auto)_minmax(0,1fr)]">
         <div className="row-span-2 grid min-w-0 max-[760px]:row-span-1">
           <Rail org={me.data?.org.name} />
         </div>
-        <header ref={setSlot} className="flex min-w-0 items-center gap-3 border-b border-line px-4" />
+        <header
+          ref={setSlot}
+          className="flex min-w-0 items-center gap-x-3 border-b border-line px-4 max-[560px]:flex-wrap max-[560px]:gap-y-[6px] max-[560px]:py-[6px]"
+        />
         <main id="main" tabIndex={-1} className="min-h-0 min-w-0 overflow-auto outline-none">
           {content}
         </main>

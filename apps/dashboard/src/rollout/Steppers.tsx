@@ -50,7 +50,7 @@ export function Stepper({ header, received, open }: { header: RolloutHeader; rec
     <>
       <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
         <Step to={previous_sample} hotkey="[" label="Previous sample" open={open} />
-        <span className="label whitespace-nowrap px-1">
+        <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
           sample {header.sample ?? '–'}
           {received !== undefined && ` of ${formatCount(received)}`}
         </span>

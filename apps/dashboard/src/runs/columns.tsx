@@ -71,7 +71,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'run',
-      track: 'minmax(150px,2.2fr)',
+      track: 'minmax(134px,2.2fr)',
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
@@ -127,7 +127,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps less that of the 10 before',
-      track: '56px',
+      track: '72px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },

@@ -8,9 +8,9 @@ import { EndButton } from './EndButton.tsx';
 import { holderName, holderText, shortId } from './names.ts';
 import { FailureClass, SessionState } from './SessionState.tsx';
 
-const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_88px_92px_52px_minmax(130px,1.2fr)_188px]';
+const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_188px]';
 const endedGrid =
-  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(84px,1fr)_minmax(84px,1fr)_88px_92px_52px_minmax(130px,1.2fr)_minmax(188px,1.4fr)]';
+  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_minmax(170px,1.4fr)]';
 const shared = ['Session', 'State', 'Environment', 'Run', 'Holder'];
 const heads = {
   live: [...shared, 'Opened', 'Last seen', 'Calls', 'Last call', ''],
@@ -41,15 +41,15 @@ export function SessionLink({ sid }: { sid: string }) {
 export function LastCall({ call }: { call: SessionLastCall | null }) {
   if (call === null) return <span className="text-ink-3">none yet</span>;
   return (
-    <>
-      <span className="mono">
+    <span className="flex gap-[6px]">
+      <span className="mono truncate" title={call.tool}>
         <PlainText text={call.tool} />
-      </span>{' '}
-      <span className="text-ink-3">{call.state === 'running' ? 'runs, since ' : ''}</span>
-      <span className="text-ink-3">
+      </span>
+      <span className="flex-none text-ink-3">
+        {call.state === 'running' ? 'runs, since ' : ''}
         <Age iso={call.started_at} />
       </span>
-    </>
+    </span>
   );
 }
 

@@ -76,9 +76,9 @@ export function SessionsPage() {
   const navigate = useNavigate({ from: '/sessions' });
   const tab = search.tab ?? 'live';
   return (
-    <>
+    <div className="flex h-full flex-col">
       <TopBar title="Sessions" crumbs={<Crumb>Sessions</Crumb>} />
-      <div className="sticky left-0 flex h-[40px] items-center gap-1 border-b border-line px-3">
+      <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-1 gap-y-[6px] border-b border-line px-3 py-[5px]">
         <nav aria-label="Sessions by state" className="flex gap-1">
           {tabs.map(([name, label]) => (
             <Link
@@ -100,7 +100,9 @@ export function SessionsPage() {
           />
         )}
       </div>
-      {tab === 'slots' ? <SlotBoard /> : <SessionTable key={tab} ended={tab === 'ended'} />}
-    </>
+      <div className="min-h-0 flex-1 overflow-auto">
+        {tab === 'slots' ? <SlotBoard /> : <SessionTable key={tab} ended={tab === 'ended'} />}
+      </div>
+    </div>
   );
 }

@@ -1,0 +1,116 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import type { SessionView } from '@palestra/protocol';
+import { z } from 'zod';
+import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { uploadRollout } from './upload.ts';
+
+/** What must be read is not cut: figures in a window of 1280 px, controls in one as narrow as a phone. */
+const RUN = 'narrow suite';
+const TOOL = 'interview_the_head_gardener';
+let palestra: Palestra;
+let browser: Browser;
+let running: Awaited<ReturnType<typeof serve>>;
+let rollout: string;
+const light: View = { width: 1280, theme: 'light' };
+
+const garden = defineEnvironment({
+  name: 'garden',
+  splits: ['train'],
+  tasks: () => [{}],
+  prompt: () => 'Who cut the roses?',
+  tools: { [TOOL]: tool({ description: 'Asks.', input: z.object({}), run: () => 'The butler did.' }) },
+});
+
+async function playOnce(): Promise<void> {
+  const environment = await addRemote(palestra, 'garden', running.url);
+  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' };
+  const post = (path: string, body: object, more = {}) =>
+    fetch(palestra.url + path, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) });
+  const { sid } = (await (await post('/v1/sessions', { environment, split: 'train', index: 0 })).json()) as SessionView;
+  await (await post('/call', { name: TOOL, input: {} }, { 'x-session-id': sid })).text();
+  await fetch(`${palestra.url}/v1/sessions/${sid}`, { method: 'DELETE', headers: { 'x-api-key': palestra.apiKey } });
+}
+
+beforeAll(async () => {
+  running = await serve([garden]);
+  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  // Less from step to step: a change with its sign.
+  for (let step = 0; step < 20; step += 1)
+    rollout = await uploadRollout(palestra, {
+      runName: RUN,
+      rolloutName: 'a-name-of-a-rollout-that-is-rather-long-for-a-narrow-window',
+      step,
+      sample: 0,
+      n: 1,
+      messages: [{ type: 'assistant_message', content: 'hello', reward: -0.37 * step, isFinished: true }],
+    });
+  await playOnce();
+});
+afterAll(async () => {
+  await browser?.close();
+  await palestra?.stop();
+  await running?.close();
+});
+
+test('lists show their figures whole at 1280 px', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  const cut = (text: RegExp) =>
+    page
+      .getByText(text)
+      .first()
+      .evaluate((element) => {
+        for (let at: Element | null = element; at && at.getAttribute('role') !== 'row'; at = at.parentElement)
+          if (at.scrollWidth > at.clientWidth && getComputedStyle(at).overflowX !== 'visible') return true;
+        return false;
+      });
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs`, RUN);
+  expect(await cut(/^▼?\s*−3\.70$/)).toBe(false);
+  await visit(page, `${palestra.url}/sessions?tab=ended`, TOOL);
+  expect(await cut(/ago$/)).toBe(false);
+  const age = page.getByRole('cell').filter({ hasText: TOOL }).getByText(/ago$/);
+  const [inside, cell] = await Promise.all([age.boundingBox(), age.locator('xpath=ancestor::*[@role="cell"]').boundingBox()]);
+  expect(inside!.x + inside!.width).toBeLessThanOrEqual(cell!.x + cell!.width);
+  await close();
+});
+
+/** Controls of the page, not of its tables, that lie over each other or beyond the window. */
+const collisions = (page: Page) =>
+  page.evaluate(() => {
+    const controls = [...document.querySelectorAll('header :is(a, h1, button), main :is(input, select, button)')].filter(
+      (element) => element.checkVisibility() && !element.closest('[role=table], [role=feed], aside, form'),
+    );
+    const boxes = controls.map((element) => ({ name: element.textContent || element.ariaLabel, box: element.getBoundingClientRect() }));
+    const beyond = boxes.filter(({ box }) => box.right > innerWidth + 1 || box.left < -1);
+    const over = boxes.filter(({ box }, i) =>
+      boxes
+        .slice(i + 1)
+        .some(
+          ({ box: other }) =>
+            box.left < other.right - 1 && other.left < box.right - 1 && box.top < other.bottom - 1 && other.top < box.bottom - 1,
+        ),
+    );
+    return { beyond: beyond.map(({ name }) => name), over: over.map(({ name }) => name) };
+  });
+
+test('a window as narrow as a phone keeps every control in reach', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 380, height: 800 });
+  const run = `/${palestra.namespace}/runs/${encodeURIComponent(RUN)}`;
+  for (const [name, path, text] of [
+    ['explorer', `${run}/rollouts`, 'of 20 rollouts'],
+    ['rollout', `/rollout/${rollout}`, 'hello'],
+    ['sessions', '/sessions?tab=ended', TOOL],
+  ] as const) {
+    await visit(page, palestra.url + path, text);
+    await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
+    await expectSound(page);
+    expect(await collisions(page), name).toEqual({ beyond: [], over: [] });
+    if (name === 'explorer') expect((await page.getByRole('combobox', { name: 'Query' }).boundingBox())!.width).toBeGreaterThan(300);
+    await shoot(page, `narrow-${name}-380-light`);
+  }
+  expect(complaints).toEqual([]);
+  await close();
+});
