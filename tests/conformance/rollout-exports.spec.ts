@@ -131,7 +131,15 @@ describe('readers', () => {
       env: clientEnv(palestra),
     });
     expect(refused.code).toBe(1);
-    expect(refused.output).toContain('reward');
+    expect(refused.output).toBe('palestra: There is no key rewrd:. Did you mean reward:?\n');
+  });
+
+  test('nothing is counted beforehand of pairs, and no count is shown', async () => {
+    const out = path.join(folder, 'pairs');
+    const { output } = await run(process.execPath, [cli, 'rollouts', 'export', '--run', RUN, '--format', 'preference', '--out', out], {
+      env: clientEnv(palestra),
+    });
+    expect(output).toMatch(/^rows: 2$/m);
   });
 });
 

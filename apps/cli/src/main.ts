@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
-import { PalestraApiError } from '@palestra/client';
 import { demo } from './commands/demo.ts';
 import { dockerCommand } from './commands/docker.ts';
 import { environmentCommands } from './commands/environments.ts';
@@ -9,7 +8,7 @@ import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
 import { runCommands } from './commands/runs.ts';
 import { taskCommands } from './commands/tasks.ts';
 import { up } from './commands/up.ts';
-import { printable, printableLines } from './output.ts';
+import { describeError } from './error-text.ts';
 import { UsageError } from './settings.ts';
 
 const collect = (value: string, earlier: string[] = []) => [...earlier, value];
@@ -39,15 +38,9 @@ function buildProgram(): Command {
   return program;
 }
 
-/** One line for whatever went wrong, and below it the last words of a program that ended. */
-function describe(error: unknown): string {
-  if (error instanceof PalestraApiError) return printable(error.detail) + (error.status === 401 ? ' Is OPENREWARD_API_KEY set?' : '');
-  return printableLines(error instanceof Error ? error.message : String(error));
-}
-
 try {
   await buildProgram().parseAsync();
 } catch (error) {
-  if (!(error instanceof CommanderError)) process.stderr.write(`palestra: ${describe(error)}\n`);
+  if (!(error instanceof CommanderError)) process.stderr.write(`palestra: ${describeError(error)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -65,7 +65,8 @@ class Bar implements Progress {
 
 class Lines implements Progress {
   readonly #what: string;
-  #total = 0;
+  /** null: nobody has counted. */
+  #total: number | null = null;
   #done = 0;
   #printedAt = Date.now();
 
@@ -92,6 +93,6 @@ class Lines implements Progress {
 
   #print(): void {
     this.#printedAt = Date.now();
-    process.stderr.write(`${this.#what}: ${this.#done}/${this.#total}\n`);
+    process.stderr.write(`${this.#what}: ${this.#done}${this.#total === null ? '' : `/${this.#total}`}\n`);
   }
 }
