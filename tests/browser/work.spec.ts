@@ -30,7 +30,7 @@ test('the snippet of an empty organisation runs as it is shown, and its run appe
     const env = { ...process.env, ...address, OPENREWARD_API_KEY: palestra.apiKey, OPENREWARD_DISABLE_UPDATE_CHECK: '1' };
     await promisify(execFile)(python, ['-c', snippet], { env, timeout: 120_000 });
     await page.locator('[data-row]', { hasText: 'first-run' }).waitFor();
-    await expect.poll(() => page.locator('[data-row]', { hasText: 'first-run' }).innerText()).toContain('.10');
+    await expect.poll(() => page.locator('[data-row]', { hasText: 'first-run' }).innerText()).toContain('1.00');
   }
   expect(complaints).toEqual([]);
   await close();

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { runScript, sdist, startUpstream, type Upstream } from './support/python.ts';
+import { python, run, runScript, sdist, startUpstream, type Upstream } from './support/python.ts';
 
 /** The unmodified official clients, synchronous and asynchronous, old and new, against every kind of environment. */
 interface Tool {
@@ -69,6 +70,35 @@ describe('a tour by the official client', () => {
       [JSON.stringify({ split: 'train', index: 0, calls: [], ...given })],
       clientEnv(palestra),
     ) as Promise<Tour>;
+
+  test.each(['v167', 'v112'] as const)(
+    'README’s program plays an episode, and its rollout is what the ledger saw (%s)',
+    async (interpreter) => {
+      const readme = readFileSync(path.resolve(import.meta.dirname, '../../README.md'), 'utf8');
+      const program = /```python\n(.*?)```/s.exec(readme)![1]!.replace('run_name="first"', `run_name="first-${interpreter}"`);
+      const finished = await run(python(interpreter), ['-c', program], { env: clientEnv(palestra) });
+      expect(finished.code, finished.output).toBe(0);
+      expect(finished.stdout).toContain("['submit']");
+      const headers = { 'x-api-key': palestra.apiKey };
+      const rollouts = async () => {
+        const answer = await fetch(`${palestra.url}/v1/runs/first-${interpreter}/rollouts`, { headers });
+        return ((await answer.json()) as { rollouts?: object[] }).rollouts;
+      };
+      await expect
+        .poll(rollouts)
+        .toEqual([
+          expect.objectContaining({
+            reward: 1,
+            turns: 1,
+            num_tool_calls: 1,
+            stop: 'finished',
+            phase: 'train',
+            flags: [],
+            verified: 'verified',
+          }),
+        ]);
+    },
+  );
 
   test.each(clients)('plays WhoDunit ($interpreter, $mode)', async ({ interpreter, mode }) => {
     const first = await tour(interpreter, { mode, deployment: 'palestra/whodunit', calls: [['no_such_tool', {}]] });

@@ -11,17 +11,17 @@ export interface TrainerSnippet {
 const plain = `from openreward import OpenReward, ToolCall, ToolResult, UserMessage
 
 client = OpenReward()
-environment = client.environments.get("palestra/echo")
+environment = client.environments.get("palestra/math")
 rollout = client.rollout.create(
-    run_name="first-run", rollout_name="echo-0", environment="palestra/echo", split="train",
-    metadata={"step": 0, "group_id": "echo-train-0", "sample_idx": 0, "n_samples": 1})
+    run_name="first-run", rollout_name="math-0", environment="palestra/math", split="train",
+    metadata={"step": 0, "group_id": "math-train-0", "sample_idx": 0, "n_samples": 1})
 
 with environment.session(split="train", index=0) as session:
     rollout.log(UserMessage(session.get_prompt()[0].text))
-    rollout.log(ToolCall(name="echo", content='{"text": "hello"}', call_id="1"))
-    output = session.call_tool("echo", {"text": "hello"})
+    rollout.log(ToolCall(name="submit", content='{"answer": "3"}', call_id="1"))
+    output = session.call_tool("submit", {"answer": "3"})
     rollout.log(ToolResult(output.blocks[0].text, call_id="1"),
-                reward=output.reward, is_finished=True)
+                reward=output.reward, is_finished=output.finished)
 
 client.rollout.close()`;
 
