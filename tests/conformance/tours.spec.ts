@@ -84,19 +84,17 @@ describe('a tour by the official client', () => {
         const answer = await fetch(`${palestra.url}/v1/runs/first-${interpreter}/rollouts`, { headers });
         return ((await answer.json()) as { rollouts?: object[] }).rollouts;
       };
-      await expect
-        .poll(rollouts)
-        .toEqual([
-          expect.objectContaining({
-            reward: 1,
-            turns: 1,
-            num_tool_calls: 1,
-            stop: 'finished',
-            phase: 'train',
-            flags: [],
-            verified: 'verified',
-          }),
-        ]);
+      await expect.poll(rollouts).toEqual([
+        expect.objectContaining({
+          reward: 1,
+          turns: 1,
+          num_tool_calls: 1,
+          stop: 'finished',
+          phase: 'train',
+          flags: [],
+          verified: 'verified',
+        }),
+      ]);
     },
   );
 
