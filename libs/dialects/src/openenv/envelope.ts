@@ -1,7 +1,8 @@
 import { type JsonObject, type JsonValue, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { invalid, type Issue, issue, OpenEnvError } from './errors.ts';
-import { jsonErrorOf, pythonText, pythonTypeOf } from './python-text.ts';
+import { pythonStr, pythonType } from '../python/values.ts';
+import { jsonErrorOf } from '../python/json.ts';
 
 export type ClientMessage = OpenEnvMessage | { type: 'close' };
 
@@ -16,7 +17,7 @@ export function readMessage(text: string): ClientMessage {
   } catch {
     throw new OpenEnvError('INVALID_JSON', `Invalid JSON: ${jsonErrorOf(text)}`);
   }
-  if (!isObject(message)) throw new OpenEnvError('SESSION_ERROR', `'${pythonTypeOf(message)}' object has no attribute 'get'`);
+  if (!isObject(message)) throw new OpenEnvError('SESSION_ERROR', `'${pythonType(message)}' object has no attribute 'get'`);
   const { type } = message;
   switch (type) {
     case 'step':
@@ -28,7 +29,7 @@ export function readMessage(text: string): ClientMessage {
       for (const key in message) if (key !== 'type') throw invalid(strangers(message, 'type'));
       return { type };
     default:
-      throw new OpenEnvError('UNKNOWN_TYPE', `Unknown message type: ${type === undefined ? '' : pythonText(type)}`);
+      throw new OpenEnvError('UNKNOWN_TYPE', `Unknown message type: ${type === undefined ? '' : pythonStr(type)}`);
   }
 }
 

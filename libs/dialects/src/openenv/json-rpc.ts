@@ -1,6 +1,7 @@
 import { type JsonObject, type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import { isObject } from './envelope.ts';
-import { jsonErrorOf, pythonRepr, pythonTypeOf } from './python-text.ts';
+import { pythonRepr, pythonType } from '../python/values.ts';
+import { jsonErrorOf } from '../python/json.ts';
 
 /** OpenEnv's JSON-RPC that looks like MCP (openenv-wire.md section 8). */
 export interface RpcRequest {
@@ -76,7 +77,7 @@ export function readRpc(value: JsonValue): RpcRequest {
 function faultsText(faults: Fault[]): string {
   const lines = faults.map(
     ({ field, type, msg, input }) =>
-      `${field}\n  ${msg} [type=${type}, input_value=${pythonRepr(input)}, input_type=${pythonTypeOf(input)}]\n    For further information visit https://errors.pydantic.dev/2.14/v/${type}`,
+      `${field}\n  ${msg} [type=${type}, input_value=${pythonRepr(input)}, input_type=${pythonType(input)}]\n    For further information visit https://errors.pydantic.dev/2.14/v/${type}`,
   );
   return `${faults.length} validation error${faults.length === 1 ? '' : 's'} for JsonRpcRequest\n${lines.join('\n')}`;
 }

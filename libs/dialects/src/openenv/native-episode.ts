@@ -83,7 +83,7 @@ const LOST_WORDS = /^Unable to serialize unknown type/;
 
 /** The frame to be passed back. Throws what ends the session; a refused action does not, though its server thinks so. */
 function readError(text: string): string {
-  const { type, data } = JSON.parse(text) as { type: string; data: { message: string; code: OpenEnvErrorCode } & JsonObject };
+  const { type, data } = parseJson(text) as { type: string; data: { message: string; code: OpenEnvErrorCode } & JsonObject };
   if (type !== 'error') return text;
   const { message, code, ...extra } = data;
   const error = new OpenEnvError(code, message, extra);

@@ -10,7 +10,7 @@ import { Facts } from './facts.ts';
 import { readRpc, type RpcError } from './json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
 import { chatOf, promptOf } from './prompt.ts';
-import { jsonErrorOf, pythonRepr } from './python-text.ts';
+import { jsonErrorOf } from '../python/json.ts';
 import { bodyOf, floatText, frameOf, type Observed } from './replies.ts';
 import { actionSchema } from './schemas.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
@@ -33,10 +33,6 @@ describe("Python's words", () => {
     ['nul', 'Expecting value: line 1 column 1 (char 0)'],
   ])('%j', (text, said) => {
     expect(jsonErrorOf(text)).toBe(said);
-  });
-
-  test('for values', () => {
-    expect(pythonRepr({ a: [null, true, "it's", 1.5], b: 'x' })).toBe(`{'a': [None, True, "it's", 1.5], 'b': 'x'}`);
   });
 });
 

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, parseJson, stringifyJson, type ToolSpec } from '@palestra/protocol';
 import { pythonListToJson } from './python-literal.ts';
-import { isObject, pythonFloat, pythonInt, pythonRepr, pythonStr } from './python-text.ts';
+import { isObject, pythonFloat, pythonInt, pythonRepr, pythonStr } from '../python/values.ts';
 
 /** The tool that a model's actions go to, and what it takes. */
 export interface ActionTool {
@@ -63,7 +63,7 @@ function fieldOf(schema: JsonObject): string | null {
 /** An object that a model writes where a text is asked for is the action itself only when it looks like one. */
 function speaksOf(schema: JsonObject, field: string, object: JsonObject): boolean {
   const known = propertiesOf(schema);
-  return field in object && Object.keys(object).every((name) => name in known);
+  return Object.hasOwn(object, field) && Object.keys(object).every((name) => Object.hasOwn(known, name));
 }
 
 function typeOf(schema: JsonValue): string {

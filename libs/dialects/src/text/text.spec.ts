@@ -3,8 +3,8 @@ import { parseJson, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 import { actionToolOf, findAction, renderObservation, toAction } from './action.ts';
 import { pythonSum } from './dialect.ts';
-import { checkPythonJson, PythonJsonError } from './python-json.ts';
-import { pythonInt, pythonRepr, pythonStrip } from './python-text.ts';
+import { checkPythonJson, PythonJsonError } from '../python/json.ts';
+import { pythonInt, pythonRepr, pythonStrip } from '../python/values.ts';
 import { parseToolCall } from './tool-call.ts';
 import { playedTurn, readTurn, type TextConfig } from './turn.ts';
 
@@ -153,6 +153,8 @@ describe('an action in a text', () => {
     expect(toAction(message, '{"message":"hi","tone":"low"}')).toEqual({ message: 'hi', tone: 'low' });
     // Python that happens to be JSON is still the text that was asked for.
     expect(toAction(message, '{"a":1}')).toEqual({ message: '{"a":1}' });
+    const odd = '{"message":"hi","constructor":1}';
+    expect(toAction(message, odd)).toEqual({ message: odd });
     expect(toAction(number, ' 1_0 ')).toEqual({ action_id: 10 });
     expect(problem(() => toAction(number, "it's"))).toBe(`invalid literal for int() with base 10: "it's"`);
     expect(stringifyJson(toAction(tool({ x: { anyOf: [{ type: 'number' }, { type: 'null' }] } }), '2'))).toBe('{"x":2.0}');
@@ -183,6 +185,7 @@ describe('an action in a text', () => {
     );
     const long = { list: Array.from({ length: 21 }, (_, index) => index) };
     expect(renderObservation(long)).toContain('18, 19] ... (len=21)');
+    expect(pythonRepr({ a: [null, true, "it's", 1.5], b: 'x' })).toBe(`{'a': [None, True, "it's", 1.5], 'b': 'x'}`);
     expect(pythonRepr('\u00a0\n😀\u200b')).toBe("'\\xa0\\n😀\\u200b'");
     expect(pythonStrip('\u001c\u0085a\ufeff')).toBe('a\ufeff');
     expect(pythonInt('0'.repeat(3) + '7')).toBe('7');

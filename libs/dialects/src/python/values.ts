@@ -1,6 +1,6 @@
 import { type JsonValue, toPlainNumber } from '@palestra/protocol';
 
-/** Values and texts as Python prints and reads them: what models of SkyRL's adapters see. */
+/** Values and texts as Python prints and reads them: what models of SkyRL's adapters see, and what OpenEnv's server puts into its errors. */
 
 /** What Python's `str.strip()` and `int()` take for white space. */
 const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';

@@ -28,6 +28,18 @@ export function checkPythonJson(text: string): CheckedJson {
   return { json: scanner.json(), nonFinite: scanner.nonFinite.length > 0 };
 }
 
+/** Python's words for a text that is no JSON. */
+export function jsonErrorOf(text: string): string {
+  try {
+    checkPythonJson(text);
+  } catch (error) {
+    if (error instanceof PythonJsonError) return error.message;
+    throw error;
+  }
+  // Python reads NaN and the infinities, which no JSON has.
+  return 'Expecting value: line 1 column 1 (char 0)';
+}
+
 class Scanner {
   /** `[from, to)` of each NaN or infinity. */
   readonly nonFinite: [number, number][] = [];
