@@ -44,7 +44,7 @@ beforeAll(async () => {
       rolloutName: 'a-name-of-a-rollout-that-is-rather-long-for-a-narrow-window',
       step,
       sample: 0,
-      n: 1,
+      n: 4,
       messages: [{ type: 'assistant_message', content: 'hello', reward: -0.37 * step, isFinished: true }],
     });
   await playOnce();
@@ -73,6 +73,8 @@ test('lists show their figures whole at 1280 px', async () => {
   const age = page.getByRole('cell').filter({ hasText: TOOL }).getByText(/ago$/);
   const [inside, cell] = await Promise.all([age.boundingBox(), age.locator('xpath=ancestor::*[@role="cell"]').boundingBox()]);
   expect(inside!.x + inside!.width).toBeLessThanOrEqual(cell!.x + cell!.width);
+  // Of those that are expected: the others of this group never came.
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'sample 0 of 4');
   await close();
 });
 

@@ -21,7 +21,10 @@ describe('numbers', () => {
     expect(formatCount(9088)).toBe('9\u202f088');
     expect(formatCount(12_400)).toBe('12.4k');
     expect(formatCount(undefined)).toBe('–');
+    expect(formatCount(-12_400)).toBe('−12.4k');
     expect(formatMean(6.2137)).toBe('6.21');
+    expect(formatMean(-2.9167)).toBe('−2.92');
+    expect(formatMean(-12_345)).toBe('−12.3k');
     expect(formatShare(1, 3)).toBe('33 %');
     expect(formatShare(1, 0)).toBe('–');
     expect(formatShare(995, 1000)).toBe('99.5 %');

@@ -19,21 +19,22 @@ export function formatReward(value: Maybe, { signed = false, digits = 2 }: { sig
 /** `9 088` below ten thousand (thin no-break spaces), `12.4k`, `3.80M` above. */
 export function formatCount(value: Maybe): string {
   if (!known(value)) return UNKNOWN;
-  const size = Math.abs(value);
-  if (size < 10_000) return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+  if (value < 0) return `−${formatCount(-value)}`;
+  if (value < 10_000) return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
   for (const [unit, suffix] of [
     [1e9, 'G'],
     [1e6, 'M'],
     [1e3, 'k'],
   ] as const) {
-    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${suffix}`;
+    if (value >= unit) return `${Number((value / unit).toPrecision(3))}${suffix}`;
   }
   return String(value);
 }
 
-/** A mean of small counts, such as turns: `6.21`, `26.4`, `408`. */
+/** A mean of small counts, such as turns: `6.21`, `26.4`, `408`; or of anything else, `−26.4`. */
 export function formatMean(value: Maybe): string {
   if (!known(value)) return UNKNOWN;
+  if (value < 0) return `−${formatMean(-value)}`;
   return value >= 1000 ? formatCount(value) : String(Number(value.toPrecision(3)));
 }
 

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import type { GroupMember } from '../data/groups.ts';
 import { messagesAtQuery, type RolloutMessage } from '../data/rollout.ts';
-import { formatReward } from '../format/number.ts';
+import { formatReward, plural } from '../format/number.ts';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { argumentsOf } from '../text/json.ts';
@@ -212,8 +212,8 @@ function LaneHead({
         {best && <span className="chip text-good">best</span>}
       </div>
       <div className="label flex gap-2 truncate">
-        <Stop stop={member.stop} /> · {member.turns} turns
-        {member.num_errors > 0 && <span className="text-policy">▲ {member.num_errors} errors</span>}
+        <Stop stop={member.stop} /> · {plural(member.turns, 'turn')}
+        {member.num_errors > 0 && <span className="text-policy">▲ {plural(member.num_errors, 'error')}</span>}
         {member.failure_class !== null && <span className="text-infrastructure">✕ {member.failure_class}, unscored</span>}
       </div>
     </div>

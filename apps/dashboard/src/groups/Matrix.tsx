@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import { formatReward } from '../format/number.ts';
+import { formatReward, plural } from '../format/number.ts';
 import { RewardDot } from '../frame/Reward.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ANSWER, type Board, type Cell, glyphsOf } from './align.ts';
@@ -156,7 +156,7 @@ function Head({
 }) {
   const { reward, advantage, sample } = member;
   const share = Math.abs(advantage ?? 0) / largest;
-  const words = `Sample ${sample ?? column}${best ? ', the best' : ''}: reward ${formatReward(reward)}, advantage ${formatReward(advantage, { signed: true })}, ${member.stop ?? 'stop unknown'}, ${member.turns} turns`;
+  const words = `Sample ${sample ?? column}${best ? ', the best' : ''}: reward ${formatReward(reward)}, advantage ${formatReward(advantage, { signed: true })}, ${member.stop ?? 'stop unknown'}, ${plural(member.turns, 'turn')}`;
   return (
     <div
       role="columnheader"

@@ -3,7 +3,7 @@ import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
 import { curveInWords, type Curves, hasValues } from './curves.ts';
-import { type Curve, factOf, formatFigure, formatShort, unitOf } from './figures.ts';
+import { type Curve, factOf, formatAxis, formatFigure, formatShort, unitOf } from './figures.ts';
 import { useOverview } from './OverviewScope.tsx';
 import { StepLink } from './StepLink.tsx';
 
@@ -101,13 +101,4 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
       />
     </Panel>
   );
-}
-
-/** Shorter than the figures: an axis has few places. */
-export function formatAxis(key: string, value: number): string {
-  if (/^(success|truncated|tool_error|errors|zero_variance.*|solved_.*)$/.test(key)) return `${Number((100 * value).toPrecision(3))} %`;
-  if (Math.abs(value) >= 1000) return `${Number((value / 1000).toPrecision(3))}k`;
-  return String(Number(value.toPrecision(3)))
-    .replace(/^(-?)0\./, '$1.')
-    .replace('-', '−');
 }

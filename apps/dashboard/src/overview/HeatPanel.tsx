@@ -8,7 +8,7 @@ import { type Heatmap, heatmapQuery } from '../data/run-reads.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { useRun } from '../run/context.ts';
 import { columnsOn } from './curves.ts';
-import { formatAxis } from './CurvePanel.tsx';
+import { formatAxis } from './figures.ts';
 import { useOverview } from './OverviewScope.tsx';
 import { StepLink } from './StepLink.tsx';
 

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { RunSummary } from '../data/run-reads.ts';
-import { formatCount, formatShare } from '../format/number.ts';
+import { formatCount, formatShare, plural } from '../format/number.ts';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses } from './links.ts';
@@ -18,7 +18,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
         <h2 id="why-stop" className="strong">
           Why do rollouts stop?
         </h2>
-        <span className="label ml-auto">n {formatCount(whole)} rollouts</span>
+        <span className="label ml-auto">n {plural(whole, 'rollout')}</span>
       </div>
       <ul className="border-t border-line">
         {stops.map(([stop, count]) => (

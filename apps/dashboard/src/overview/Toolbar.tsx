@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef } from 'react';
 import { CHART_X, type ChartX, type RunScope, type RunSummary } from '../data/run-reads.ts';
-import { formatCount } from '../format/number.ts';
+import { plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Menu, MenuChoice } from '../frame/Menu.tsx';
 import { useRun } from '../run/context.ts';
@@ -67,8 +67,8 @@ function ScopeWords({ summary }: { summary: RunSummary }) {
   const { steps, rollouts, lag_ms: lag, incomplete } = summary;
   return (
     <span className="label ml-auto">
-      {formatCount(rollouts)} rollouts
-      {steps.count > 0 && ` of ${formatCount(steps.count)} ${steps.count === 1 ? 'step' : 'steps'}`}
+      {plural(rollouts, 'rollout')}
+      {steps.count > 0 && ` of ${plural(steps.count, 'step')}`}
       {lag !== null && ` · newest event ${formatDuration(lag)} ago`}
       {incomplete && ' · some figures are still being made'}
     </span>

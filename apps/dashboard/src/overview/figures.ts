@@ -8,6 +8,8 @@ type Kind = 'reward' | 'share' | 'count' | 'mean';
 const shares = /^(success|truncated|tool_error|errors|zero_variance.*|solved_.*)$/;
 const counts = /^(scored|effective|groups)$/;
 const means = /^(turns|calls|tokens_.*)$/;
+/** Ours: of trainers' figures nobody knows whether they count something. */
+const rewards = /^(reward_.*|avg@n)$/;
 
 function kindOf(key: string, value: number): Kind {
   if (shares.test(key)) return 'share';
@@ -16,13 +18,13 @@ function kindOf(key: string, value: number): Kind {
   return Math.abs(value) < 10 ? 'reward' : 'mean';
 }
 
-/** A canonical figure or a trainer's: `.294`, `3.6 %`, `3 520`, `5.53`. */
+/** A canonical figure or a trainer's: `.294`, `−3.00`, `3.6 %`, `3 520`, `5.53`. */
 export function formatFigure(key: string, value: number | null | undefined): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) return UNKNOWN;
   const kind = kindOf(key, value);
   if (kind === 'share') return formatShare(value, 1);
   if (kind === 'count') return formatCount(value);
-  if (kind === 'mean' || Math.abs(value) >= 2) return formatMean(value);
+  if (kind === 'mean' || (Math.abs(value) >= 2 && !rewards.test(key))) return formatMean(value);
   // Not `~0`: that would read as inferred.
   if (value !== 0 && Math.abs(value) < 0.0005) return value < 0 ? '>−.001' : '<.001';
   return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
@@ -37,6 +39,20 @@ export function formatShort(key: string, value: number | null | undefined): stri
     (value === 0 || Math.abs(value) >= 0.005)
     ? formatReward(value)
     : formatFigure(key, value);
+}
+
+const AXIS_UNITS = [
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+] as const;
+
+/** Shorter than the figures: an axis has few places. */
+export function formatAxis(key: string, value: number): string {
+  if (shares.test(key)) return `${Number((100 * value).toPrecision(3))} %`;
+  const [unit, suffix] = AXIS_UNITS.find(([least]) => Math.abs(value) >= least) ?? [1, ''];
+  const digits = String(Number((value / unit).toPrecision(3)));
+  return digits.replace(/^(-?)0\./, '$1.').replace('-', '−') + suffix;
 }
 
 /** The 95 % interval beside a figure: `±.020`, or both ends where they are not alike. */
@@ -58,7 +74,9 @@ export function unitOf(key: string): 'rollouts' | 'groups' | 'results' | null {
 export function formatDenominator({ key, denominator, of }: Pick<Kpi, 'key' | 'denominator' | 'of'>): string {
   const whole = denominator === of ? '' : ` of ${formatCount(of)}`;
   const unit = unitOf(key);
-  return `n ${formatCount(denominator)}${whole}${unit === null ? '' : ` ${unit}`}`;
+  // `n 1 group`, `n 0 of 1 group`.
+  const one = (whole === '' ? denominator : of) === 1;
+  return `n ${formatCount(denominator)}${whole}${unit === null ? '' : ` ${one ? unit.slice(0, -1) : unit}`}`;
 }
 
 const denominatorWords = {

@@ -197,7 +197,7 @@ export function Reader({ header, outline: untimed }: { header: RolloutHeader; ou
     <RolloutProvider value={context}>
       <TopBar title={title} crumbs={<Crumbs header={header} title={title} />}>
         {(q !== undefined || sort !== undefined) && !guest && <ListSteps id={id} from={from} open={open} />}
-        <Stepper header={header} received={group?.received} open={open} />
+        <Stepper header={header} size={group && (group.expected ?? group.received)} open={open} />
         <button
           type="button"
           className="button"

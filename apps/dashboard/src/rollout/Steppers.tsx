@@ -44,7 +44,7 @@ export function ListSteps({ id, from, open }: { id: string; from: FromList; open
 }
 
 /** ‹ sample 3 of 4 › ‹ step 59 ›. */
-export function Stepper({ header, received, open }: { header: RolloutHeader; received: number | undefined; open: Open }) {
+export function Stepper({ header, size, open }: { header: RolloutHeader; size: number | undefined; open: Open }) {
   const { previous_sample, next_sample, previous_step, next_step } = header.neighbours;
   return (
     <>
@@ -52,7 +52,7 @@ export function Stepper({ header, received, open }: { header: RolloutHeader; rec
         <Step to={previous_sample} hotkey="[" label="Previous sample" open={open} />
         <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
           sample {header.sample ?? '–'}
-          {received !== undefined && ` of ${formatCount(received)}`}
+          {size !== undefined && ` of ${formatCount(size)}`}
         </span>
         <Step to={next_sample} hotkey="]" label="Next sample" open={open} />
       </span>

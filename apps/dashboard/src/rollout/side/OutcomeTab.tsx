@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { formatCount, formatReward, UNKNOWN } from '../../format/number.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../../format/number.ts';
 import { formatDuration } from '../../format/time.ts';
 import { taskLabel } from '../../format/task.ts';
 import { Age } from '../../frame/Age.tsx';
@@ -97,7 +97,7 @@ function Siblings({ header, group, solved }: SideProps) {
                 {formatReward(row.advantage, { signed: true })}
               </span>
               <span className="truncate text-ink-3">
-                {row.id === header.id ? 'this one' : `${row.turns} turns, ${row.stop ?? row.state}`}
+                {row.id === header.id ? 'this one' : `${plural(row.turns, 'turn')}, ${row.stop ?? row.state}`}
               </span>
             </Link>
           </li>
