@@ -103,6 +103,14 @@ test('Runs → Overview → Explorer → Group → Rollout → verdict, and back
   for (let i = 0; i < 5 && (await onRun()) === 0; i += 1) await page.keyboard.press('j');
   expect(await onRun()).toBe(1);
   await expectFocusVisible(page);
+  // A box that was ticked does not keep the keys of the page to itself.
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Space');
+  await page.getByRole('region', { name: 'Selected runs' }).waitFor();
+  await page.keyboard.press('Space');
+  await pressTwice(page, 'g');
+  await page.locator('[data-row]:focus').waitFor();
+  for (let i = 0; i < 5 && (await onRun()) === 0; i += 1) await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   await page.waitForURL(runPath(SMALL_RUN));
   await page.getByText('160 rollouts').first().waitFor();

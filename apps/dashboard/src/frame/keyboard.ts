@@ -2,8 +2,9 @@ import { useLayoutEffect, useRef } from 'react';
 import { commandOf } from './keymap.ts';
 
 const SECOND_KEY_MS = 300;
+/** A box is ticked by Space alone: whoever has just done so goes on with the keys of the page. */
 const typing = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  target instanceof HTMLElement && (target.isContentEditable || target.matches('input:not([type="checkbox"]), textarea, select'));
 /** An open menu has its own keys. */
 const busy = () => document.querySelector('dialog[open], [role="menu"][data-state="open"]') !== null;
 
