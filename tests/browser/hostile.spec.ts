@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sendEvents } from '../support/fixtures/events.mjs';
 import { HOSTILE_RUN, hostileRollouts } from '../support/fixtures/hostile.mjs';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { uploadRollout } from './upload.ts';
 import { atRest, launch, openPage, shoot, type View, visit } from './browser.ts';
 
 /** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
@@ -108,6 +109,24 @@ test('a hostile transcript is inert: text, not elements, and nothing leaves the 
   await expectInert(page);
   await shoot(page, 'hostile-1280-light');
   expect(page.url().replace(/#.*$/, '')).toBe(address);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('Markdown that is nested deeper than a parser’s stack is shown as the text it is', async () => {
+  const deep = ['>'.repeat(4_000), '- '.repeat(4_000), '1. '.repeat(4_000)];
+  const id = await uploadRollout(palestra, {
+    runName: 'deep',
+    messages: [
+      ...deep.map((nested) => ({ type: 'assistant_message' as const, content: `${nested} at the bottom` })),
+      { type: 'assistant_message', content: `> > **three** deep\n\n${'-'.repeat(200)}\n\nand a line` },
+    ],
+  });
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/rollout/${id}`, 'three');
+  expect(await page.getByRole('feed').locator('blockquote blockquote strong').innerText()).toBe('three');
+  await page.keyboard.press('E');
+  await expect.poll(() => page.getByRole('feed').getByText('at the bottom').count()).toBe(3);
   expect(complaints).toEqual([]);
   await close();
 });

@@ -1,6 +1,8 @@
 /** Characters that change what a reader sees without being seen: bidi controls, zero-width characters, tags, NUL-like controls. */
 const invisible =
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|[\ufe00-\ufe0f]|[\u{e0000}-\u{e01ef}]/gu;
+/** What a variation selector may stand behind: symbols and digits that have an emoji of their own, Chinese characters. */
+const varies = /[\p{Emoji}\p{Script=Han}]$/u;
 const names: Record<string, string> = {
   '\u202e': 'RLO',
   '\u202d': 'LRO',
@@ -22,7 +24,9 @@ export function splitInvisible(input: string): TextPart[] {
   let position = 0;
   for (const match of input.matchAll(invisible)) {
     const before = input.slice(position, match.index);
-    if (match[0] === '\u200d' && /\p{Extended_Pictographic}\ufe0f?$/u.test(before)) continue;
+    const seen = input.slice(Math.max(0, match.index - 3), match.index);
+    if (match[0] === '\u200d' && /[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?$/u.test(seen)) continue;
+    if (/[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u.test(match[0]) && varies.test(seen)) continue;
     if (before) parts.push({ text: before, mark: false });
     const code = match[0].codePointAt(0)!;
     parts.push({ text: names[match[0]] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`, mark: true });

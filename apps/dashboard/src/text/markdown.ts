@@ -67,6 +67,19 @@ interface TrustedPolicy {
 const factory = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: TrustedPolicy): TrustedPolicy } }).trustedTypes;
 const policy = factory?.createPolicy('palestra-markdown', { createHTML: (text) => DOMPurify.sanitize(text, allowed) });
 
+/** Quotes and lists inside of each other, as one line begins them; the parser's stack does not hold thousands, and it is slow before that. */
+const NESTED = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
+
+/** As HTML; what is nested too deeply to be parsed, as the text it is. */
+function htmlOf(source: string): string {
+  try {
+    if (!NESTED.test(source)) return marked.parse(source) as string;
+  } catch {
+    // Its stack was too small all the same.
+  }
+  return `<pre><code>${escapeHtml(source)}</code></pre>`;
+}
+
 const cache = new Map<string, string>();
 const cacheLimit = 500;
 
@@ -74,7 +87,7 @@ const cacheLimit = 500;
 export function renderMarkdown(source: string): string {
   const known = cache.get(source);
   if (known !== undefined) return known;
-  const html = marked.parse(markInvisible(source)) as string;
+  const html = htmlOf(markInvisible(source));
   const safe = policy ? policy.createHTML(html) : DOMPurify.sanitize(html, allowed);
   if (cache.size >= cacheLimit) cache.delete(cache.keys().next().value!);
   cache.set(source, safe);

@@ -38,7 +38,14 @@ describe('invisible characters', () => {
   });
   test('tag characters are shown, emoji sequences, tabs and newlines stay', () => {
     expect(markInvisible('\u{e0041}')).toBe('⟦U+E0041⟧');
-    expect(markInvisible('👩\u200d🚀\t\n')).toBe('👩\u200d🚀\t\n');
+    for (const kept of ['👩\u200d🚀\t\n', '👩🏽\u200d🚀', '❤\ufe0f\u200d🔥', '1\ufe0f\u20e3', '葛\u{e0100}'])
+      expect(markInvisible(kept)).toBe(kept);
+  });
+  test('what hides bytes behind a letter is shown: variation selectors, fillers, joiners, annotations, separators', () => {
+    expect(markInvisible('a\ufe00b\u{e0151}')).toBe('a⟦U+FE00⟧b⟦U+E0151⟧');
+    expect(markInvisible('😀\ufe0f\u{e0151}\u{e0152}')).toBe('😀\ufe0f⟦U+E0151⟧⟦U+E0152⟧');
+    for (const hidden of '\u034f\u115f\u1160\u17b4\u2028\u2029\u206a\u3164\uffa0\ufff9')
+      expect(splitInvisible(hidden)).toMatchObject([{ mark: true }]);
   });
 });
 
