@@ -9,7 +9,7 @@ let palestra: Palestra;
 let browser: Browser;
 const runName = 'viewer suite';
 const narrow: View = { width: 1280, theme: 'light' };
-const ids = { long: '', huge: '', live: '', good: '', bad: '', next: '', rich: '' };
+const ids = { long: '', huge: '', live: '', good: '', bad: '', next: '', rich: '', graded: '' };
 
 const call = (id: string, name: string, args: object, result: string, more: Partial<UploadedMessage> = {}): UploadedMessage[] => [
   { type: 'tool_call', name, callId: id, content: JSON.stringify(args) },
@@ -76,6 +76,11 @@ beforeAll(async () => {
   const group = { runName, task: 1, step: 5, n: 2 };
   ids.good = await uploadRollout(palestra, { ...group, sample: 0, messages: good });
   ids.bad = await uploadRollout(palestra, { ...group, sample: 1, messages: bad, metadata: { reward_total: 0.5 } });
+  const graded = {
+    metadata: { reward_components: { correct: 0, format: 0.1 }, parent_rollout: ids.good },
+    taskSpec: { question: 'Who?', answer: 'Everett <b>Moss</b>' },
+  };
+  ids.graded = await uploadRollout(palestra, { runName, task: 9, step: 5, messages: bad, ...graded });
   ids.next = await uploadRollout(palestra, { ...group, step: 6, sample: 1, messages: good });
   ids.rich = await uploadRollout(palestra, { runName, task: 2, step: 5, messages: rich, skip: [5, 6] });
   ids.long = await uploadRollout(palestra, { runName, task: 3, step: 5, messages: longMessages() });
@@ -323,6 +328,22 @@ test('a verdict by key and a note on messages are saved, shown, kept and deleted
     .first()
     .click();
   await panel.getByText('asks for').waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await watched.close();
+});
+
+test('the outcome says what the reward was made of, the last words, the answer that was wanted and whose sub-agent it was', async () => {
+  const watched = await openPage(browser, palestra, narrow);
+  const { page, complaints } = watched;
+  await open(watched, ids.graded, 'Find who did it.');
+  const panel = page.getByRole('tabpanel');
+  await expect
+    .poll(() => panel.innerText())
+    .toMatch(/format\s+\.100\s+correct\s+0\s+last words\s+The trail is cold\. #\d+\s+golden answer\s+Everett <b>Moss<\/b>/);
+  await panel.getByRole('img', { name: /^Reward along the rollout/ }).waitFor();
+  await expectSound(page);
+  await panel.getByRole('link', { name: ids.good }).click();
+  await expect.poll(() => new URL(page.url()).pathname).toBe(`/rollout/${ids.good}`);
   expect(complaints).toEqual([]);
   await watched.close();
 });

@@ -8,7 +8,9 @@ import { RewardDot } from '../../frame/Reward.tsx';
 import { Stop } from '../../frame/Stop.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 import { Field } from '../Header.tsx';
+import { RewardStrip } from '../RewardStrip.tsx';
 import { nameAt, rewardOf, type TranscriptItem } from '../transcript.ts';
+import { Graded, Relatives } from './Graded.tsx';
 import { Facts, Section } from './parts.tsx';
 import type { SideProps } from './SidePanel.tsx';
 
@@ -23,6 +25,7 @@ function Rewards({ header, outline, items, go }: SideProps) {
   const name = (item: TranscriptItem) => (item.kind === 'call' ? (nameAt(outline, item.call) ?? 'result') : 'message');
   return (
     <Section title="Reward">
+      <RewardStrip outline={outline} items={items} width={286} height={36} />
       {scored.length === 0 && <p className="text-[12px] text-ink-3">No message carries a reward.</p>}
       <ul className="max-h-[200px] overflow-auto text-[12px]">
         {scored.slice(0, LISTED).map(({ item, row, reward }) => (
@@ -123,6 +126,8 @@ export function OutcomeTab(props: SideProps) {
   return (
     <>
       <Rewards {...props} />
+      <Graded {...props} />
+      <Relatives {...props} />
       <Section>
         <Facts
           facts={[
