@@ -209,6 +209,9 @@ describe('everywhere', () => {
     await rows.first().waitFor();
     await page.keyboard.press('?');
     const dialog = page.getByRole('dialog', { name: 'Keyboard' });
+    await dialog.getByRole('button', { name: 'Key for “score 3 of 5”: 3. Press to change it.' }).waitFor();
+    await dialog.getByRole('button', { name: 'Key for “back, in place”: Escape. Press to change it.' }).waitFor();
+    expect(await dialog.getByText('open the row').locator('..').innerText()).toMatch(/^Enter\s/);
     await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).focus();
     await page.keyboard.press('Enter');
     await dialog.getByText('press a key', { exact: true }).waitFor();

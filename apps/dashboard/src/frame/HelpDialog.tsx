@@ -6,7 +6,7 @@ import { KEY_GROUPS, keyOf, remapKey, useKeymap } from './keymap.ts';
 const symbols: Record<string, string> = { mod: navigator.platform.startsWith('Mac') ? '⌘' : 'Ctrl' };
 const parts = (key: string) => (key === 'gg' ? ['g', 'g'] : key.split('+').map((part) => symbols[part] ?? part));
 
-function Key({ command, what }: { command: string; what: string }) {
+function Key({ command, what, fixed = false }: { command: string; what: string; fixed?: boolean }) {
   const [asking, setAsking] = useState(false);
   const take = (event: KeyboardEvent) => {
     event.preventDefault();
@@ -15,6 +15,15 @@ function Key({ command, what }: { command: string; what: string }) {
     if (event.key !== 'Escape' && event.key !== 'Tab') remapKey(command, event.key === 'Backspace' ? null : event.key);
     setAsking(false);
   };
+  if (fixed)
+    return (
+      <div className="grid h-[26px] grid-cols-[92px_1fr] items-center">
+        <span className="px-1">
+          <kbd>{command}</kbd>
+        </span>
+        <span className="truncate">{what}</span>
+      </div>
+    );
   return (
     <div className="grid h-[26px] grid-cols-[92px_1fr] items-center">
       <button
@@ -66,8 +75,8 @@ export function HelpDialog() {
           {KEY_GROUPS.map(({ title, keys }) => (
             <section key={title} className="mb-3 break-inside-avoid-column">
               <h3 className="label mb-1">{title}</h3>
-              {keys.map(({ key, what }) => (
-                <Key key={key} command={key} what={what} />
+              {keys.map(({ key, what, fixed }) => (
+                <Key key={key} command={key} what={what} {...(fixed && { fixed })} />
               ))}
             </section>
           ))}

@@ -4,6 +4,8 @@ import { useSyncExternalStore } from 'react';
 interface KeyEntry {
   key: string;
   what: string;
+  /** The browser's own, which cannot be given another. */
+  fixed?: true;
 }
 export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[] = [
   {
@@ -23,6 +25,7 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
       { key: 'k', what: 'previous row' },
       { key: 'gg', what: 'first row' },
       { key: 'G', what: 'last row' },
+      { key: 'Enter', what: 'open the row', fixed: true },
       { key: 'x', what: 'choose the row' },
     ],
   },
@@ -53,6 +56,8 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
       { key: 'g', what: 'verdict: good' },
       { key: 'b', what: 'verdict: bad' },
       { key: 'x', what: 'verdict: exploit' },
+      ...[1, 2, 3, 4, 5].map((score) => ({ key: String(score), what: `score ${score} of 5` })),
+      { key: 'Escape', what: 'back, in place' },
     ],
   },
 ];
