@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import type { GroupView, TaskStrip } from '../data/groups.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
+import { RunStep } from '../run/Step.tsx';
 import { taskName } from '../format/task.ts';
 import { signalOf } from './words.ts';
 
@@ -18,11 +19,14 @@ function Figure({ label, title, children }: { label: string; title?: string; chi
 /** How a value of three digits came out exactly: the hover of every figure. */
 const exact = (value: number | null): string => (value === null ? 'unknown' : value.toFixed(6));
 
-/** Figures of the group: n received of expected, mean, std ddof 1, pass@k. */
+/** Step and figures of the group: n received of expected, mean, std ddof 1, pass@k. */
 export function GroupHeader({ group }: { group: GroupView }) {
   const signal = signalOf(group.zero_variance, group.scored);
   return (
     <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-[18px] border-b border-line px-4" data-figures>
+      <Figure label="step">
+        <RunStep step={group.step} />
+      </Figure>
       <Figure label="received">
         {formatCount(group.received)} of {group.expected === null ? UNKNOWN : formatCount(group.expected)}
       </Figure>

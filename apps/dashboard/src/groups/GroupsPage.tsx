@@ -9,6 +9,7 @@ import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts'
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
+import { RunStep } from '../run/Step.tsx';
 import { scopeClauses } from '../run/scope.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { Pips } from './Pips.tsx';
@@ -22,7 +23,7 @@ const columns: Column<Group>[] = [
     track: '64px',
     align: 'right',
     sortable: true,
-    cell: ({ step }) => step ?? <span className="text-ink-3">{UNKNOWN}</span>,
+    cell: ({ step }) => <RunStep step={step} />,
   },
   {
     id: 'task',

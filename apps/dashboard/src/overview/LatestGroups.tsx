@@ -4,6 +4,7 @@ import { type LatestGroup, latestGroupsQuery } from '../data/run-reads.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { useRun } from '../run/context.ts';
+import { RunStep } from '../run/Step.tsx';
 
 const MAX_PIPS = 16;
 
@@ -78,7 +79,8 @@ function Row({ group }: { group: LatestGroup }) {
     <Link
       to="/$org/runs/$run/groups/$group"
       params={{ org, run: run.name, group: group.key }}
-      search={{ ...scope }}
+      // A trainer may use one key at every step.
+      search={{ ...scope, at: group.step ?? undefined }}
       role="row"
       className={`row px-1 ${columns}`}
     >
@@ -89,7 +91,7 @@ function Row({ group }: { group: LatestGroup }) {
         {group.environment ?? UNKNOWN}
       </span>
       <span role="cell" className="cell num text-ink-2">
-        {group.step ?? UNKNOWN}
+        <RunStep step={group.step} />
       </span>
       <span role="cell" className="cell">
         <GroupPips group={group} />

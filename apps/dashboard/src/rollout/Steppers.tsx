@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { FromList } from '../data/list-order.ts';
 import { besideQuery, type RolloutHeader } from '../data/rollout.ts';
 import { formatCount } from '../format/number.ts';
+import { Known } from '../frame/Provenance.tsx';
 
 type Open = (to: { id: string } | null, none: string) => void;
 
@@ -51,14 +52,22 @@ export function Stepper({ header, size, open }: { header: RolloutHeader; size: n
       <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
         <Step to={previous_sample} hotkey="[" label="Previous sample" open={open} />
         <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
-          sample {header.sample ?? '–'}
+          sample{' '}
+          <Known provenance={header.provenance['sample']} rule={header.rules['sample']}>
+            {header.sample ?? '–'}
+          </Known>
           {size !== undefined && ` of ${formatCount(size)}`}
         </span>
         <Step to={next_sample} hotkey="]" label="Next sample" open={open} />
       </span>
       <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="The same task at other steps">
         <Step to={previous_step} hotkey="{" label="The same task, step before" open={open} />
-        <span className="label whitespace-nowrap px-1">step {header.step ?? '–'}</span>
+        <span className="label whitespace-nowrap px-1">
+          step{' '}
+          <Known provenance={header.provenance['step']} rule={header.rules['step']}>
+            {header.step ?? '–'}
+          </Known>
+        </span>
         <Step to={next_step} hotkey="}" label="The same task, next step" open={open} />
       </span>
     </>

@@ -5,6 +5,7 @@ import { formatCount, plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { useKeys } from '../frame/keyboard.ts';
+import { RunStep } from './Step.tsx';
 
 /** Who cannot see the page is told at most this often. */
 const ANNOUNCE_MS = 10_000;
@@ -21,7 +22,13 @@ export function LiveStatus({ run }: { run: RunView }) {
       <span className={live ? 'live-dot' : 'rest-dot'} />
       <span className="max-[1100px]:hidden">
         {live ? 'live' : 'quiet'}
-        {run.last_step !== null && <> · step {formatCount(run.last_step)}</>} · {plural(now?.rollouts ?? run.num_rollouts, 'rollout')}
+        {run.last_step !== null && (
+          <>
+            {' '}
+            · step <RunStep step={run.last_step} />
+          </>
+        )}{' '}
+        · {plural(now?.rollouts ?? run.num_rollouts, 'rollout')}
         {live && now && now.live > 0 && <> · {formatCount(now.live)} under way</>} ·{' '}
         {lag === null ? (
           <Age iso={run.updated_at} />

@@ -77,9 +77,9 @@ export function RunLayout() {
           </>
         }
       >
-        {run.data && <LiveStatus run={run.data} />}
         {context && (
           <RunProvider value={context}>
+            <LiveStatus run={context.run} />
             <LensMenu />
           </RunProvider>
         )}

@@ -5,14 +5,11 @@ import { formatCount, formatReward, formatShare, UNKNOWN } from '../format/numbe
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { Known } from '../frame/Provenance.tsx';
+import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
 const newest = 'of the newest 10 steps, of training where there is any';
-
-/** Steps that step inference found, not somebody's upload. */
-const inferredSteps = ({ inference, last_step: step }: ListedRun) =>
-  step !== null && Number((inference as { rollouts?: number } | null)?.rollouts ?? 0) > 0;
 
 function Delta({ value }: { value: number | null | undefined }) {
   if (value === null || value === undefined) return <span className="text-ink-3">{UNKNOWN}</span>;
@@ -105,7 +102,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       track: '50px',
       align: 'right',
       cell: (run) => (
-        <Known provenance={run.last_step === null ? 'unknown' : inferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
+        <Known provenance={run.last_step === null ? 'unknown' : hasInferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
       ),
     },
     { id: 'rollouts', head: 'rollouts', track: '64px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },

@@ -11,6 +11,7 @@ import { RewardDot } from '../frame/Reward.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
+import { RunStep } from '../run/Step.tsx';
 import { HeatStrip } from './HeatStrip.tsx';
 
 const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
@@ -43,7 +44,7 @@ function Samples({ group }: { group: TaskGroup }) {
           search={{ ...(group.step !== null && { at: group.step }) }}
           className="link"
         >
-          step {group.step ?? UNKNOWN}
+          step <RunStep step={group.step} />
         </Link>
         <span className="label">
           mean {formatReward(group.mean)} · {group.successes}/{group.scored} solved{group.zero_variance && ` · ${group.zero_variance}`}

@@ -4,13 +4,14 @@ import { type ReactNode, useMemo, useState } from 'react';
 import { type Line, LineChart } from '../charts/LineChart.tsx';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
-import { type ChartScope, ChartScopeProvider } from '../charts/scope.ts';
+import { type ChartScope, ChartScopeProvider, useChartScope } from '../charts/scope.ts';
 import { columnEdges } from '../charts/draw.ts';
 import { type ToolFigures, type ToolSteps, toolStepsQuery } from '../data/insights.ts';
 import { formatCount, formatShare, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { useRun } from '../run/context.ts';
+import { hasInferredSteps } from '../run/Step.tsx';
 import { Arguments } from './Arguments.tsx';
 
 /** One tool: by step, and its calls against the schema that the environment publishes. */
@@ -47,22 +48,23 @@ export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: 
 
 function Charts({ data }: { data: ToolSteps }) {
   const { run, setScope, scope } = useRun();
+  const inferred = hasInferredSteps(run);
   const chartScope = useMemo<ChartScope>(() => {
     const edges = columnEdges(data.step);
     return {
       axis: {
         kind: 'step',
-        name: 'step',
-        inferred: false,
+        name: inferred ? 'step (inferred)' : 'step',
+        inferred,
         range: [edges[0]?.[0] ?? 0, edges.at(-1)?.[1] ?? 1],
-        format: (x) => (Number.isInteger(x) ? formatCount(x) : ''),
+        format: (x) => (Number.isInteger(x) ? `${inferred ? '~' : ''}${formatCount(x)}` : ''),
       },
       sync: `tool-${run.id}`,
       ranged: scope.steps !== undefined,
       onBrush: (from, to) => setScope({ steps: from === to ? String(from) : `${from}..${to}` }),
       onClear: () => setScope({ steps: undefined }),
     };
-  }, [data.step, run.id, scope.steps, setScope]);
+  }, [data.step, run.id, scope.steps, setScope, inferred]);
   const timed = data.timed.reduce((sum, one) => sum + one, 0);
   const lines = useMemo(() => linesOf(data), [data]);
   if (data.step.length === 0)
@@ -119,6 +121,7 @@ interface ToolChartProps {
 
 function ToolChart({ title, data, lines, format, formula, note, missing }: ToolChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
+  const { axis } = useChartScope();
   const at = hover && hover.index < data.step.length ? hover.index : data.step.length - 1;
   const textOf = (line: Line, i: number) => format(line.values[i] ?? null);
   return (
@@ -127,7 +130,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing }: ToolC
       facts={[{ name: lines.map(({ name }) => name).join(', '), formula, notes: [note] }]}
       readout={
         <Readout
-          at={`step ${data.step[at] ?? UNKNOWN}`}
+          at={`${axis.inferred ? '~' : ''}step ${data.step[at] ?? UNKNOWN}`}
           values={[
             ...lines.map((line) => [line.name, textOf(line, at), lines.length > 1 ? line.colour : ''] as const),
             ['n', `${formatCount(data.calls[at])} calls`],
@@ -135,7 +138,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing }: ToolC
         />
       }
       table={() => ({
-        heads: ['step', ...lines.map(({ name }) => name), 'calls in all'],
+        heads: [axis.name, ...lines.map(({ name }) => name), 'calls in all'],
         rows: data.step.map((step, i) => [formatCount(step), ...lines.map((line) => textOf(line, i)), formatCount(data.calls[i])]),
       })}
       missing={missing}

@@ -1,0 +1,19 @@
+import type { RunView } from '@palestra/protocol';
+import { UNKNOWN } from '../format/number.ts';
+import { Known } from '../frame/Provenance.tsx';
+import { useRun } from './context.ts';
+
+/** Whether step inference found steps of the run: then what is told of its steps is as sure as that. */
+export const hasInferredSteps = ({ inference }: Pick<RunView, 'inference'>): boolean => Number(inference?.['rollouts'] ?? 0) > 0;
+
+/** A step of the run, as surely as its steps are known. */
+export function RunStep({ step }: { step: number | null }) {
+  const { run } = useRun();
+  const confidence = run.inference?.['confidence'];
+  if (step === null) return <span className="text-ink-3">{UNKNOWN}</span>;
+  return (
+    <Known provenance={hasInferredSteps(run) ? 'inferred' : 'reported'} confidence={typeof confidence === 'number' ? confidence : null}>
+      {step}
+    </Known>
+  );
+}
