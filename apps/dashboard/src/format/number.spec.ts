@@ -8,7 +8,8 @@ describe('numbers', () => {
     [Number.NaN, '–'],
     [Infinity, '–'],
     [0, '0'],
-    [0.001, '~0'],
+    [0.001, '<.01'],
+    [-0.001, '>−.01'],
     [0.612, '.61'],
     [1, '1.00'],
     [-0.5, '−.50'],
@@ -20,6 +21,9 @@ describe('numbers', () => {
     expect(formatReward(0.02, { signed: true })).toBe('+.02');
     expect(formatCount(9088)).toBe('9\u202f088');
     expect(formatCount(12_400)).toBe('12.4k');
+    expect([999_499, 999_500, 3_804_000, 1_999_999_999].map((value) => formatCount(value))).toEqual(['999k', '1M', '3.8M', '2G']);
+    expect([999, 999_999, 18e9, 130e9].map((value) => formatBytes(value))).toEqual(['999 B', '1 MB', '18 GB', '130 GB']);
+    expect(formatReward(0.0001, { digits: 3 })).toBe('<.001');
     expect(formatCount(undefined)).toBe('–');
     expect(formatCount(-12_400)).toBe('−12.4k');
     expect(formatMean(6.2137)).toBe('6.21');
@@ -35,6 +39,13 @@ describe('numbers', () => {
     expect(formatAge('2026-01-01T23:59:56Z', now)).toBe('4 s ago');
     expect(formatAge('2026-01-01T00:00:00Z', now)).toBe('1 d ago');
     expect(formatAge('rubbish', now)).toBe('–');
-    expect(formatDuration(192_000)).toBe('3 m 12 s');
+    expect([212, 999.6, 4_100, 59_970, 60_000, 192_000].map((ms) => formatDuration(ms))).toEqual([
+      '212 ms',
+      '1.0 s',
+      '4.1 s',
+      '1 m 0 s',
+      '1 m 0 s',
+      '3 m 12 s',
+    ]);
   });
 });

@@ -5,13 +5,15 @@ export const UNKNOWN = '–';
 type Maybe = number | null | undefined;
 const known = (value: Maybe): value is number => typeof value === 'number' && Number.isFinite(value);
 
-/** A reward: `.612`, `1.00`, `–.50`; the sign only when it is negative or `signed`. */
+/** A reward: `.612`, `1.00`, `−.50`, `<.01`; the sign only when it is negative or `signed`. */
 export function formatReward(value: Maybe, { signed = false, digits = 2 }: { signed?: boolean; digits?: number } = {}): string {
   if (!known(value)) return UNKNOWN;
   const size = Math.abs(value);
   const text = size >= 100 ? formatCount(size) : size.toFixed(digits).replace(/^0\./, '.');
   const isZero = Number(size.toFixed(digits)) === 0;
-  if (isZero) return size === 0 ? '0' : `~0`;
+  // Not `~0`: that would read as inferred.
+  if (isZero && size > 0) return value < 0 ? `>−.${'1'.padStart(digits, '0')}` : `<.${'1'.padStart(digits, '0')}`;
+  if (isZero) return '0';
   const sign = value < 0 ? '−' : signed ? '+' : '';
   return sign + text;
 }
@@ -21,14 +23,18 @@ export function formatCount(value: Maybe): string {
   if (!known(value)) return UNKNOWN;
   if (value < 0) return `−${formatCount(-value)}`;
   if (value < 10_000) return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
-  for (const [unit, suffix] of [
-    [1e9, 'G'],
-    [1e6, 'M'],
-    [1e3, 'k'],
-  ] as const) {
-    if (value >= unit) return `${Number((value / unit).toPrecision(3))}${suffix}`;
+  return inUnits(value, ['', 'k', 'M', 'G', 'T']);
+}
+
+/** Three digits of the largest unit that leaves at least one of them, also after rounding: `1M`, not `1000k`. */
+function inUnits(value: number, units: readonly string[]): string {
+  let shown = Number(value.toPrecision(3));
+  let unit = 0;
+  while (shown >= 1000 && unit < units.length - 1) {
+    shown = Number((shown / 1000).toPrecision(3));
+    unit += 1;
   }
-  return String(value);
+  return `${shown}${units[unit]}`;
 }
 
 /** A mean of small counts, such as turns: `6.21`, `26.4`, `408`; or of anything else, `−26.4`. */
@@ -48,9 +54,7 @@ export function formatShare(part: Maybe, whole: Maybe): string {
 
 export function formatBytes(bytes: Maybe): string {
   if (!known(bytes)) return UNKNOWN;
-  if (bytes < 1000) return `${bytes} B`;
-  if (bytes < 1e6) return `${Number((bytes / 1e3).toPrecision(3))} kB`;
-  return `${Number((bytes / 1e6).toPrecision(3))} MB`;
+  return inUnits(bytes, [' B', ' kB', ' MB', ' GB', ' TB']);
 }
 
 /** `1 task`, `8 tasks`. */

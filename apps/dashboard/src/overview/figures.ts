@@ -25,8 +25,6 @@ export function formatFigure(key: string, value: number | null | undefined): str
   if (kind === 'share') return formatShare(value, 1);
   if (kind === 'count') return formatCount(value);
   if (kind === 'mean' || (Math.abs(value) >= 2 && !rewards.test(key))) return formatMean(value);
-  // Not `~0`: that would read as inferred.
-  if (value !== 0 && Math.abs(value) < 0.0005) return value < 0 ? '>−.001' : '<.001';
   return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
 }
 
