@@ -123,6 +123,7 @@ describe('runs', () => {
     });
     expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
     expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b', agent: null, user: null, key: null });
+    expect(runs[0].phases).toEqual(['train']);
     const { runs: others } = (await server.request('GET', '/v1/runs?name=alpha')).body;
     expect(others[0].recent).toBeNull();
   });

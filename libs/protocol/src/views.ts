@@ -55,6 +55,8 @@ export interface ListedRun extends RunView {
     broken_off: number | null;
     tokens: number | null;
   } | null;
+  /** Of its rollouts. */
+  phases: ('train' | 'eval' | 'unknown')[];
 }
 export interface RunList {
   runs: ListedRun[];

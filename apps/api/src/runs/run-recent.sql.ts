@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { type Phase, PHASES } from '../store/codes.ts';
 import type { StoredFigure } from '../store/derive/rollup.figures.ts';
 
 /** Steps that "recent" means, and as many before them to compare with. */
@@ -32,6 +33,20 @@ export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[
     values: [runSeqs, 2 * RECENT_STEPS],
   });
   return new Map(rows.map(({ run_seq, steps }) => [run_seq, steps ?? []]));
+}
+
+/**
+ * Which phases each run has rollouts of, by code. Plan: per run and phase one probe of step_rollups_pkey, all environments together.
+ */
+export async function selectPhases(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, Phase[]>> {
+  const { rows } = await pool.query<{ run_seq: number; phases: number[] }>({
+    name: 'runs-phases',
+    text: `SELECT w.run_seq, ARRAY(SELECT c.code FROM unnest($2::int[]) AS c(code)
+        WHERE EXISTS (SELECT FROM step_rollups s WHERE s.run_seq = w.run_seq AND s.env_id = 0 AND s.phase = c.code) ORDER BY 1) AS phases
+      FROM unnest($1::int[]) AS w(run_seq)`,
+    values: [runSeqs, PHASES.map((_, code) => code)],
+  });
+  return new Map(rows.map(({ run_seq, phases }) => [run_seq, phases.map((code) => PHASES[code]!)]));
 }
 
 export interface RunOrigin {

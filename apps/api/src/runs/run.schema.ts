@@ -56,6 +56,7 @@ const listedRunSchema = runViewSchema.extend({
     })
     .nullable()
     .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
+  phases: z.array(z.enum(['train', 'eval', 'unknown'])).describe('Of its rollouts: training, evaluation, or not known.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const difficultyQuerySchema = z.object({

@@ -11,7 +11,7 @@ import { IngestService } from '../store/ingest/ingest.service.ts';
 import type { RolloutListQuery } from '../rollouts/rollout-list.schema.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import { recentFigures } from './run-recent.ts';
-import { selectOrigins, selectRecentSteps } from './run-recent.sql.ts';
+import { selectOrigins, selectPhases, selectRecentSteps } from './run-recent.sql.ts';
 import type { RunListQuery } from './run.schema.ts';
 import {
   countRuns,
@@ -46,10 +46,11 @@ export class RunService {
     const shown = rows.slice(0, query.limit);
     const last = shown.at(-1);
     const seqs = shown.map(({ seq }) => seq);
-    const [sparklines, recent, origins] = await Promise.all([
+    const [sparklines, recent, origins, phases] = await Promise.all([
       selectSparklines(this.database.pool, seqs),
       selectRecentSteps(this.database.pool, seqs),
       selectOrigins(this.database.pool, seqs),
+      selectPhases(this.database.pool, seqs),
     ]);
     return {
       runs: shown.map((row) => ({
@@ -57,6 +58,7 @@ export class RunService {
         sparkline: sparklines.get(row.seq) ?? [],
         recent: recentFigures(recent.get(row.seq) ?? []),
         origin: origins.get(row.seq) ?? null,
+        phases: phases.get(row.seq) ?? [],
       })),
       total: query.name === undefined ? await countRuns(this.database.pool, filter) : shown.length,
       next: rows.length > query.limit && last ? encodeCursor([last.updated_at.toISOString(), last.id]) : null,

@@ -5,6 +5,7 @@ import { type ListedRun, runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns }
 import { formatCount, plural } from '../format/number.ts';
 import { useReadings } from '../explorer/restore.ts';
 import { useKeys } from '../frame/keyboard.ts';
+import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -42,7 +43,11 @@ export function RunsPage() {
     },
     [setSelected],
   );
-  const columns = useMemo(() => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }), [selected, toggle]);
+  const wide = useMedia('(min-width: 1500px)');
+  const columns = useMemo(
+    () => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }, wide),
+    [selected, toggle, wide],
+  );
   const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
   const total = pages.data?.pages.at(-1)?.total;
   const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];

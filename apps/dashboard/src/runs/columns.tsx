@@ -35,8 +35,20 @@ interface Selection {
   toggle: (run: ListedRun) => void;
 }
 
+const typeOf = ({ phases }: ListedRun): string => phases.filter((phase) => phase !== 'unknown').join(' + ') || UNKNOWN;
+
+/** Who uploaded it has a column where there is room; elsewhere it is told with the model. */
+const source: Column<ListedRun> = {
+  id: 'source',
+  head: 'source',
+  explain: 'Trainer of the newest rollout, as its upload shows it',
+  track: 'minmax(64px,0.7fr)',
+  title: (run) => run.origin?.source ?? undefined,
+  cell: (run) => <span className="text-ink-3">{run.origin?.source ?? UNKNOWN}</span>,
+};
+
 /** The columns of the list of runs. */
-export function runColumns(selected: Selection): Column<ListedRun>[] {
+export function runColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
   return [
     {
       id: 'selected',
@@ -56,7 +68,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'state',
       head: 'event',
       explain: 'Whether something came in the last seconds, and how long ago',
-      track: '74px',
+      track: '70px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
@@ -68,7 +80,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'run',
-      track: 'minmax(134px,2.2fr)',
+      track: 'minmax(124px,2.2fr)',
       title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
@@ -85,10 +97,19 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
     {
+      id: 'type',
+      head: 'type',
+      explain: 'Training, evaluation, or both',
+      track: '44px',
+      title: typeOf,
+      cell: (run) => <span className="text-ink-3">{typeOf(run)}</span>,
+    },
+    ...(wide ? [source] : []),
+    {
       id: 'model',
       head: 'model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(55px,1.2fr)',
+      track: 'minmax(48px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -132,7 +153,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'pass',
       head: 'pass@k',
       explain: `pass@k for the largest k, ${newest}`,
-      track: '72px',
+      track: '68px',
       align: 'right',
       cell: (run) =>
         run.recent?.pass == null ? (
@@ -155,7 +176,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'errors',
       head: 'broken off',
       explain: `Rollouts that the environment or the infrastructure broke off, ${newest}`,
-      track: '72px',
+      track: '68px',
       align: 'right',
       cell: (run) => {
         const share = run.recent?.broken_off;
@@ -166,7 +187,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
       id: 'tokens',
       head: '≈ tokens',
       explain: `Mean tokens of a rollout, of the model and of tools, ${newest}`,
-      track: '62px',
+      track: '58px',
       align: 'right',
       cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
     },
@@ -186,7 +207,7 @@ export function runColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'tags',
       head: 'tags',
-      track: 'minmax(40px,0.8fr)',
+      track: 'minmax(36px,0.8fr)',
       title: (run) => run.tags.join(', '),
       cell: (run) => (
         <span className="flex gap-1">

@@ -2477,6 +2477,10 @@ user: (string | null)
  */
 key: (string | null)
 } | null)
+/**
+ * Of its rollouts: training, evaluation, or not known.
+ */
+phases: ("train" | "eval" | "unknown")[]
 }[]
 total: number
 next: (string | null)
