@@ -271,13 +271,13 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   const at = (id: string) => page.waitForURL((url) => url.pathname === `/rollout/${id}`);
   await page.keyboard.press('[');
   await at(ids.good);
-  await page.getByText('He lowers his eyes.').waitFor();
+  await page.getByRole('article').getByText('He lowers his eyes.').waitFor();
   await page.keyboard.press('l');
   await at(ids.bad);
   await page.getByText('The trail is cold.').waitFor();
   await page.keyboard.press('}');
   await at(ids.next);
-  await page.getByText('He lowers his eyes.').waitFor();
+  await page.getByRole('article').getByText('He lowers his eyes.').waitFor();
   await page.keyboard.press('{');
   await at(ids.bad);
   await page.getByText('The trail is cold.').waitFor();
@@ -285,7 +285,7 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   expect(new URL(page.url()).searchParams.get('q')).toBe('step:5');
   await page.keyboard.press('n');
   await at(ids.good);
-  await page.getByText('He lowers his eyes.').waitFor();
+  await page.getByRole('article').getByText('He lowers his eyes.').waitFor();
   await page.keyboard.press('p');
   await at(ids.bad);
   expect(complaints).toEqual([]);
