@@ -274,13 +274,13 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   await page.getByRole('article').getByText('He lowers his eyes.').waitFor();
   await page.keyboard.press('l');
   await at(ids.bad);
-  await page.getByText('The trail is cold.').waitFor();
+  await page.getByRole('article').getByText('The trail is cold.').waitFor();
   await page.keyboard.press('}');
   await at(ids.next);
   await page.getByRole('article').getByText('He lowers his eyes.').waitFor();
   await page.keyboard.press('{');
   await at(ids.bad);
-  await page.getByText('The trail is cold.').waitFor();
+  await page.getByRole('article').getByText('The trail is cold.').waitFor();
   // Newest first: good was uploaded before bad, both at step 5, and the query is kept in the address.
   expect(new URL(page.url()).searchParams.get('q')).toBe('step:5');
   await page.keyboard.press('n');
@@ -447,7 +447,7 @@ test('the print view holds every row', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page } = watched;
   await open(watched, ids.bad, 'Find who did it.', '?print');
-  await page.getByText('The trail is cold.').waitFor();
+  await page.getByRole('article').getByText('The trail is cold.').waitFor();
   await expect.poll(() => page.locator('article').count()).toBe(7);
   await page.emulateMedia({ media: 'print' });
   expect(await page.getByRole('navigation', { name: 'Main' }).isVisible()).toBe(false);

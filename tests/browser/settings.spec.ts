@@ -300,3 +300,29 @@ describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme
     });
   },
 );
+
+test('the rail folds to its icons, keeps the names of its links, and stays so after a reload', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/settings`, 'Members');
+  const rail = page.getByRole('navigation', { name: 'Main' }).locator('..');
+  const width = () => rail.evaluate((element) => element.getBoundingClientRect().width);
+  const fold = page.getByRole('button', { name: 'Fold the rail' });
+  expect(await width()).toBe(200);
+  await fold.click();
+  await expect.poll(width).toBe(48);
+  await page.reload();
+  await expect.poll(width).toBe(48);
+  expect(await fold.getAttribute('aria-pressed')).toBe('true');
+  expect(await rail.evaluate((element) => element.scrollWidth - element.clientWidth)).toBeLessThanOrEqual(0);
+  expect(await faults(page)).toEqual([]);
+  await expectSound(page);
+  const help = (await page.getByRole('button', { name: 'Keyboard shortcuts' }).boundingBox())!;
+  expect(help.y + help.height).toBeLessThanOrEqual(800);
+  await shoot(page, 'rail-folded-1280-light');
+  await page.getByRole('link', { name: 'Sessions' }).click();
+  await page.waitForURL(/\/sessions$/);
+  await fold.click();
+  await expect.poll(width).toBe(200);
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -5,6 +5,7 @@ import { ApiError } from '../data/http.ts';
 import { meQuery } from '../data/queries.ts';
 import { openedShareQuery } from '../data/shares.ts';
 import { feed } from '../data/live/useFeed.ts';
+import { foldRail, useFoldedRail } from '../theme/rail.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
 import { GuestFrame, NotShown } from './GuestFrame.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
@@ -19,6 +20,8 @@ const icons = {
   exports: 'M8 2v7.5M5 7l3 3 3-3M2.5 11v2.5h11V11',
   settings: 'M2.5 4.5h7M12.5 4.5h1M2.5 11.5h1M6.5 11.5h7M9.5 3v3h3V3zM3.5 10v3h3v-3z',
   keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
+  fold: 'M9.5 4 5.5 8l4 4',
+  unfold: 'M6.5 4l4 4-4 4',
   sun: 'M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
   moon: 'M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z',
 };
@@ -43,53 +46,85 @@ function Brand() {
           strokeLinecap="round"
         />
       </svg>
-      Palestra
+      <span className="rail-words">Palestra</span>
     </Link>
   );
 }
 
 const railLink =
-  'flex h-[28px] items-center gap-2 rounded-[4px] px-2 text-ink-2 hover:bg-paper-2 hover:text-ink-1 aria-[current=page]:bg-paper-2 aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
+  'flex h-[28px] items-center gap-2 rounded-[4px] px-[7px] text-ink-2 hover:bg-paper-2 hover:text-ink-1 aria-[current=page]:bg-paper-2 aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
 
 function Rail({ org }: { org: string | undefined }) {
   const theme = useTheme();
+  const folded = useFoldedRail();
   return (
     <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-x-auto max-[760px]:border-b max-[760px]:border-r-0">
       <Brand />
       <PaletteButton />
       <nav aria-label="Main" className="flex flex-col gap-px whitespace-nowrap max-[760px]:flex-row">
         {org ? (
-          <Link to="/$org/runs" params={{ org }} search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
-            <Icon name="runs" /> Runs
+          <Link
+            to="/$org/runs"
+            params={{ org }}
+            search={{}}
+            className={railLink}
+            title={folded ? 'Runs' : undefined}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="runs" /> <span className="rail-words">Runs</span>
           </Link>
         ) : (
-          <Link to="/" className={railLink}>
-            <Icon name="runs" /> Runs
+          <Link to="/" className={railLink} title={folded ? 'Runs' : undefined}>
+            <Icon name="runs" /> <span className="rail-words">Runs</span>
           </Link>
         )}
-        <Link to="/sessions" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="sessions" /> Sessions
+        <Link
+          to="/sessions"
+          search={{}}
+          className={railLink}
+          title={folded ? 'Sessions' : undefined}
+          activeProps={{ 'aria-current': 'page' }}
+        >
+          <Icon name="sessions" /> <span className="rail-words">Sessions</span>
         </Link>
-        <Link to="/environments" search={{}} className={railLink} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="environments" /> Environments
+        <Link
+          to="/environments"
+          search={{}}
+          className={railLink}
+          title={folded ? 'Environments' : undefined}
+          activeProps={{ 'aria-current': 'page' }}
+        >
+          <Icon name="environments" /> <span className="rail-words">Environments</span>
         </Link>
-        <Link to="/exports" className={railLink} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="exports" /> Exports
+        <Link to="/exports" className={railLink} title={folded ? 'Exports' : undefined} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="exports" /> <span className="rail-words">Exports</span>
         </Link>
-        <Link to="/keys" className={railLink} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="keys" /> API keys
+        <Link to="/keys" className={railLink} title={folded ? 'API keys' : undefined} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="keys" /> <span className="rail-words">API keys</span>
         </Link>
-        <Link to="/settings" className={railLink} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="settings" /> Settings
+        <Link to="/settings" className={railLink} title={folded ? 'Settings' : undefined} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="settings" /> <span className="rail-words">Settings</span>
         </Link>
       </nav>
-      <div className="-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4 max-[760px]:my-auto max-[760px]:border-t-0">
+      <div
+        className={`-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4 max-[760px]:my-auto max-[760px]:border-t-0 ${folded ? 'min-[761px]:h-auto min-[761px]:flex-col min-[761px]:px-0 min-[761px]:py-2' : ''}`}
+      >
         {org && (
-          <span className="chip min-w-0" title={`Organisation ${org}`}>
+          <span className="chip rail-words min-w-0" title={`Organisation ${org}`}>
             <span className="truncate">{org}</span>
           </span>
         )}
         <span className="flex-1" />
+        <button
+          type="button"
+          onClick={() => foldRail(!folded)}
+          className="grid size-[28px] place-items-center rounded-[4px] text-ink-3 hover:bg-paper-2 hover:text-ink-1 max-[760px]:hidden"
+          aria-label="Fold the rail"
+          aria-pressed={folded}
+          title={folded ? 'Show the words of the rail' : 'Only the icons of the rail'}
+        >
+          <Icon name={folded ? 'unfold' : 'fold'} />
+        </button>
         <button
           type="button"
           onClick={switchTheme}
@@ -132,7 +167,7 @@ export function Frame() {
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
         Skip to the content
       </a>
-      <div className="grid h-full grid-cols-[200px_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_minmax(44px,auto)_minmax(0,1fr)]">
+      <div className="grid h-full grid-cols-[var(--rail)_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_minmax(44px,auto)_minmax(0,1fr)]">
         <div className="row-span-2 grid min-w-0 max-[760px]:row-span-1">
           <Rail org={me.data?.org.name} />
         </div>

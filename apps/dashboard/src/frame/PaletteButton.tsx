@@ -13,12 +13,15 @@ export function PaletteButton() {
     <>
       <button
         type="button"
-        className="mx-0 mb-2 flex h-[28px] flex-none items-center whitespace-nowrap max-[760px]:mb-0 gap-2 rounded-[4px] border border-line px-2 text-ink-3 hover:bg-paper-2 hover:text-ink-1"
+        className="mx-0 mb-2 flex h-[28px] flex-none items-center whitespace-nowrap max-[760px]:mb-0 gap-2 rounded-[4px] border border-line px-[6px] text-ink-3 hover:bg-paper-2 hover:text-ink-1"
         onClick={() => setOpen(true)}
         aria-keyshortcuts="Control+K Meta+K"
       >
-        <span className="flex-1 text-left">Go to</span>
-        <kbd>Ctrl K</kbd>
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" className="-mx-px flex-none">
+          <path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3" fill="none" stroke="currentColor" strokeWidth="1.3" />
+        </svg>
+        <span className="rail-words flex-1 text-left">Go to</span>
+        <kbd className="rail-words">Ctrl K</kbd>
       </button>
       <Dialog title="Go to" open={open} onClose={close} width={560}>
         <Suspense fallback={<p className="h-[34px]" />}>
