@@ -47,13 +47,19 @@ function above(
 }
 
 function rates({ value }: AdvisoryFacts): (Advisory | null)[] {
+  const kinds = [
+    ['all-pass', value('zero_variance_all_pass')],
+    ['all-fail', value('zero_variance_all_fail')],
+    ['otherwise equal', value('zero_variance_equal_other')],
+  ] as const;
+  const split = kinds.flatMap(([kind, share]) => (share ? [`${kind} ${percent(share)}`] : [])).join(', ');
   return [
     above(
       'zero_variance',
       'hint',
       value('zero_variance'),
       0.5,
-      'of the groups have no spread of rewards: no signal to learn from.',
+      `of the groups have no spread of rewards${split && ` (${split})`}: no signal to learn from.`,
       'group.n:>=2 group.std:0',
     ),
     above('truncated', 'hint', value('truncated'), 0.25, 'of the rollouts were cut off.', 'is:truncated'),
