@@ -100,7 +100,8 @@ describe('an MCP server as an environment', () => {
   });
 
   test('a session that expires, or whose call takes too long, takes its process with it', async () => {
-    await register('brief', COUNTER, { heartbeat_timeout_s: 1, call_timeout_s: 1 });
+    // Long enough for both to be open and asked once on a busy machine.
+    await register('brief', COUNTER, { heartbeat_timeout_s: 5, call_timeout_s: 1 });
     const [idle, slow] = await Promise.all([play('brief'), play('brief')]);
     const pids = [(await idle.call('pid')).text, (await slow.call('pid')).text] as const;
     expect(pids.map(isAlive)).toEqual([true, true]);

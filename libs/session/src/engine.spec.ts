@@ -309,14 +309,17 @@ describe('calls', () => {
 });
 
 describe('expiry', () => {
-  test('idle sessions and orphan SIDs expire, pinged ones live', async () => {
+  test('idle sessions and orphan SIDs expire, pinged ones and those whose environment still opens live', async () => {
     const here = world({ policy: { heartbeatTimeoutMs: 2_000 } });
     const [idle, pinged, orphan] = [await opened(here), await opened(here), await reserve(here)];
     here.first.start();
     onTestFinished(() => here.first.stop(0));
     const pings = setInterval(() => void here.first.ping(alice, pinged), 200);
     onTestFinished(() => clearInterval(pings));
-    await systemClock.sleep(5_500);
+    const slow = await reserve(here);
+    const opening = create(here.first, here, slow, null, { q: '1+1', construct_ms: 5_300 });
+    await Promise.all([opening, systemClock.sleep(5_500)]);
+    expect(await codeOf(here.first.ping(alice, slow))).toBe('ok');
     expect(await codeOf(here.first.ping(alice, idle))).toBe('session_expired');
     expect(await codeOf(create(here.first, here, orphan))).toBe('session_expired');
     expect(await codeOf(here.first.ping(alice, pinged))).toBe('ok');

@@ -224,10 +224,12 @@ export class SessionOpener {
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
     // Past the deadline nobody waits for the episode, and whoever is opening it must not go on.
     const givenUp = new AbortController();
+    live.opening = true;
     try {
       const signal = AbortSignal.any([live.signal, givenUp.signal]);
       const full = (refusal: PalestraError) => onFull?.(this.#registry.mask(live).hideInError(refusal) as PalestraError);
       const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create, full), setupTimeoutMs, tooLong);
+      live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = this.#options.clock.now();
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
         await hosted.backend
           .session(ref)
@@ -236,7 +238,6 @@ export class SessionOpener {
         throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
       }
       live.backend = hosted.backend.session(ref);
-      live.upstreamSeenAt = this.#options.clock.now();
       this.#setup.follow(live);
     } catch (error) {
       givenUp.abort(error);
@@ -245,6 +246,8 @@ export class SessionOpener {
       const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
       await this.#registry.advance(live, 'reserved', unbound, 'starting');
       throw this.#registry.mask(live).hideInError(error);
+    } finally {
+      live.opening = false;
     }
   }
 

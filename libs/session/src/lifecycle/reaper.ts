@@ -110,7 +110,7 @@ export class SessionReaper {
     const now = this.options.clock.now();
     const seen: SessionActivity[] = [];
     for (const live of this.registry.all()) {
-      if (live.runningCalls > 0) live.lastSeenAt = live.lastRequestAt = now;
+      if (live.isBusy) live.lastSeenAt = live.lastRequestAt = now;
       // Ended elsewhere, most likely; the store knows.
       if (now - live.lastSeenAt > 2 * live.record.heartbeatTimeoutMs) this.registry.forget(live);
       if (live.lastSeenAt <= live.touchedAt || now - live.touchedAt < TOUCH_MS) continue;

@@ -20,6 +20,8 @@ export class LiveSession {
   /** Setup has succeeded, also when that has not reached the store yet. */
   setUp = false;
   runningCalls = 0;
+  /** The environment's constructor runs, or waits for its server to have room. */
+  opening = false;
   lastSeenAt: number;
   /** As `lastSeenAt`, pings not counted. */
   lastRequestAt: number;
@@ -38,6 +40,11 @@ export class LiveSession {
     this.lastRequestAt = record.lastRequestAt;
     this.touchedAt = record.lastSeenAt;
     this.upstreamSeenAt = record.lastSeenAt;
+  }
+
+  /** Its client waits for the environment, which has deadlines of its own: that is no silence of the client. */
+  get isBusy(): boolean {
+    return this.runningCalls > 0 || this.opening || this.settingUp !== null || this.restoring !== null;
   }
 
   get signal(): AbortSignal {
