@@ -128,8 +128,13 @@ const pathParameters = (path: string): object[] =>
 
 function queryParameters(query: z.ZodObject | undefined): object[] {
   if (!query) return [];
-  const schema = jsonSchema(query, 'input') as { properties?: Record<string, object> };
-  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({ name, in: 'query', required: false, schema: property }));
+  const schema = jsonSchema(query, 'input') as { properties?: Record<string, object>; required?: string[] };
+  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
+    name,
+    in: 'query',
+    required: schema.required?.includes(name) ?? false,
+    schema: property,
+  }));
 }
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): object {
