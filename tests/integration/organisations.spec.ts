@@ -86,6 +86,8 @@ describe('organisations', () => {
       body: { code: 'organisation_exists' },
     });
     expect(await server.request('POST', '/v1/organisations', { body: { name: 'No Spaces' } })).toMatchObject({ status: 422 });
+    // `/v1/runs` is no page of an organisation.
+    expect(await server.request('POST', '/v1/organisations', { body: { name: 'v1' } })).toMatchObject({ status: 422 });
   });
 
   it('limit the sessions of all their keys', async () => {

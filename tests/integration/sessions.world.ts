@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { createFastifyAdapter, prepareFastify } from '../../apps/api/src/platform/http/fastify.ts';
@@ -58,9 +58,10 @@ export async function startReplica(
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });
-  const server = createFastifyAdapter().getInstance() as unknown as FastifyInstance;
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => filter.send(error, request, reply);
+  const server = createFastifyAdapter(refuse).getInstance() as unknown as FastifyInstance;
   prepareFastify(server, routes);
-  server.setErrorHandler((error, request, reply) => filter.send(error, request, reply));
+  server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
   sockets.listen(server.server);
   server.addHook('preClose', async () => sockets.close());

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AppModule } from './app.module.ts';
 import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
@@ -18,7 +19,8 @@ import { Sockets } from './platform/http/sockets.ts';
 
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
 export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {
-  const app = await NestFactory.create<NestFastifyApplication>(AppModule.with(dependencies), createFastifyAdapter(), {
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => app.get(ErrorFilter).send(error, request, reply);
+  const app = await NestFactory.create<NestFastifyApplication>(AppModule.with(dependencies), createFastifyAdapter(refuse), {
     logger: false,
     bodyParser: false,
     abortOnError: false,
@@ -28,8 +30,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   prepareFastify(fastify, app.get(RouteTable));
   measureRequests(fastify, app.get(Metrics));
   app.get(SessionTraces).readParents(fastify);
-  const errors = app.get(ErrorFilter);
-  fastify.setErrorHandler((error, request, reply) => errors.send(error, request, reply));
+  fastify.setErrorHandler(refuse);
   await prepareBrowserPlane(fastify);
   const sockets = app.get(Sockets);
   sockets.listen(fastify.server);

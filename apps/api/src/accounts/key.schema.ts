@@ -5,7 +5,13 @@ export const scopeSchema = z.enum(['sessions', 'environments', 'rollouts', 'keys
 export const createKeyBodySchema = z.object({
   name: z.string().trim().min(1).max(100),
   scopes: z.array(scopeSchema).min(1).default(['sessions', 'environments', 'rollouts']),
-  max_sessions: z.int().positive().nullable().default(null).describe('Sessions open at the same time; null = the default of the server'),
+  max_sessions: z
+    .int()
+    .positive()
+    .max(1_000_000)
+    .nullable()
+    .default(null)
+    .describe('Sessions open at the same time; null = the default of the server'),
 });
 export type CreateKeyBody = z.infer<typeof createKeyBodySchema>;
 

@@ -2,11 +2,14 @@ import { z } from 'zod';
 
 export const ROLES = ['owner', 'member'] as const;
 const role = z.enum(ROLES).describe('owner: also settings, members and keys of the organisation.');
+/** Where `/{name}/runs` would lead elsewhere. */
+const TAKEN = new Set(['v1', 'runs', 'environments', 'sessions', 'assets']);
 /** As it stands in addresses: `/{name}/runs`. */
 const name = z
   .string()
   .trim()
-  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and hyphens');
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and hyphens')
+  .refine((value) => !TAKEN.has(value), 'this name is an address of the service itself; choose another');
 const limit = z.int().min(1).max(1_000_000).nullable();
 const days = z.int().min(1).max(36_500).nullable();
 

@@ -31,7 +31,7 @@ export const ingestBodySchema = z.object({
 });
 
 export const messagePageQuerySchema = z.object({
-  from: z.coerce.number().int().min(0).default(0),
+  from: z.coerce.number().int().min(0).max(2_147_483_647).default(0),
   limit: z.coerce.number().int().min(1).max(1000).default(200),
   bodies: z.enum(['full', 'preview']).default('full').describe('preview: bodies over 16 kB are cut to 512 characters, with `body_bytes`.'),
 });

@@ -64,6 +64,8 @@ export interface SessionOpenerOptions {
 const FORGET_DEADLINE_MS = 60_000;
 const REPEAT_WAIT_MS = 120_000;
 const REPEAT_POLL_MS = 250;
+/** What an HTTP header carries as it is: environments' servers are told the SID in one. */
+const SID = /^[\x21-\x7e](?:[\x20-\x7e]{0,498}[\x21-\x7e])?$/;
 /** A constructor that kills its process is given up. */
 const MAX_DEATHS = 3;
 
@@ -328,6 +330,10 @@ export class SessionOpener {
   }
 
   #newRecord(sid: string, caller: Caller, hosted: HostedEnvironment | null): SessionRecord {
+    if (!SID.test(sid))
+      throw new PalestraError('invalid_request', {
+        detail: 'A session id has 1 to 500 printable ASCII characters, and no space at its ends.',
+      });
     const now = this.#options.clock.now();
     return {
       sid,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { PalestraError } from '@palestra/protocol';
 import type { BackendSession } from '../ports/backend.port.ts';
 import type { HostedEnvironment } from '../ports/directory.port.ts';
@@ -35,6 +36,8 @@ export class LiveSession {
   writes: Promise<unknown> = Promise.resolve();
 
   constructor(record: SessionRecord) {
+    // Each request that waits listens.
+    setMaxListeners(0, this.signal);
     this.record = record;
     this.lastSeenAt = record.lastSeenAt;
     this.lastRequestAt = record.lastRequestAt;

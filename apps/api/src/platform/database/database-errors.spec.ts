@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDatabaseAway, isRefusedValue, isRolledBack } from './database-errors.ts';
+import { isDatabaseAway, isRefusedValue, isUnstorableText, isRolledBack } from './database-errors.ts';
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
@@ -35,4 +35,16 @@ test.each([
   ['57P01', false],
 ])('%s says of a value that it is refused: %s', (code, refused) => {
   expect(isRefusedValue(withCode(code))).toBe(refused);
+});
+
+test.each([
+  [withCode('22021'), true],
+  [withCode('22P05'), true],
+  [Object.assign(new Error('invalid input syntax for type json'), { code: '22P02' }), true],
+  [Object.assign(new Error('invalid input syntax for type uuid: "x"'), { code: '22P02' }), false],
+  [Object.assign(withCode('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '22021' } } } }), true],
+  [withCode('22003'), false],
+  [null, false],
+])('%s says of a text that it cannot be stored: %s', (error, unstorable) => {
+  expect(isUnstorableText(error)).toBe(unstorable);
 });

@@ -33,3 +33,14 @@ export function isRefusedValue(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && /^(22|54)/.test(code);
 }
+
+/** Text that PostgreSQL cannot hold: a NUL (in JSON too), or in JSON half of a surrogate pair. Prisma hangs what the adapter said below `meta`. */
+export function isUnstorableText(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;
+  for (const state of [code, originalCode]) if (state === '22021' || state === '22P05') return true;
+  if (code === '22P02' && typeof message === 'string' && message.endsWith('for type json')) return true;
+  return [cause, (meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError].some(
+    (inner) => inner !== error && isUnstorableText(inner),
+  );
+}

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 
 /** Built by `npm run build`; from `apps/api/{src,dist}/platform/http` it is the same relative path. */
@@ -60,7 +60,9 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
     index: false,
     decorateReply: true,
   });
-  const page = async (_request: unknown, reply: FastifyReply) => {
+  const page = async (request: FastifyRequest, reply: FastifyReply) => {
+    // No organisation has this name: `/v1/runs/x/y` is a route that there is not.
+    if (request.url.startsWith('/v1/')) throw new PalestraError('route_not_found');
     reply.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' });
     if (!built) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
     return reply.sendFile('index.html', DASHBOARD, { cacheControl: false });

@@ -19,6 +19,7 @@ describe('toPalestraError', () => {
     [Object.assign(new Error('going down'), { code: '57P01' }), 'database_unavailable'],
     [Object.assign(new Error('deadlock detected'), { code: '40P01' }), 'database_unavailable'],
     [new Error('outer', { cause: Object.assign(new Error('inner'), { code: 'P1001' }) }), 'database_unavailable'],
+    [Object.assign(new Error('invalid byte sequence'), { code: '22021' }), 'invalid_request'],
     [new DOMException('too late', 'TimeoutError'), 'backend_timeout'],
     [new BlobError('full', 'no room'), 'storage_full'],
     [new BlobError('unavailable', 'away'), 'storage_unavailable'],

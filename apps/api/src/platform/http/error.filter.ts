@@ -4,7 +4,7 @@ import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
-import { isDatabaseAway, isRolledBack } from '../database/database-errors.ts';
+import { isDatabaseAway, isRolledBack, isUnstorableText } from '../database/database-errors.ts';
 import { LOGGER } from '../tokens.ts';
 import { RouteTable } from './route-table.ts';
 
@@ -54,6 +54,10 @@ export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'm
   // What could not be repeated here was rolled back: whoever asked may ask again.
   if (isDatabaseAway(error) || isRolledBack(error))
     return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
+  if (isUnstorableText(error)) {
+    const detail = 'The request has text that cannot be stored: a NUL character, or half of a surrogate pair.';
+    return new PalestraError('invalid_request', { detail, cause: error });
+  }
   const status = error instanceof HttpException ? error.getStatus() : (error as { statusCode?: number }).statusCode;
   if (status === 404) return routes.knowsPath(request.url) ? new PalestraError('method_not_allowed') : new PalestraError('route_not_found');
   if (status === 413) return new PalestraError('body_too_large', { cause: error });

@@ -1,8 +1,9 @@
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, maxHeaderSize, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
+import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import { takePathKey } from './credentials.ts';
 import type { RouteTable } from './route-table.ts';
@@ -26,10 +27,26 @@ class OkFastifyAdapter extends FastifyAdapter {
   }
 }
 
-/** Fastify with the traps of openreward-wire.md section 6 taken care of. */
-export function createFastifyAdapter(): FastifyAdapter {
+/** What Node refuses before it is a request, in the catalogue's words; the connection ends with it. */
+function refuseUnread({ code }: ConnectionError, socket: Socket): void {
+  if (code === 'ECONNRESET' || socket.destroyed || !socket.writable) return void socket.destroy();
+  const [status, detail] =
+    code === 'HPE_HEADER_OVERFLOW'
+      ? [431, `The request's headers are larger than ${maxHeaderSize} bytes.`]
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, 'The request did not come in time.']
+        : [400, 'This is no HTTP request that can be read.'];
+  const body = JSON.stringify(new PalestraError('invalid_request', { status, detail }).toBody());
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+  socket.end(head + body);
+}
+
+/** Fastify with the traps of openreward-wire.md section 6 taken care of. `refuse` answers what has no route because its address cannot be read. */
+export function createFastifyAdapter(refuse: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void): FastifyAdapter {
   const options: FastifyServerOptions = {
     bodyLimit: BODY_LIMIT,
+    frameworkErrors: refuse,
+    clientErrorHandler: refuseUnread,
     rewriteUrl: (request) => takePathKey(request as IncomingMessage),
     routerOptions: { maxParamLength: 4096 },
     // Idle connections of the SDK outlive Node's 5 s, and an upload on a closed one is lost.
@@ -52,8 +69,10 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
   fastify.server.headersTimeout = 95_000;
   let closing = false;
   fastify.addHook('preClose', async () => void (closing = true));
-  fastify.addHook('onRequest', async () => {
+  fastify.addHook('onRequest', async (request) => {
     if (closing) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
+    // PostgreSQL's text holds none, so that nothing has it in its name.
+    if (request.url.includes('%00')) throw new PalestraError('invalid_request', { detail: 'The address has a NUL character (%00).' });
   });
   fastify.addHook('onRoute', (route) => {
     // An unlisted route is for browsers only: for others its path is not there, whatever the method.

@@ -43,7 +43,7 @@ export const groupListSchema = z.object({
   incomplete: z.boolean(),
 });
 
-export const groupQuerySchema = z.object({ step: z.coerce.number().int().min(0).optional(), phase: scopeQuery.phase });
+export const groupQuerySchema = z.object({ step: z.coerce.number().int().min(0).max(2_147_483_647).optional(), phase: scopeQuery.phase });
 export type GroupQuery = z.infer<typeof groupQuerySchema>;
 export const groupViewSchema = groupSchema.extend({
   pass: z.array(z.object({ k: z.number(), value: z.number().nullable() })).describe('pass@k of this group, for powers of two.'),

@@ -47,7 +47,12 @@ const MAX_WAIT_S = 3_600;
 
 export const textStepSchema = z.strictObject({
   text: z.string().describe('What the model wrote.'),
-  turn: z.int().min(1).nullish().describe('Number of the turn, from 1: with it the same request may be sent again. Absent: the next turn.'),
+  turn: z
+    .int()
+    .min(1)
+    .max(MAX_TURNS)
+    .nullish()
+    .describe('Number of the turn, from 1: with it the same request may be sent again. Absent: the next turn.'),
   wait_s: z.number().min(0).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('What takes longer is answered by `turn_running`.'),
 });
 export type TextStepBody = z.output<typeof textStepSchema>;
