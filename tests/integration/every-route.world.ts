@@ -8,10 +8,12 @@ import { seeded, upload } from './run-reads.world.ts';
 /** Every route of the OpenAPI document, and an organisation that has one of everything that routes name. A new kind of id wants a line in `furnish`. */
 interface Operation {
   parameters?: { in: string; name: string; required?: boolean }[];
+  responses: Record<string, { description: string; content?: Record<string, { schema: object }> }>;
   requestBody?: { content: Record<string, { schema: { properties?: Record<string, unknown> } }> };
 }
-const document = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as {
+export const document = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as {
   paths: Record<string, Record<string, Operation>>;
+  components: object;
 };
 export const RUN = 'a run of one house';
 
@@ -25,11 +27,14 @@ export interface Route {
   demanded: string[];
   /** Names of the members of its JSON body. */
   members: string[];
+  /** By status: the schema of a 200 in JSON, and the codes of errors. */
+  responses: Operation['responses'];
 }
 export const routes: Route[] = Object.entries(document.paths).flatMap(([route, methods]) =>
-  Object.entries(methods).map(([method, { parameters = [], requestBody }]) => {
+  Object.entries(methods).map(([method, { parameters = [], requestBody, responses }]) => {
     const queries = parameters.filter((each) => each.in === 'query');
     return {
+      responses,
       method: method.toUpperCase(),
       route,
       names: [...route.matchAll(/{(\w+)}/g)].map(([, name]) => name!),

@@ -95,8 +95,11 @@ async function hit(route: Route, url: string, { body, raw }: { body?: unknown; r
   const { status } = answer;
   if (status < 400 || failed(status, what) !== null) return failed(status, `${what} ${text.slice(0, 200)}`);
   const told = JSON.parse(text) as Record<string, unknown>;
-  const complete = 'jsonrpc' in told || ['code', 'message', 'detail'].every((member) => told[member] !== undefined);
-  return complete ? null : `not of the catalogue: ${what} ${text.slice(0, 200)}`;
+  if ('jsonrpc' in told) return null;
+  if (['code', 'message', 'detail'].some((member) => told[member] === undefined))
+    return `not of the catalogue: ${what} ${text.slice(0, 200)}`;
+  const documented = route.responses[status]?.description.split(', ').includes(String(told['code']));
+  return documented ? null : `not in the OpenAPI document: ${status} ${String(told['code'])} ${what}`;
 }
 
 const valuesOf = (route: Route) => {

@@ -43,7 +43,11 @@ export class EnvironmentsController {
 
   @RequireScope('environments')
   @HttpCode(200)
-  @Api({ summary: 'Create an environment, optionally on a running server', body: createEnvironmentSchema, errors: ['environment_exists'] })
+  @Api({
+    summary: 'Create an environment, optionally on a running server',
+    body: createEnvironmentSchema,
+    errors: ['environment_exists', 'forbidden'],
+  })
   @Post()
   create(@CurrentCaller() caller: Caller, @Body({ schema: createEnvironmentSchema }) body: CreateEnvironment) {
     return this.environments.create(caller, body);

@@ -17,7 +17,7 @@ export class RunController {
 
   @Get()
   @ReadsAnswer()
-  @Api({ summary: 'Runs, newest activity first', query: runListQuerySchema, response: runListSchema })
+  @Api({ summary: 'Runs, newest activity first', query: runListQuerySchema, response: runListSchema, errors: ['invalid_cursor'] })
   list(@CurrentCaller() caller: Caller, @Query({ schema: runListQuerySchema }) query: RunListQuery) {
     return this.runs.list(caller, query);
   }
@@ -31,7 +31,12 @@ export class RunController {
 
   @Get(':id/rollouts')
   @ReadsRun('id')
-  @Api({ summary: 'Rollouts of a run', query: rolloutListQuerySchema, response: rolloutListSchema, errors: ['run_not_found'] })
+  @Api({
+    summary: 'Rollouts of a run',
+    query: rolloutListQuerySchema,
+    response: rolloutListSchema,
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor'],
+  })
   rollouts(@CurrentCaller() caller: Caller, @Param('id') id: string, @Query({ schema: rolloutListQuerySchema }) query: RolloutListQuery) {
     return this.runs.rollouts(caller, id, query);
   }

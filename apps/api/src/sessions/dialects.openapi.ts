@@ -19,6 +19,7 @@ const split = z.object({ split: z.string() });
 const rpc = z.object({ jsonrpc: z.literal('2.0'), method: z.string(), params: anyObject.optional(), id: z.unknown().optional() });
 
 const LOOKUP: ErrorCode[] = ['deployment_not_found', 'environment_starting', 'backend_unreachable', 'backend_timeout', 'backend_invalid'];
+const TASKS: ErrorCode[] = [...LOOKUP, 'unknown_variant', 'invalid_split', 'invalid_index', 'invalid_index_range', 'tasks_not_listable'];
 const PLAY: ErrorCode[] = [...LOOKUP, 'invalid_split', 'invalid_index', 'capacity_exhausted', 'session_lost', 'environment_failed'];
 
 const OPENENV: [method: string, path: string, summary: string, description?: Partial<DocumentedRoute['description']>][] = [
@@ -36,15 +37,20 @@ const OPENENV: [method: string, path: string, summary: string, description?: Par
     { body: rpc, response: anyObject },
   ],
   ['GET', '/list_environments', 'Its names', { response: z.array(z.string()) }],
-  ['GET', '/:variant/splits', 'Splits', { response: z.array(anyObject) }],
-  ['POST', '/:variant/tasks', 'Every task of a split', { body: split, response: anyObject }],
-  ['POST', '/:variant/num_tasks', 'Number of tasks of a split', { body: split, response: z.object({ num_tasks: z.number() }) }],
-  ['POST', '/:variant/task', 'One task by its index', { body: split.extend({ index: z.number() }), response: anyObject }],
+  ['GET', '/:variant/splits', 'Splits', { response: z.array(anyObject), errors: TASKS }],
+  ['POST', '/:variant/tasks', 'Every task of a split', { body: split, response: anyObject, errors: TASKS }],
+  [
+    'POST',
+    '/:variant/num_tasks',
+    'Number of tasks of a split',
+    { body: split, response: z.object({ num_tasks: z.number() }), errors: TASKS },
+  ],
+  ['POST', '/:variant/task', 'One task by its index', { body: split.extend({ index: z.number() }), response: anyObject, errors: TASKS }],
   [
     'POST',
     '/:variant/task_range',
     'Tasks of a range of indexes',
-    { body: split.extend({ start: z.number().nullish(), stop: z.number().nullish() }), response: anyObject },
+    { body: split.extend({ start: z.number().nullish(), stop: z.number().nullish() }), response: anyObject, errors: TASKS },
   ],
   ['GET', '/container/:id/health', 'A stateful episode over HTTP, as clients of OpenEnv 0.1 expect of a container of theirs'],
   ['POST', '/container/:id/reset', 'Begin its episode', { body: resetBody, response: reply, errors: PLAY }],

@@ -16,7 +16,14 @@ export interface DocumentedRoute {
 }
 
 /** Codes that any route may answer, by who sends them: the router, the guard, the server itself. */
-const COMMON: ErrorCode[] = ['route_not_found', 'method_not_allowed', 'internal_error', 'database_unavailable', 'shutting_down'];
+const COMMON: ErrorCode[] = [
+  'invalid_request',
+  'route_not_found',
+  'method_not_allowed',
+  'internal_error',
+  'database_unavailable',
+  'shutting_down',
+];
 const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'scope_missing'];
 
 const errorSchema = {
@@ -88,7 +95,8 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
   const errors = [
     ...COMMON,
     ...GUARDED,
-    ...(description.body || description.query ? (['invalid_body', 'invalid_json'] as const) : []),
+    ...(description.body || description.query ? (['invalid_body'] as const) : []),
+    ...(method === 'GET' || method === 'DELETE' ? [] : (['invalid_json'] as const)),
     ...(description.errors ?? []),
   ];
   return {
