@@ -108,6 +108,19 @@ const valuesOf = (route: Route) => {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [name, PLAIN.has(name) ? value : unlike(value)]));
 };
 
+type Members = Record<string, unknown>;
+/** Where a member is, at any depth: `['source']`, `['source', 'url']`. */
+const placesOf = (value: Members): string[][] =>
+  Object.entries(value).flatMap(([name, inner]) => [
+    [name],
+    ...(typeof inner === 'object' && inner !== null ? placesOf(inner as Members).map((rest) => [name, ...rest]) : []),
+  ]);
+/** A copy that has `value` there. */
+const put = (body: object, [name, ...rest]: string[], value: unknown): object =>
+  Object.assign(Array.isArray(body) ? [...(body as unknown[])] : { ...body }, {
+    [name!]: rest.length === 0 ? value : put((body as Members)[name!] as object, rest, value),
+  });
+
 describe('hostile values are refused, or do no harm', () => {
   test.each(routes.filter(({ route }) => !APART.test(route)))('$method $route', async (route) => {
     const values = valuesOf(route);
@@ -119,8 +132,8 @@ describe('hostile values are refused, or do no harm', () => {
     for (const name of route.queries)
       await each(TEXTS, (text) => hit(route, urlOf(route, values, { ...demandedOf(route), [name]: text }), { body: good }));
     if (good !== undefined) await each(RAW, (raw) => hit(route, urlOf(route, values), { raw }));
-    for (const name of good === undefined ? [] : route.members)
-      await each(VALUES, (value) => hit(route, urlOf(route, values), { body: { ...good, [name]: value } }));
+    for (const place of good === undefined ? [] : placesOf({ ...Object.fromEntries(route.members.map((name) => [name, null])), ...good }))
+      await each(VALUES, (value) => hit(route, urlOf(route, values), { body: put(good!, place, value) }));
     expect(faults.filter(Boolean)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { PalestraApiError } from '@palestra/client';
+import { ConnectionError, PalestraApiError } from '@palestra/client';
 import { describe, expect, it } from 'vitest';
 import { describeError } from './error-text.ts';
 
@@ -10,11 +10,16 @@ describe('what the command line says of an error', () => {
       { type: 'value_error', loc: ['query', 'q', 0], msg: 'There is no key stepp:. Did you mean step:?', suggestion: 'step' },
       { type: 'value_error', loc: ['query', 'limit'], msg: 'Expected a number.' },
     ];
-    expect(refused(JSON.stringify(detail))).toBe('There is no key stepp:. Did you mean step:? Expected a number.');
+    expect(refused(JSON.stringify(detail))).toBe('There is no key stepp:. Did you mean step:? limit: Expected a number.');
   });
   it('is the detail as it is where there is no list of reasons', () => {
     for (const detail of ['No such run.', '[]', '{"a":1}', '[1]', '"quoted"', '[null]']) expect(refused(detail)).toBe(detail);
     expect(refused('No key.', 401)).toBe('No key. Is OPENREWARD_API_KEY set?');
+  });
+  it('says of a server that does not answer how it is named', () => {
+    expect(describeError(new ConnectionError('/v1/runs: connect ECONNREFUSED 127.0.0.1:1'))).toBe(
+      '/v1/runs: connect ECONNREFUSED 127.0.0.1:1. Is the server running? OPENREWARD_URL says where it is.',
+    );
   });
   it('has no control characters of others, and keeps the lines of a program that ended', () => {
     expect(refused('a\u001b[31mb')).toBe('a [31mb');

@@ -38,6 +38,11 @@ function buildProgram(): Command {
   return program;
 }
 
+// Whoever reads has heard enough ("| head"): no fault of anybody.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.stderr.write(`palestra: cannot write: ${describeError(error)}\n`);
+  process.exit(error.code === 'EPIPE' ? 0 : 1);
+});
 try {
   await buildProgram().parseAsync();
 } catch (error) {

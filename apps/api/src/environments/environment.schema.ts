@@ -18,7 +18,10 @@ const link = z
 const serverUrl = z
   .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
   .max(2_000)
-  .refine((text) => new URL(text).username === '' && new URL(text).password === '', { error: 'source.url must not hold credentials' });
+  // Asked too of what is no URL, which has been refused for that.
+  .refine((text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''), {
+    error: 'source.url must not hold credentials',
+  });
 const argument = z.string().max(10_000).refine(storable, NUL);
 
 /** Where an environment runs that somebody else keeps running. */
