@@ -38,3 +38,9 @@ export function toPlainNumber(value: JsonValue): number | null {
   if (typeof value === 'number') return value;
   return value instanceof LosslessNumber ? Number(value.value) : null;
 }
+
+/** As `toPlainNumber`; null also for what no double holds, as `1e400`. */
+export function toFiniteNumber(value: JsonValue): number | null {
+  const number = toPlainNumber(value);
+  return Number.isFinite(number) ? number : null;
+}

@@ -25,6 +25,8 @@ describe('a step', () => {
     ['false', 0],
     ['null', null],
     ['"much"', null],
+    ['1e400', null],
+    ['-1e400', null],
   ])('a reward of %s', (reward, expected) => {
     const step = output(`{"observation":{},"reward":${reward},"done":false}`);
     expect(step.reward).toBe(expected);

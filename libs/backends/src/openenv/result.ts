@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, type MessageBlock, type OutputBlock, stringifyJson, toPlainNumber } from '@palestra/protocol';
+import { type JsonObject, type JsonValue, type MessageBlock, type OutputBlock, stringifyJson, toFiniteNumber } from '@palestra/protocol';
 import type { OpenEnvExchange, ToolCallResult } from '@palestra/session';
 import { hasOddEscapes, membersAt } from './json-slices.ts';
 import { endsSession, isObject, type Reply, readRpc, type WireError, wordsOf } from './wire.ts';
@@ -13,9 +13,9 @@ export function refused(reason: 'not_found' | 'input_validation', error: string)
 
 function output(blocks: OutputBlock[], metadata: JsonObject | null, reward: JsonValue = null, finished = false): ToolCallResult {
   // Open Reward knows numbers only, and an environment's `true` is its one point.
-  const value = typeof reward === 'boolean' ? Number(reward) : toPlainNumber(reward) === null ? null : reward;
+  const value = typeof reward === 'boolean' ? Number(reward) : toFiniteNumber(reward) === null ? null : reward;
   const text = stringifyJson({ ok: true, output: { blocks, metadata, reward: value, finished } });
-  return { text, ok: true, reason: null, reward: toPlainNumber(value), finished };
+  return { text, ok: true, reason: null, reward: toFiniteNumber(value), finished };
 }
 
 /** Sent twice by servers that know it: beside the observation and, where that is left out because it is empty, in it. */
@@ -76,7 +76,7 @@ export function resultOfObservation(frame: string): ToolCallResult | null {
   const outer = textOf('metadata');
   const metadata = outer.startsWith('{') ? outer : (inside.findLast(({ key }) => key === 'metadata')?.value ?? 'null');
   const finished = data['done'] === true;
-  const value = typeof reward === 'number' ? textOf('reward') : typeof reward === 'boolean' ? String(Number(reward)) : 'null';
+  const value = Number.isFinite(reward) ? textOf('reward') : typeof reward === 'boolean' ? String(Number(reward)) : 'null';
   const block = `{"text":${JSON.stringify(`{${kept.join(',')}}`)},"detail":null,"type":"text"}`;
   return {
     text: `{"ok":true,"output":{"blocks":[${block}],"metadata":${isFilled(metadata) ? metadata : 'null'},"reward":${value},"finished":${finished}}}`,

@@ -25,6 +25,12 @@ describe('a tool result', () => {
     expect(reward).toBeNull();
   });
 
+  test('with a reward that no double holds has none', () => {
+    const { text, reward } = readToolResult(output('"metadata":{"one":1.0},"reward":-1e400,"finished":true'));
+    expect(text).toBe(output('"metadata":{"one":1.0},"reward":null,"finished":true'));
+    expect(reward).toBeNull();
+  });
+
   test.each([
     [`{"ok":false,"error":"'x' is not a valid tool"}`, 'not_found'],
     [`{"ok":false,"error":"Tool input validation error: []"}`, 'input_validation'],

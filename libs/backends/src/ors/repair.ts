@@ -7,6 +7,7 @@ import {
   type ToolsAnswer,
   parseJson,
   stringifyJson,
+  toFiniteNumber,
   toPlainNumber,
 } from '@palestra/protocol';
 import type { ToolCallResult } from '@palestra/session';
@@ -68,6 +69,11 @@ function repairOutput(output: JsonObject): boolean {
     output[key] = missing;
     changed = true;
   }
+  // `1e400` is JSON, and to its readers an infinity, which no reward is.
+  if (toPlainNumber(output['reward']) !== null && toFiniteNumber(output['reward']) === null) {
+    output['reward'] = null;
+    changed = true;
+  }
   return changed;
 }
 
@@ -90,7 +96,7 @@ export function readToolResult(text: string): ToolCallResult {
     text: changed || !isJson(text) ? stringifyJson(result) : text,
     ok: true,
     reason: null,
-    reward: toPlainNumber(output['reward']),
+    reward: toFiniteNumber(output['reward']),
     finished: output['finished'] === true,
   };
 }
