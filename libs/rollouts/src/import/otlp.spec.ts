@@ -348,6 +348,31 @@ describe('a rollout of traces', () => {
     expect(readTraces(request([root])).rollouts[0]!.rolloutId).not.toBe(calls!.rolloutId);
   });
 
+  it('stays the same one when only a later span names it, and has what that says of it', () => {
+    const own = { 'palestra.rollout': 'r', 'palestra.group_id': 'g', 'palestra.reward': 1 };
+    const root = span(0, 9_000, own, { parentSpanId: '', name: 'episode' });
+    for (const values of [{}, { 'gen_ai.conversation.id': 'c' }]) {
+      const named = new Map();
+      const [calls] = readTraces(request([chat(values)]), named).rollouts;
+      const [end] = readTraces(request([root]), named).rollouts;
+      expect(end).toMatchObject({ rolloutId: calls!.rolloutId, messages: [{ reward: 1 }] });
+      expect(end!.update).toMatchObject({ rollout_info: { rollout: 'r', group_id: 'g', duration_ms: 9_000 } });
+    }
+  });
+
+  it('is what palestra.rollout says, also for later spans of its trace that name a conversation', () => {
+    const named = new Map();
+    const [first] = readTraces(request([chat({ 'palestra.rollout': 'r' })]), named).rollouts;
+    expect(readTraces(request([chat({ 'gen_ai.conversation.id': 'c' })]), named).rollouts[0]!.rolloutId).toBe(first!.rolloutId);
+  });
+
+  it('is not decided by spans of which nothing is kept', () => {
+    const named = new Map();
+    readTraces(request([span(0, 1, { 'http.request.method': 'GET' })]), named);
+    const [rollout] = readTraces(request([chat({ 'palestra.rollout': 'r' })]), named).rollouts;
+    expect(rollout!.rolloutId).toBe(readTraces(request([chat({ 'palestra.rollout': 'r' })])).rollouts[0]!.rolloutId);
+  });
+
   it('ends with its root span; one that failed does not, and is told so', () => {
     const root = { parentSpanId: '', name: 'episode' };
     expect(messagesOf([chat(), span(0, 40, {}, root)]).at(-1)).toMatchObject({ isFinished: true });

@@ -34,7 +34,8 @@ export interface ReadTraces {
  * it, so it is stored once, with the time at which it was first seen. Throws `OtlpShapeError`.
  *
  * `named`: what earlier requests said of their traces, and this one adds to. Exporters send what ended in the last seconds: the span
- * of the whole episode comes after those of its model calls, and need not repeat what they were named by.
+ * of the whole episode comes after those of its model calls, and need not repeat what they were named by. What it alone is named by comes
+ * too late: the rollout stays where its first spans were put.
  */
 export function readTraces(request: unknown, named: NamedTraces = new Map()): ReadTraces {
   const { spans, problems } = readSpans(request);
@@ -42,7 +43,10 @@ export function readTraces(request: unknown, named: NamedTraces = new Map()): Re
   const groups = groupBy(spans, (span) => keys.get(span.traceId)!.id);
   const rollouts = [...groups].flatMap(([rolloutId, group]) => {
     const sorted = group.toSorted((a, b) => a.startedAt - b.startedAt || a.endedAt - b.endedAt);
-    return rolloutOf(rolloutId, sorted, keys.get(sorted[0]!.traceId)!.isConversation) ?? [];
+    const key = keys.get(sorted[0]!.traceId)!;
+    const rollout = rolloutOf(rolloutId, sorted, key.kind === 'conversation');
+    if (rollout !== null && key.kind === 'trace') named.set(sorted[0]!.traceId, key);
+    return rollout ?? [];
   });
   const kept = rollouts.reduce((sum, rollout) => sum + rollout.spans, 0);
   return { rollouts, problems, ignored: spans.length - kept };
@@ -66,13 +70,13 @@ export function eventsOfTrace(rollout: TracedRollout, stored: StoredMessages = {
   return [rollout.start, ...(rollout.update ? [rollout.update] : []), ...messages];
 }
 
-/** Rollouts of traces by trace id, where something else than the trace names them. */
+/** Rollouts of traces by trace id; those that only the trace names when spans of them were kept. */
 export type NamedTraces = Map<string, RolloutKey>;
 
 interface RolloutKey {
   id: string;
-  /** A conversation goes on in other traces: the end of one is not its own. */
-  isConversation: boolean;
+  /** What named it. A conversation goes on in other traces: the end of one is not its own. */
+  kind: 'rollout' | 'conversation' | 'attempt' | 'trace';
 }
 
 /** `Map.groupBy`, which Node 20 lacks. */
@@ -91,9 +95,10 @@ function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string
 function rolloutKeys(spans: readonly Span[], named: NamedTraces): Map<string, RolloutKey> {
   const keys = new Map<string, RolloutKey>();
   for (const [traceId, trace] of groupBy(spans, (span) => span.traceId)) {
-    const name = nameOf(trace);
-    if (name !== null) named.set(traceId, name);
-    keys.set(traceId, name ?? named.get(traceId) ?? { id: importId('otlp', 'trace', traceId), isConversation: false });
+    const [name, earlier] = [nameOf(trace), named.get(traceId)];
+    const key = name !== null && (earlier === undefined || earlier.kind === name.kind) ? name : earlier;
+    if (key !== undefined) named.set(traceId, key);
+    keys.set(traceId, key ?? { id: importId('otlp', 'trace', traceId), kind: 'trace' });
   }
   return keys;
 }
@@ -101,12 +106,12 @@ function rolloutKeys(spans: readonly Span[], named: NamedTraces): Map<string, Ro
 function nameOf(trace: readonly Span[]): RolloutKey | null {
   const find = (key: string) => first(textOf, ...trace.flatMap(({ attributes, resource }) => [attributes[key], resource[key]]));
   const named = find('palestra.rollout');
-  if (named !== undefined) return { id: isUuid(named) ? named.toLowerCase() : importId('otlp', 'named', named), isConversation: false };
+  if (named !== undefined) return { id: isUuid(named) ? named.toLowerCase() : importId('otlp', 'named', named), kind: 'rollout' };
   const conversation = find('gen_ai.conversation.id');
-  if (conversation !== undefined) return { id: importId('otlp', 'conversation', conversation), isConversation: true };
+  if (conversation !== undefined) return { id: importId('otlp', 'conversation', conversation), kind: 'conversation' };
   const attempt = find('agentlightning.rollout_id');
   if (attempt === undefined) return null;
-  return { id: importId('otlp', 'attempt', attempt, find('agentlightning.attempt_id') ?? ''), isConversation: false };
+  return { id: importId('otlp', 'attempt', attempt, find('agentlightning.attempt_id') ?? ''), kind: 'attempt' };
 }
 
 /** Null when no span of it says anything. `spans` in the order of their starts. */
@@ -319,6 +324,7 @@ function startOf(rolloutId: string, spans: readonly Span[], root: Span | undefin
 function updateOf(rolloutId: string, spans: readonly Span[], root: Span | undefined): RolloutUpdateEvent | null {
   const own = ownAttributes(spans);
   const info = compact({
+    ...Object.fromEntries(Object.entries(own).filter(([key]) => key === 'rollout' || !NAMED.has(key))),
     current_step: intOf(own.step),
     task_index: intOf(own.task_index),
     duration_ms: root === undefined ? undefined : root.endedAt - root.startedAt,
