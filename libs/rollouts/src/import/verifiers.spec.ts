@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { all, bytesOf, fixture, golden, OPTIONS, shapes, textBytes } from './import.fixture.ts';
+import { all, bytesOf, fixture, golden, OPTIONS, sent, shapes, textBytes } from './import.fixture.ts';
 import { importVerifiers } from './verifiers.ts';
 
 const metadata = JSON.parse(readFileSync(fixture('metadata.json'), 'utf8')) as Record<string, unknown>;
@@ -83,21 +83,28 @@ describe('episodes of verifiers', () => {
     ],
   });
 
-  it('become a rollout a branch, with the true times of their messages', async () => {
-    const rollouts = await importLine(
-      episode([node(null, 'system', 's'), node(0, 'user', 'q'), node(1, 'assistant', 'a'), node(1, 'assistant', 'b')]),
-    );
+  it('become a rollout a branch, with the true times of their messages; the last one has the reward', async () => {
+    const nodes = [node(null, 'system', 's'), node(0, 'user', 'q'), node(1, 'assistant', 'a'), node(1, 'assistant', 'b')];
+    const items = await all(importVerifiers(textBytes(JSON.stringify(episode(nodes))), OPTIONS));
+    const main = sent(items)[1]!.events![0]!.eventId;
+    const rollouts = shapes(items);
     expect(rollouts).toHaveLength(2);
     expect(rollouts[0]).toMatchObject({
       start: {
         environment: 'adding',
         step: 9,
         rollout_info: { task_index: 4 },
-        metadata: { group_id: 'g1', phase: 'train', policy_step: 8, reward_total: 1 },
+        metadata: { group_id: 'g1', phase: 'train', policy_step: 8, branch_of: main },
       },
-      messages: [{ timestamp: 1_769_999_999_000 }, { timestamp: 1_770_000_000_000 }, { content: 'a', reward: 1, isFinished: true }],
+      messages: [{ timestamp: 1_769_999_999_000 }, { timestamp: 1_770_000_000_000 }, { content: 'a', isFinished: true }],
     });
-    expect(rollouts[1]!.messages!.at(-1)).toMatchObject({ content: 'b' });
+    expect(rollouts[0]!.start!.metadata).not.toHaveProperty('reward_total');
+    expect(rollouts[0]!.messages!.filter(({ reward }) => reward !== undefined)).toEqual([]);
+    expect(rollouts[1]).toMatchObject({
+      start: { metadata: { group_id: 'g1', reward_total: 1, branch: 1 } },
+      messages: [{}, {}, { content: 'b', reward: 1, isFinished: true }],
+    });
+    expect(rollouts[1]!.start!.metadata).not.toHaveProperty('branch_of');
   });
 
   it('tell an answer that was cut off, a failed compaction and a lost connection to the model', async () => {

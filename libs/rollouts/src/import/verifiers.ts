@@ -1,6 +1,6 @@
 import type { JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from './chat-messages.ts';
-import { type DraftMessage, digestOf, eventsOf, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
+import { type DraftMessage, digestOf, eventsOf, type Imported, importId, type ImportOptions, type RolloutDraft } from './imported.ts';
 import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 import { attempt, eachLine, RecordError } from './json-lines.ts';
 
@@ -145,18 +145,23 @@ const tokensOf = (usage: JsonObject): JsonObject =>
     output: first(numberOf, usage.output_tokens, usage.completion_tokens),
   });
 
-/** An episode of `traces.jsonl`: a rollout for each branch of each agent's trace, as each is one training sample there. */
+/**
+ * An episode of `traces.jsonl`: a rollout for each branch of each agent's trace. A trace is scored once, and its last branch is its conversation
+ * (`Trace.messages` there): that one has the reward, the others (sub-agents, what was compacted) are branches of it and unscored.
+ */
 function episode(record: JsonObject, where: string, options: VerifiersOptions): Imported[] {
   const traces = listOf(record.traces).filter(isObject);
   if (traces.length === 0) return [{ where, problem: 'The episode has no traces.' }];
   return traces.flatMap((trace, number) => {
     const place = traces.length > 1 ? `${where}, trace ${number}` : where;
-    return attempt(place, () =>
-      branchesOf(trace).map((nodes, branch) => ({
-        where: place,
-        events: eventsOf(draftOfTrace({ record, trace, nodes, branch }), options),
-      })),
-    );
+    return attempt(place, () => {
+      const branches = branchesOf(trace);
+      return branches.map((nodes, branch) => {
+        const main =
+          branch === branches.length - 1 ? null : importId('rollout', options.runName, ...keyOf(record, trace, branches.length - 1));
+        return { where: place, events: eventsOf(draftOfTrace({ record, trace, nodes, branch, main }), options) };
+      });
+    });
   });
 }
 
@@ -181,9 +186,13 @@ interface Sample {
   trace: JsonObject;
   nodes: JsonObject[];
   branch: number;
+  /** Rollout of the last branch; null for that one. */
+  main: string | null;
 }
 
-function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
+const keyOf = (record: JsonObject, trace: JsonObject, branch: number): unknown[] => ['verifiers-trace', trace.id ?? record.id, branch];
+
+function draftOfTrace({ record, trace, nodes, branch, main }: Sample): RolloutDraft {
   const messages = chatMessages(nodes.map((node) => ({ ...objectOf(node.message), timestamp: node.timestamp })));
   if (messages.length === 0) throw new RecordError('The trace has no messages.');
   const task = objectOf(trace.task ?? record.task);
@@ -195,7 +204,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
   const failed = trace.ok === false && errors.length > 0;
   const rewards = Object.values(objectOf(trace.rewards)).filter(isObject);
   const reward =
-    rewards.length === 0 || failed
+    rewards.length === 0 || failed || main !== null
       ? null
       : rewards.reduce((sum, { score, weight }) => sum + (numberOf(score) ?? 0) * (numberOf(weight) ?? 1), 0);
   const raw = textOf(trace.stop_condition);
@@ -206,7 +215,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
   const step = intOf(work.step);
   const index = intOf(data.idx);
   return {
-    key: ['verifiers-trace', trace.id ?? record.id, branch],
+    key: keyOf(record, trace, branch),
     at: timeOf(objectOf(trace.timing).start),
     start: {
       ...(textOf(objectOf(record.env).id) === undefined ? {} : { environment: textOf(objectOf(record.env).id) }),
@@ -226,6 +235,7 @@ function draftOfTrace({ record, trace, nodes, branch }: Sample): RolloutDraft {
         trainable: agent.trainable,
         episode_id: record.id,
         branch: branch > 0 ? branch : undefined,
+        branch_of: main ?? undefined,
         stop_reason: failed ? blame(errors.at(-1)) : trace.is_timeout === true ? 'timeout' : stopOf(raw, truncated),
         stop_condition: raw,
         errors,

@@ -27,5 +27,6 @@ test('a sub-agent names its parent and a resumed rollout the one before; only an
     { what: 'sub-agent of', name: parent.toUpperCase(), id: parent },
     { what: 'resumed from', name: 'trial_2', id: null },
   ]);
+  expect(relativesOf(said({ metadata: { branch_of: parent } }))).toEqual([{ what: 'branch of', name: parent, id: parent }]);
   expect(relativesOf(said({ metadata: { parent_rollout: 7 } }))).toEqual([]);
 });

@@ -53,5 +53,9 @@ export function relativesOf({ metadata, rollout_info, run_info }: Said): { what:
     const name = find([metadata, rollout_info, run_info], names);
     return typeof name === 'string' ? [{ what, name, id: uuid.test(name) ? name.toLowerCase() : null }] : [];
   };
-  return [...relative('sub-agent of', ['parent_rollout', 'parent_rollout_id']), ...relative('resumed from', ['resumed_from_rollout_id'])];
+  return [
+    ...relative('sub-agent of', ['parent_rollout', 'parent_rollout_id']),
+    ...relative('branch of', ['branch_of']),
+    ...relative('resumed from', ['resumed_from_rollout_id']),
+  ];
 }
