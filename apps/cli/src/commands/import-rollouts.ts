@@ -36,7 +36,10 @@ export function importRolloutsCommand(): Command {
     .argument('<files...>')
     .addOption(new Option('--format <format>', 'of the files').choices(['auto', ...IMPORT_FORMATS]).default('auto'))
     .option('--run <name>', 'run that they are put into (our own format: without it into their own)')
-    .option('--scorer <name>', 'Inspect: the score that is the reward (without: the first of the task)')
+    .option(
+      '--scorer <name>',
+      'Inspect: the score that is the reward, or NAME.KEY of a score with several values (without: the first of the task)',
+    )
     .option('--dry-run', 'read the files and send nothing')
     .action((files: string[], options: ImportOptions) => importRollouts(files, options));
 }

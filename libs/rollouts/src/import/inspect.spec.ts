@@ -27,9 +27,10 @@ const header = stored('header.json', {
   eval: { eval_id: 'e', task: 't', model: 'm', config: { epochs: 1 }, scorers: [{ name: 'pick' }] },
 });
 const sample = (more: object) => ({ id: 1, epoch: 1, messages: [{ role: 'user', content: 'q' }], ...more });
-const importSamples = async (...samples: object[]) => {
+const importSamples = async (...samples: object[]) => importScored({}, ...samples);
+const importScored = async (options: { scorer?: string }, ...samples: object[]) => {
   const entries = samples.map((one, index) => stored(`samples/${index}_epoch_1.json`, one));
-  return shapes(await all(importInspectArchive(await write('made.eval', zipOf([header, ...entries])), OPTIONS)));
+  return shapes(await all(importInspectArchive(await write('made.eval', zipOf([header, ...entries])), { ...OPTIONS, ...options })));
 };
 
 describe('Inspect logs', () => {
@@ -96,10 +97,31 @@ describe('Inspect logs', () => {
     expect(rollout!.messages!.at(-1)).toMatchObject({ reward });
   });
 
-  it.each(['essay', ['C'], { a: 1, b: 2 }, null])('keep the score %j as unscored', async (value) => {
+  it.each(['essay', ['C'], {}, { a: 'essay', b: 'prose' }, null])('keep the score %j as unscored', async (value) => {
     const [rollout] = await importSamples(sample({ scores: { pick: { value } } }));
     expect(rollout!.messages!.at(-1)).not.toHaveProperty('reward');
     expect(rollout!.start!.metadata).not.toHaveProperty('reward_total');
+  });
+
+  it('ask which of several values is the reward, and take the one that is chosen', async () => {
+    const scored = sample({
+      scores: { pick: { value: { style: 0.25, truth: 'C', note: 'fine' } }, 'a.b': { value: 0.5 }, a: { value: 1 } },
+    });
+    expect(await importSamples(scored)).toMatchObject([
+      { problem: 'The score pick has several values: give --scorer one of pick.style, pick.truth.' },
+    ]);
+    for (const [scorer, reward] of Object.entries({ 'pick.style': 0.25, 'pick.truth': 1, 'a.b': 0.5, a: 1 })) {
+      const [rollout] = await importScored({ scorer }, scored);
+      expect(rollout).toMatchObject({ start: { metadata: { scorer, reward_total: reward } } });
+    }
+    const problemOf = async (scorer: string) => (await importScored({ scorer }, scored))[0]!.problem;
+    expect(await problemOf('style')).toBe('There is no score style: give --scorer one of pick, a.b, a.');
+    expect(await problemOf('pick.taste')).toBe('The score pick has no value taste: it has style, truth, note.');
+    expect(await problemOf('a.c')).toBe('The score a has no value c: it is one value.');
+    // A sample that was never scored, or failed before, says nothing of the choice.
+    const [unscored, failed] = await importScored({ scorer: 'pick.style' }, sample({}), sample({ id: 2, error: { message: 'no' } }));
+    expect(unscored!.start!.metadata).not.toHaveProperty('reward_total');
+    expect(failed!.start!.metadata).toMatchObject({ stop_reason: 'infra_error' });
   });
 
   it('put attachments where they belong, and tell the limit that ended a sample', async () => {

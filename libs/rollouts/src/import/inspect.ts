@@ -6,7 +6,7 @@ import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, ti
 import { attempt, readJson, RecordError } from './json-lines.ts';
 
 export interface InspectOptions extends ImportOptions {
-  /** Which of several scores is the reward; without, the first that the task names. */
+  /** Which of several scores is the reward, or, as `score.key`, which value of one; without, the first that the task names. */
   scorer?: string;
   limits?: ArchiveLimits;
 }
@@ -82,7 +82,7 @@ function draftOf(log: JsonObject, value: unknown, options: InspectOptions): Roll
   const messages = chatMessages(listOf(sample.messages).map((message) => timed(objectOf(message), timesOf(sample))));
   if (messages.length === 0) throw new RecordError('The sample has no messages.');
   const failed = isObject(sample.error);
-  const score = scoreOf(objectOf(sample.scores), info, options.scorer);
+  const score = failed ? NOT_SCORED : scoreOf(objectOf(sample.scores), info, options.scorer);
   const limit = textOf(objectOf(sample.limit).type);
   const epoch = intOf(sample.epoch) ?? 1;
   return {
@@ -106,7 +106,7 @@ function draftOf(log: JsonObject, value: unknown, options: InspectOptions): Roll
     }),
     messages,
     // What a failed sample was scored (`score_on_error`) stays in the metadata: an error is no zero.
-    reward: failed ? null : score.value,
+    reward: score.value,
     finished: !failed && limit === undefined,
   };
 }
@@ -136,12 +136,42 @@ function startOf(info: JsonObject, sample: JsonObject, metadata: JsonObject): Ro
   };
 }
 
-/** A score that no number can be told from is none: the sample stays unscored. */
-function scoreOf(scores: JsonObject, info: JsonObject, wanted: string | undefined): { name: string | undefined; value: number | null } {
+interface Score {
+  name: string | undefined;
+  value: number | null;
+}
+const NOT_SCORED: Score = { name: undefined, value: null };
+
+/**
+ * A score that no number can be told from is none: the sample stays unscored. Throws `RecordError` where only the user can tell which number is
+ * the reward: it could not be mended by importing the log again.
+ */
+function scoreOf(scores: JsonObject, info: JsonObject, wanted: string | undefined): Score {
   const declared = listOf(info.scorers).map((scorer) => textOf(objectOf(scorer).name));
-  const names = wanted === undefined ? [...declared, ...Object.keys(scores)] : [wanted];
-  const name = names.find((candidate) => candidate !== undefined && Object.hasOwn(scores, candidate));
-  return { name, value: name === undefined ? null : numberOfScore(objectOf(scores[name]).value) };
+  const names = [...declared, ...Object.keys(scores)].filter((name) => name !== undefined);
+  const name =
+    wanted === undefined
+      ? names.find((one) => Object.hasOwn(scores, one))
+      : (names.find((one) => one === wanted) ?? names.find((one) => wanted.startsWith(`${one}.`)));
+  if (name === undefined && wanted !== undefined && names.length > 0) {
+    throw new RecordError(`There is no score ${wanted}: give --scorer one of ${[...new Set(names)].join(', ')}.`);
+  }
+  if (name === undefined || !Object.hasOwn(scores, name)) return { name, value: null };
+  const { value } = objectOf(scores[name]);
+  if (wanted !== undefined && wanted !== name) return { name: wanted, value: partOf(name, value, wanted.slice(name.length + 1)) };
+  const parts = isObject(value) ? Object.keys(value).filter((key) => numberOfScore(value[key]) !== null) : [];
+  if (parts.length > 1) {
+    throw new RecordError(`The score ${name} has several values: give --scorer one of ${parts.map((key) => `${name}.${key}`).join(', ')}.`);
+  }
+  return { name, value: numberOfScore(value) };
+}
+
+/** One value of a score that has several. */
+function partOf(name: string, value: unknown, key: string): number | null {
+  if (isObject(value) && Object.hasOwn(value, key)) return numberOfScore(value[key]);
+  if (value === undefined || value === null) return null;
+  const keys = isObject(value) ? Object.keys(value) : [];
+  throw new RecordError(`The score ${name} has no value ${key}: ${keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is one value'}.`);
 }
 
 /** As `inspect_ai.scorer.value_to_float`: letters, numbers, truth values, numbers as text; an object with one value is that value. */
