@@ -126,6 +126,8 @@ test('push serves and registers a folder; the environment is played', async () =
   const session = await client.session({ environment: name, split: 'train', index: 1 });
   expect(await session.call('guess', { number: (1 * 7_919) % 101 })).toMatchObject({ reward: 1, finished: true });
   await session.close();
+  // What lies behind a split is no task of it: here it would be one of the other split.
+  await expect(client.session({ environment: name, split: 'train', index: 1_000 })).rejects.toMatchObject({ status: 400 });
   expect(await end()).toBe(0);
 });
 

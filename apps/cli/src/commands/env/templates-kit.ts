@@ -52,8 +52,7 @@ export default defineEnvironment<Task, State>({
   name: '${name}',
   description: 'Guess a number; every answer says higher or lower.',
   splits: ['train', 'test'],
-  numTasks: (split) => (split === 'train' ? 1_000 : 100),
-  task: taskOf,
+  tasks: (split) => Array.from({ length: split === 'train' ? 1_000 : 100 }, (_, index) => taskOf(split, index)),
   create: () => ({ guessesLeft: GUESSES }),
   prompt: () => \`I think of a whole number from 0 to \${LIMIT}. Find it with at most \${GUESSES} guesses.\`,
   tools: {
