@@ -92,7 +92,7 @@ async function attempt(connection: OrsConnection, request: StreamedRequest, call
   const { taskId } = call;
   const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
   const patienceMs = call.mayRun ? call.lastSignAt + silenceMs - clock.now() : silenceMs;
-  const opened = await open(connection, request, body, taskId !== null, Math.max(patienceMs, LEAST_WAIT_MS), signal);
+  const opened = await open(connection, request, body, call.mayRun, Math.max(patienceMs, LEAST_WAIT_MS), signal);
   call.mayRun = true;
   return readResult(
     opened,
@@ -108,14 +108,14 @@ async function open(
   connection: OrsConnection,
   request: StreamedRequest,
   body: string,
-  resuming: boolean,
+  mayRun: boolean,
   headMs: number,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
   const headers = { accept: 'text/event-stream', ...(request.callId !== null && { [CALL_ID_HEADER]: request.callId }) };
   const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, headMs, signal);
   if (!('status' in opened)) return opened;
-  if (resuming) throw outcomeUnknown(`the environment server refused to resume it (HTTP ${opened.status}).`);
+  if (mayRun) throw outcomeUnknown(`the environment server refused to go on with a call (HTTP ${opened.status}).`);
   if (opened.status === 502 || opened.status === 504) {
     throw outcomeUnknown(`a proxy in front of the environment server answered ${opened.status}.`);
   }

@@ -106,6 +106,18 @@ describe('OrsBackend', () => {
     ]);
   });
 
+  test('a session that is gone when a broken call is sent again: what ran is not known', async () => {
+    const gone = json({ detail: 'Active environment not found' }, 404);
+    const { backend, count } = await serve({
+      '/a/call': (response, request, attempt) => (attempt === 1 ? void response.destroy() : gone(response, request, attempt)),
+    });
+    const died = backend.session({ sid: 's', env: 'a', takesCallIds: true }).call({ tool: 't', input: {}, taskId: 'x' }, soon());
+    await expect(died).rejects.toMatchObject({ code: 'session_lost', message: expect.stringContaining('may or may not have run') });
+    expect(count('/a/call')).toBe(2);
+    const forgotten = (await serve({ '/a/call': gone })).backend;
+    await expect(call(forgotten)).rejects.toMatchObject({ code: 'session_lost', message: expect.stringContaining('did not run') });
+  });
+
   test('a result that the server forgot is an unknown outcome, and not the tool’s error', async () => {
     const { backend } = await serve({
       '/a/call': (response) => void response.writeHead(200).end('event: error\r\ndata: unknown task_id\r\n\r\n'),
