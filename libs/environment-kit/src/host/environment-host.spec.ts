@@ -47,6 +47,40 @@ describe('tasks', () => {
   });
 });
 
+describe('what only unchecked code returns', () => {
+  const returning = async (value: unknown) => {
+    const t = tool({ description: 'T.', run: () => value as string });
+    const odd = new EnvironmentHost([
+      defineEnvironment({ name: 'odd', splits: ['train'], tasks: () => [1], prompt: () => value as string, tools: { t } }),
+    ]);
+    await odd.create({ sid: 'o', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
+    return odd;
+  };
+
+  test.each([
+    [undefined, 'a tool must return a text, blocks, or { content, reward, finished, metadata }, not undefined'],
+    [7, 'a tool must return a text, blocks, or { content, reward, finished, metadata }, not 7'],
+    [{ content: 7 }, 'content must be a text, or blocks of text or image, not 7'],
+    [{ content: null }, 'content must be a text, or blocks of text or image, not null'],
+    [[{ type: 'text' }], 'content must be a text, or blocks of text or image, not an object with type'],
+    [['text'], 'content must be a text, or blocks of text or image, not text'],
+    [{ content: 'x', reward: '1' }, 'a reward must be a finite number, not 1'],
+    [{ content: 'x', finished: 1 }, 'finished must be true or false, not 1'],
+    [{ content: 'x', metadata: ['k'] }, 'metadata must be an object, not a list'],
+  ])('%j is a crash of the tool that says what is wrong', async (value, message) => {
+    const odd = await returning(value);
+    await expect((async () => odd.call('o', 't', {}))()).rejects.toMatchObject({ name: 'ToolRaisedError', message });
+    await odd.close();
+  });
+
+  test('a prompt of nothing is the environment’s failure', async () => {
+    const odd = await returning(undefined);
+    const detail = 'TypeError: content must be a text, or blocks of text or image, not undefined';
+    await expect(odd.prompt('o')).rejects.toMatchObject({ code: 'environment_failed', message: detail });
+    await odd.close();
+  });
+});
+
 describe('sessions', () => {
   test('refuse unknown, dead and taken SIDs', async () => {
     await expect(host.prompt('never')).rejects.toMatchObject({ code: 'session_not_found', status: 404 });

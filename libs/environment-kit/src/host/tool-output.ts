@@ -12,17 +12,36 @@ export interface CallResult {
   onlyText?: string;
 }
 
+/** Environments are run without being type-checked: what no client could read is their author's mistake, and said to be. */
 export function toBlocks(content: string | OutputBlock | OutputBlock[]): OutputBlock[] {
   if (typeof content === 'string') return [textBlock(content)];
-  return Array.isArray(content) ? content : [content];
+  const blocks = Array.isArray(content) ? content : [content];
+  for (const block of blocks)
+    if (!isBlock(block)) throw new TypeError(`content must be a text, or blocks of text or image, not ${nameOf(block)}`);
+  return blocks;
+}
+
+function isBlock(block: Partial<OutputBlock> | null | undefined): boolean {
+  if (block?.type === 'text') return typeof block.text === 'string';
+  return block?.type === 'image' && typeof block.data === 'string' && typeof block.mimeType === 'string';
+}
+
+function nameOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? 'a list' : `an object with ${Object.keys(value).join(', ') || 'nothing'}`;
 }
 
 function toToolOutput(returned: ToolReturn): ToolOutput {
+  if (typeof returned !== 'string' && (typeof returned !== 'object' || returned === null)) {
+    throw new TypeError(`a tool must return a text, blocks, or { content, reward, finished, metadata }, not ${nameOf(returned)}`);
+  }
   if (typeof returned === 'string' || Array.isArray(returned) || 'type' in returned) {
     return { blocks: toBlocks(returned), metadata: null, reward: null, finished: false };
   }
   const { content = [], reward = null, finished = false, metadata = null } = returned;
-  if (reward !== null && !Number.isFinite(reward)) throw new TypeError(`a reward must be a finite number, not ${reward}`);
+  if (reward !== null && !Number.isFinite(reward)) throw new TypeError(`a reward must be a finite number, not ${nameOf(reward)}`);
+  if (typeof finished !== 'boolean') throw new TypeError(`finished must be true or false, not ${nameOf(finished)}`);
+  if (typeof metadata !== 'object' || Array.isArray(metadata)) throw new TypeError(`metadata must be an object, not ${nameOf(metadata)}`);
   return { blocks: toBlocks(content), metadata, reward, finished };
 }
 

@@ -1,5 +1,5 @@
 import { type Clock, newTaskId } from '@palestra/kit';
-import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
+import { cutErrorText, encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
 import type { ServerResponse } from 'node:http';
 import { Tombstones } from '../host/tombstones.ts';
 
@@ -33,7 +33,7 @@ export class CallStreams {
     const taskId = givenId ?? newTaskId();
     const call: RunningCall = { sid, ending: null, ended: Promise.resolve('') };
     call.ended = run()
-      .then(encodeSseResult, (error: unknown) => encodeSseEvent('error', error instanceof Error ? error.message : String(error)))
+      .then(encodeSseResult, (error: unknown) => encodeSseEvent('error', cutErrorText(error instanceof Error ? error.message : String(error))))
       .then((ending) => {
         this.#clock.after(KEEP_MS, () => {
           this.#calls.delete(taskId);
