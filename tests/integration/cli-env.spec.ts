@@ -115,6 +115,23 @@ test('serve starts again what died, and takes it along when it ends', async () =
   expect(await answers()).toBeNull();
 });
 
+test('a promise that a tool left behind ends nobody’s session; a death is told with its cause', async () => {
+  const late = `setTimeout(() => { throw new Error('thrown too late'); }, 10); return 'bye';`;
+  const tools = `tools: {
+    stray: tool({ description: 'S.', run: () => { void Promise.reject(new Error('left behind')); return 'done'; } }),
+    late: tool({ description: 'L.', run: () => { ${late} } }) }`;
+  const body = `{ name: 'stray', splits: ['train'], tasks: () => [{}], prompt: () => 'p', ${tools} }`;
+  const code = `import { defineEnvironment, tool } from '@palestra/environment-kit';\nexport default defineEnvironment<object>(${body});\n`;
+  await writeFile(path.join(folder, 'stray.ts'), code);
+  const { found, output } = await staying(['env', 'push', 'stray.ts', '--name', 'stray'], /^(\S+)@1$/m);
+  const session = await client.session({ environment: found[1]!, split: 'train', index: 0 });
+  expect(await session.call('stray', {})).toMatchObject({ blocks: [{ text: 'done' }] });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(await session.call('stray', {})).toMatchObject({ blocks: [{ text: 'done' }] });
+  await session.call('late', {}).catch(() => null);
+  await expect.poll(output, { timeout: 40_000 }).toMatch(/is started again[^]*thrown too late/);
+});
+
 test('push serves and registers a folder; the environment is played', async () => {
   const { found, end } = await staying(['env', 'push', 'lucky-number'], /^(\S+)@1$/m);
   const name = found[1]!;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, splitJsonForSse, SSE_PIECE_LENGTH, SseParser } from './sse.ts';
+import { cutErrorText, encodeSseEvent, encodeSseHeartbeat, encodeSseResult, splitJsonForSse, SSE_PIECE_LENGTH, SseParser } from './sse.ts';
 
 /** The characters that Python's `str.lstrip()` removes. */
 const PYTHON_WHITESPACE = /^[\u0009-\u000d\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
@@ -103,4 +103,13 @@ describe('SseParser', () => {
       { numRuns: 50 },
     );
   });
+});
+
+test('an error is short enough for the line that a client reads, whatever it is written in', () => {
+  expect(cutErrorText('boom')).toBe('boom');
+  const text = `first ${'😀'.repeat(1_000_000)} last`;
+  const cut = cutErrorText(text);
+  expect(cut).toMatch(/^first .*\n\[1934475 characters left out\]\n.* last$/s);
+  expect(cut.isWellFormed()).toBe(true);
+  for (const line of encodeSseEvent('error', cut).split('\r\n')) expect(Buffer.byteLength(line)).toBeLessThan(2 ** 19);
 });

@@ -18,6 +18,15 @@ export const SSE_PIECE_LENGTH = 4096;
 /** A comment every so often, or the client's 30 s read timeout cuts the stream. */
 export const SSE_HEARTBEAT_MS = 10_000;
 
+/** Clients take a line of at most 512 KiB, and an error is one event: longer words lose their middle. */
+const ERROR_TEXT_LENGTH = 65_536;
+
+export function cutErrorText(text: string): string {
+  if (text.length <= ERROR_TEXT_LENGTH) return text;
+  const half = ERROR_TEXT_LENGTH / 2;
+  return `${text.slice(0, half).toWellFormed()}\n[${text.length - 2 * half} characters left out]\n${text.slice(-half).toWellFormed()}`;
+}
+
 /** One event; `data` may hold newlines, which become several `data:` lines. */
 export function encodeSseEvent(event: string, data: string): string {
   if (!/[\r\n]/.test(data)) return `event: ${event}\r\ndata: ${data}\r\n\r\n`;

@@ -275,6 +275,15 @@ describe('calls', () => {
     expect(classes).toEqual({ echo: 'ok', nope: 'policy', boom: 'environment', lost: 'infrastructure' });
   });
 
+  test('a crash of many words is kept as long as clients can read it', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('boom', { n: 1_000_000 }));
+    const outcome = await call.outcome();
+    expect(outcome).toMatchObject({ type: 'tool_failed', message: expect.stringContaining('characters left out') });
+    expect((await here.ledger.find(call.taskId!))!.outcome).toEqual(outcome);
+  });
+
   test('a delete during a call ends it with that reason', async () => {
     const here = world();
     const sid = await opened(here);

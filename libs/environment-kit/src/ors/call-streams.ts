@@ -33,7 +33,9 @@ export class CallStreams {
     const taskId = givenId ?? newTaskId();
     const call: RunningCall = { sid, ending: null, ended: Promise.resolve('') };
     call.ended = run()
-      .then(encodeSseResult, (error: unknown) => encodeSseEvent('error', cutErrorText(error instanceof Error ? error.message : String(error))))
+      .then(encodeSseResult, (error: unknown) =>
+        encodeSseEvent('error', cutErrorText(error instanceof Error ? error.message : String(error))),
+      )
       .then((ending) => {
         this.#clock.after(KEEP_MS, () => {
           this.#calls.delete(taskId);

@@ -1,5 +1,6 @@
 import { SseParser } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defineEnvironment, tool } from '../definition.ts';
 import { indexed, sample } from '../host/sample.fixture.ts';
 import { type RunningServer, serve } from '../serve.ts';
 
@@ -106,6 +107,18 @@ describe('ORS over HTTP', () => {
     await post('/delete', undefined, 'group');
     expect((await post('/indexed/score_group', body, 'group')).status).toBe(410);
   });
+});
+
+test('words of a crash are cut to what a client reads in one line', async () => {
+  const roar = tool({ description: 'Roars', run: () => Promise.reject(new Error('x'.repeat(1_000_000))) });
+  const loud = await serve([defineEnvironment({ name: 'loud', splits: ['train'], tasks: () => [1], prompt: () => 'p', tools: { roar } })]);
+  const headers = { 'x-session-id': 'loud', 'content-type': 'application/json' };
+  await fetch(`${loud.url}/create`, { method: 'POST', headers, body: '{"task_spec":{}}' });
+  const answer = await fetch(`${loud.url}/call`, { method: 'POST', headers, body: '{"name":"roar","input":{}}' });
+  const text = await answer.text();
+  expect(text).toContain('characters left out');
+  expect(text.length).toBeLessThan(70_000);
+  await loud.close();
 });
 
 test('a call whose sender gave it an id runs once, however often it comes', async () => {

@@ -1,5 +1,5 @@
 import type { Clock } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { cutErrorText, PalestraError } from '@palestra/protocol';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
 import type { BackendCall, BackendSession, ToolCallResult } from '../ports/backend.port.ts';
@@ -102,7 +102,7 @@ export class CallPerformer {
 
   #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {
     const mask = this.registry.mask(live);
-    if (outcome.type === 'tool_failed') return { ...outcome, message: mask.hide(outcome.message) };
+    if (outcome.type === 'tool_failed') return { ...outcome, message: cutErrorText(mask.hide(outcome.message)) };
     return { ...outcome, detail: mask.hide(outcome.detail) };
   }
 

@@ -55,7 +55,7 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
     cwd: cwd ?? target.folder,
     env: { ...process.env, ...env },
     readyTimeoutMs: READY_TIMEOUT_MS,
-    onLost: () => process.stderr.write(`the environment died and is started again\n${child.logs().slice(-5).join('\n')}\n`),
+    onLost: () => process.stderr.write(`the environment died and is started again\n${child.logs().slice(-20).join('\n')}\n`),
   });
   child.start();
   try {
