@@ -245,3 +245,35 @@ test('Parquet: 64-bit integers, floats, lists, structs and JSON columns arrive a
   expect(text).toContain('{"big":9007199254740993,"float":1.0,"nested":{"x":[1,2]},"prompt":"one"}');
   expect(text).toContain('{"big":2,"float":0.5,"nested":null,"prompt":null}');
 });
+
+test('Parquet: decimals and times keep their digits', async () => {
+  const of1 = await environment('digits');
+  const file = new Uint8Array(
+    parquetWriteBuffer({
+      columnData: [
+        { name: 'price', data: [435n, null] },
+        { name: 'wide', data: [12_345_678_901_234_567_890n, -1n] },
+        { name: 'day', data: [new Date('2024-02-29'), null] },
+      ],
+      schema: [
+        { name: 'root', num_children: 3 },
+        { name: 'price', type: 'INT32', converted_type: 'DECIMAL', precision: 4, scale: 2, repetition_type: 'OPTIONAL' },
+        {
+          name: 'wide',
+          type: 'FIXED_LEN_BYTE_ARRAY',
+          type_length: 16,
+          converted_type: 'DECIMAL',
+          precision: 30,
+          scale: 2,
+          repetition_type: 'REQUIRED',
+        },
+        { name: 'day', type: 'INT32', converted_type: 'DATE', repetition_type: 'OPTIONAL' },
+      ],
+    }),
+  );
+  expect((await push(of1, { train: file }, '?format=parquet')).body).toMatchObject({ created: true });
+  const answer = await fetch(`${server.url}${of1}/tasks?split=train`, { headers: { 'x-api-key': server.apiKey } });
+  const text = await answer.text();
+  expect(text).toContain('{"price":4.35,"wide":123456789012345678.9,"day":"2024-02-29"}');
+  expect(text).toContain('{"price":null,"wide":-0.01,"day":null}');
+});

@@ -12,6 +12,7 @@ import {
 } from 'hyparquet';
 import { LosslessNumber } from 'lossless-json';
 import { type JsonValue, parseJson } from '@palestra/protocol';
+import { decimalOf, parsers, withStoredDecimals } from './parquet-values.ts';
 import { taskFileError, type TaskRecord } from './task-record.ts';
 
 /** Read at a time, so that memory stays bounded whatever the size of the row groups. */
@@ -24,22 +25,17 @@ const compressors: Compressors = {
   ZSTD: (bytes, length) => unzstd(bytes, new Uint8Array(length)),
 };
 
-const decoder = new TextDecoder('utf-8', { fatal: true });
-const parsers = {
-  stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
-  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(decoder.decode(bytes)),
-};
-
-/** Rows as JSON: 64-bit integers keep their digits, floating-point columns stay `1.0`, times are ISO texts. */
+/** Rows as JSON: 64-bit integers and decimals keep their digits, floating-point columns stay `1.0`, times are ISO texts. */
 export async function* parquetRecords(path: string, name: string): AsyncGenerator<TaskRecord> {
   const file = await asyncBufferFromFile(path);
   const metadata = await parquetMetadataAsync(file).catch((error: unknown) => {
     throw taskFileError(name, null, `not a Parquet file (${(error as Error).message})`, error);
   });
   const columns = parquetSchema(metadata).children;
+  const stored = withStoredDecimals(metadata);
   let row = 0;
   for (const { start, stop } of pagesOf(metadata)) {
-    for (const record of await read(file, metadata, start, stop, name)) {
+    for (const record of await read(file, stored, start, stop, name)) {
       row += 1;
       const where = `row ${row}`;
       yield { where, record: recordOf(record, columns, name, where) };
@@ -79,6 +75,8 @@ function recordOf(record: Record<string, unknown>, columns: SchemaTree[], name: 
 
 function jsonOf(value: unknown, column: SchemaTree | undefined): JsonValue {
   if (value === null || value === undefined) return null;
+  const decimal = decimalOf(value, column?.element);
+  if (decimal !== null) return decimal;
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : new LosslessNumber(String(value));
   if (typeof value === 'number') return floating(value, column);
   if (value instanceof Date) return value.toISOString();
