@@ -73,6 +73,22 @@ describe('what only unchecked code returns', () => {
     await odd.close();
   });
 
+  test.each([
+    ['just a text', 'just a text'],
+    [undefined, 'undefined'],
+    [{ code: 5 }, '{ code: 5 }'],
+    [Object.create(null), '[Object: null prototype] {}'],
+    [new TypeError(), 'TypeError'],
+  ])('%o as what was thrown is a crash in words', async (thrown, message) => {
+    const t = tool({ description: 'T.', run: () => Promise.reject(thrown as Error) });
+    const odd = new EnvironmentHost([
+      defineEnvironment({ name: 'odd', splits: ['train'], tasks: () => [1], prompt: () => 'p', tools: { t } }),
+    ]);
+    await odd.create({ sid: 'o', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
+    await expect((async () => odd.call('o', 't', {}))()).rejects.toMatchObject({ name: 'ToolRaisedError', message });
+    await odd.close();
+  });
+
   test('a prompt of nothing is the environment’s failure', async () => {
     const odd = await returning(undefined);
     const detail = 'TypeError: content must be a text, or blocks of text or image, not undefined';

@@ -11,7 +11,7 @@ import {
 import { z } from 'zod';
 import type { Environment, Session as SessionContext } from '../definition.ts';
 import { flattenMessages } from './conversation.ts';
-import { describeError } from './describe-error.ts';
+import { describeError, wordsOf } from './describe-error.ts';
 import { ToolGate } from './tool-gate.ts';
 import { type CallResult, floatText, quoted, refuse, succeed, toBlocks } from './tool-output.ts';
 import { type AnyTool, ToolSet } from './tool-set.ts';
@@ -19,7 +19,7 @@ import { type AnyTool, ToolSet } from './tool-set.ts';
 /** The tool, or the judge, raised. `message` is the error's text without its type, as the reference sends it. */
 export class ToolRaisedError extends Error {
   constructor(cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    super(wordsOf(cause), { cause });
     this.name = 'ToolRaisedError';
   }
 }

@@ -36,7 +36,8 @@ export function classifyEnd(to: SessionState, before: FailureClass | null): Fail
 
 /** The outcome of a call whose backend rejected. */
 export function outcomeOfError(error: unknown): Exclude<CallOutcome, { type: 'result' }> {
-  if (error instanceof ToolFailedError) return { type: 'tool_failed', message: error.message };
+  // Python's `assert` says nothing, and clients take an empty error for one of the connection.
+  if (error instanceof ToolFailedError) return { type: 'tool_failed', message: error.message || 'The tool failed and gave no reason.' };
   if (error instanceof PalestraError) return { type: 'refused', code: error.code, status: error.status, detail: error.message };
   return { type: 'refused', code: 'internal_error', status: 500, detail: 'Internal Server Error' };
 }

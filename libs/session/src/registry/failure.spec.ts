@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { ToolFailedError } from '../ports/backend.port.ts';
+import { outcomeOfError } from './failure.ts';
+
+test('a tool that fails without a word is not told as nothing, which clients take for a lost connection', () => {
+  expect(outcomeOfError(new ToolFailedError(''))).toEqual({ type: 'tool_failed', message: 'The tool failed and gave no reason.' });
+  expect(outcomeOfError(new ToolFailedError('boom'))).toEqual({ type: 'tool_failed', message: 'boom' });
+});
