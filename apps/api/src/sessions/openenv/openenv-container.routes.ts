@@ -27,7 +27,9 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Dialect
       const { id } = request.params as { id: string };
       const message = read(request);
       if (await isElsewhere(stage, id, request, reply)) return null;
-      return ask(dialect.container(stage, id, make), message);
+      const seat = dialect.container(stage, id, make);
+      if (make) reply.raw.once('close', () => giveUp(seat, reply));
+      return ask(seat, message);
     };
   add('GET', '/container/:id/health', async () => '{"status":"healthy"}');
   add(
@@ -53,6 +55,11 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Dialect
     await seat?.forgotten;
     return '{"closed":true}';
   });
+}
+
+/** Whoever left before its episode was open has no use for it: its place in the queue is another's. One that asked again meanwhile still waits. */
+function giveUp(seat: Seat | null, reply: FastifyReply): void {
+  if (!reply.raw.writableFinished && seat?.isBusy && !seat.episode.isOpen && seat.backlog === 0) seat.end();
 }
 
 async function ask(seat: Seat | null, message: OpenEnvMessage): Promise<string> {
