@@ -113,3 +113,13 @@ test('an error is short enough for the line that a client reads, whatever it is 
   expect(cut.isWellFormed()).toBe(true);
   for (const line of encodeSseEvent('error', cut).split('\r\n')) expect(Buffer.byteLength(line)).toBeLessThan(2 ** 19);
 });
+
+test('a line of many megabytes is read in the time of its length', () => {
+  const parser = new SseParser();
+  const piece = Buffer.alloc(4_096, 'x');
+  const began = performance.now();
+  parser.push('event: error\ndata: ');
+  for (let at = 0; at < 4_096; at += 1) parser.push(piece);
+  expect(parser.push('\n\n')[0]!.data).toHaveLength(4_096 * 4_096);
+  expect(performance.now() - began).toBeLessThan(2_000);
+});

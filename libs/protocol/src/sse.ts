@@ -132,35 +132,32 @@ export interface SseEvent {
  */
 export class SseParser {
   readonly #decoder = new TextDecoder('utf-8');
-  #buffer = '';
+  /** Of a line whose end has not come: only what is new is searched for it, however long the line. */
+  #begun: string[] = [];
   #skipLineFeed = false;
   #event = '';
   #data: string[] = [];
 
   push(piece: Uint8Array | string): SseEvent[] {
-    this.#buffer += typeof piece === 'string' ? piece : this.#decoder.decode(piece, { stream: true });
+    const text = typeof piece === 'string' ? piece : this.#decoder.decode(piece, { stream: true });
     const events: SseEvent[] = [];
     let start = 0;
     for (;;) {
-      if (this.#skipLineFeed && start < this.#buffer.length) {
-        if (this.#buffer.charCodeAt(start) === 0x0a) start += 1;
+      if (this.#skipLineFeed && start < text.length) {
+        if (text.charCodeAt(start) === 0x0a) start += 1;
         this.#skipLineFeed = false;
       }
-      const end = this.#lineEnd(start);
+      const end = lineEnd(text, start);
       if (end === -1) break;
-      const event = this.#line(this.#buffer.slice(start, end));
+      this.#begun.push(text.slice(start, end));
+      const event = this.#line(this.#begun.join(''));
+      this.#begun = [];
       if (event !== null) events.push(event);
-      this.#skipLineFeed = this.#buffer.charCodeAt(end) === 0x0d;
+      this.#skipLineFeed = text.charCodeAt(end) === 0x0d;
       start = end + 1;
     }
-    this.#buffer = this.#buffer.slice(start);
+    if (start < text.length) this.#begun.push(text.slice(start));
     return events;
-  }
-
-  #lineEnd(start: number): number {
-    const lineFeed = this.#buffer.indexOf('\n', start);
-    const carriageReturn = this.#buffer.slice(start, lineFeed === -1 ? undefined : lineFeed).indexOf('\r');
-    return carriageReturn === -1 ? lineFeed : start + carriageReturn;
   }
 
   #line(line: string): SseEvent | null {
@@ -178,4 +175,10 @@ export class SseParser {
     else if (field === 'event') this.#event = value;
     return null;
   }
+}
+
+function lineEnd(text: string, start: number): number {
+  const lineFeed = text.indexOf('\n', start);
+  const carriageReturn = text.slice(start, lineFeed === -1 ? undefined : lineFeed).indexOf('\r');
+  return carriageReturn === -1 ? lineFeed : start + carriageReturn;
 }
