@@ -18,7 +18,7 @@ function contentOf(block: MessageBlock): ContentBlock {
   switch (block.type) {
     case 'text':
     case 'reasoning':
-      return { type: 'text', text: block.text };
+      return { type: 'text', text: block.text.toWellFormed() };
     case 'image':
       return { type: 'image', data: block.data, mimeType: block.mimeType };
     default:
@@ -55,12 +55,20 @@ function schemaOf(schema: JsonValue): JsonValue {
   return schema === false ? { not: {} } : schema;
 }
 
+/**
+ * Not `parseJson`: the SDK writes plain numbers only. Half of a surrogate pair (a text that was cut in an emoji) is no JSON to clients in Rust, as
+ * pydantic's parser is: they would wait for the answer for ever.
+ */
+const readResult = (text: string): RunToolOutput =>
+  (/\\u[dD][89a-fA-F]/.test(text) || !text.isWellFormed()
+    ? JSON.parse(text, (_key, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value))
+    : JSON.parse(text)) as RunToolOutput;
+
 /** What the tool said, or what the policy did wrong; a `refused` call is no result. */
 export function resultOf(outcome: CallOutcome & { type: 'result' | 'tool_failed' }, taskId: string | null): CallToolResult {
   const id = taskId === null ? {} : { [META.taskId]: taskId };
   if (outcome.type === 'tool_failed') return errorResult(outcome.message, id);
-  // Not `parseJson`: the SDK writes plain numbers only.
-  const result = JSON.parse(outcome.text) as RunToolOutput;
+  const result = readResult(outcome.text);
   if (!result.ok) return errorResult(result.error, { ...id, [META.reason]: result.reason ?? null });
   const { blocks, metadata } = result.output;
   // No tool of ours declares an output schema, so any object is valid as structured content.
@@ -78,5 +86,9 @@ export function resultOf(outcome: CallOutcome & { type: 'result' | 'tool_failed'
 }
 
 function errorResult(text: string, meta: Record<string, unknown>): CallToolResult {
-  return { content: [{ type: 'text', text }], isError: true, _meta: { ...meta, [META.reward]: null, [META.finished]: false } };
+  return {
+    content: [{ type: 'text', text: text.toWellFormed() }],
+    isError: true,
+    _meta: { ...meta, [META.reward]: null, [META.finished]: false },
+  };
 }
