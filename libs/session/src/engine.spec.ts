@@ -237,6 +237,18 @@ describe('calls', () => {
     await expect.poll(() => here.backend.givenUp).toEqual([sid]);
   });
 
+  test('a setup that takes too long has failed, whoever asked for what', async () => {
+    const here = world({ policy: { setupTimeoutMs: 50 } });
+    for (const question of ['prompt', 'messages'] as const) {
+      const sid = await reserve(here);
+      await create(here.first, here, sid, null, { q: '1+1', setup_ms: 60_000, ready: false });
+      expect(await codeOf(here.first[question](alice, sid))).toBe('setup_timeout');
+      expect(here.store.records.get(sid)).toMatchObject({ state: 'failed', failureClass: 'infrastructure' });
+      expect(await codeOf(here.first.call(alice, sid, callOf('echo')))).toBe('setup_timeout');
+      expect(here.backend.executions.get(sid)).toBeUndefined();
+    }
+  });
+
   test('an unknown task id, and that of another session, is an error and runs nothing', async () => {
     const here = world();
     const [sid, other] = [await opened(here), await opened(here)];
@@ -318,7 +330,7 @@ describe('calls', () => {
 });
 
 describe('expiry', () => {
-  test('idle sessions and orphan SIDs expire, pinged ones and those whose environment still opens live', async () => {
+  test('idle sessions and orphan SIDs expire, pinged ones and those whose environment still opens or sets up live', async () => {
     const here = world({ policy: { heartbeatTimeoutMs: 2_000 } });
     const [idle, pinged, orphan] = [await opened(here), await opened(here), await reserve(here)];
     here.first.start();
@@ -327,8 +339,11 @@ describe('expiry', () => {
     onTestFinished(() => clearInterval(pings));
     const slow = await reserve(here);
     const opening = create(here.first, here, slow, null, { q: '1+1', construct_ms: 5_300 });
-    await Promise.all([opening, systemClock.sleep(5_500)]);
-    expect(await codeOf(here.first.ping(alice, slow))).toBe('ok');
+    const held = await reserve(here);
+    await create(here.first, here, held, null, { q: '1+1', setup_ms: 5_300, ready: false });
+    const prompt = here.first.prompt(alice, held);
+    await Promise.all([opening, prompt, systemClock.sleep(5_500)]);
+    for (const sid of [slow, held]) expect(await codeOf(here.first.ping(alice, sid))).toBe('ok');
     expect(await codeOf(here.first.ping(alice, idle))).toBe('session_expired');
     expect(await codeOf(create(here.first, here, orphan))).toBe('session_expired');
     expect(await codeOf(here.first.ping(alice, pinged))).toBe('ok');

@@ -71,7 +71,8 @@ export class InProcessBackend implements Backend {
       throw error;
     });
     this.secrets.set(create.sid, create.secrets);
-    const setup = systemClock.sleep(create.env === 'slowenv' ? 400 : 0).then(() => {
+    const setupMs = Number((task as JsonObject)['setup_ms'] ?? (create.env === 'slowenv' ? 400 : 0));
+    const setup = systemClock.sleep(setupMs).then(() => {
       if (create.env === 'brokenenv') throw new PalestraError('setup_failed', { detail: 'ValueError: setup exploded' });
     });
     setup.catch(() => {});
@@ -86,8 +87,11 @@ export class InProcessBackend implements Backend {
       if (session === undefined) throw new PalestraError('session_lost');
       return session;
     };
+    // Servers at a URL have no question for setup alone.
+    const task = this.#sessions.get(sid)?.create.task;
+    const untold = task?.kind === 'spec' && (task.spec as JsonObject)['ready'] === false;
     return {
-      ready: async () => open().setup,
+      ...(!untold && { ready: async () => open().setup }),
       prompt: async () => {
         await open().setup;
         const { value } = Object.values(open().create.secrets)[0] ?? {};

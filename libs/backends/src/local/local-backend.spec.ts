@@ -7,11 +7,19 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LocalBackend } from './local-backend.ts';
 
-const environment = defineEnvironment<{ id?: number; setup?: number }>({
+/** Episodes that stand, by SID. */
+const standing = new Set<string>();
+const environment = defineEnvironment<{ id?: number; setup?: number; create?: number }, { sid: string }>({
   name: 'Local',
   splits: ['train'],
   numTasks: () => 3,
   task: (_, id) => ({ id }),
+  create: async ({ sid, task }) => {
+    if (task.create) await sleep(task.create);
+    standing.add(sid);
+    return { sid };
+  },
+  teardown: ({ sid }) => void standing.delete(sid),
   setup: ({ task, signal }) => (task.setup ? sleep(task.setup, undefined, { signal }) : undefined),
   prompt: () => 'héllo\n"quoted"',
   tools: {
@@ -116,6 +124,20 @@ describe.each([
       name: 'TimeoutError',
     });
     expect(await session.call(say('still here'), never)).toMatchObject({ ok: true });
+  });
+
+  test('leaves no episode of a create that was given up', async () => {
+    const given = new AbortController();
+    const create = { sid: 'left', env: null, task: { kind: 'spec', spec: { create: 100 } }, toolsetName: null, secrets: {} } as const;
+    const opening = backend.create(create, given.signal);
+    await sleep(20);
+    given.abort(new Error('left'));
+    await expect(opening).rejects.toThrow('left');
+    await sleep(200);
+    expect(standing.has('left')).toBe(false);
+    // Its id is free.
+    await open('left');
+    expect(standing.has('left')).toBe(true);
   });
 
   test('keeps its objects to itself, and numbers as any process would read them', async () => {

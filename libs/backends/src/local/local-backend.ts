@@ -19,6 +19,8 @@ import {
   ToolFailedError,
 } from '@palestra/session';
 
+const DELETE_MS = 10_000;
+
 /**
  * An environment of the kit that we run ourselves: in a child process, reached over its link (`LinkClient`), or in this one (`InProcessLink`).
  * Closing it does not end a process.
@@ -57,7 +59,13 @@ export class LocalBackend implements Backend {
     const task = taskOf(request);
     const values = Object.fromEntries(Object.entries(secrets).map(([key, { value }]) => [key, value]));
     if (again) await this.#link.request('delete', { sid }, signal);
-    await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);
+    try {
+      await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);
+    } catch (error) {
+      // Given up while its constructor ran: what that makes is nobody's. Links keep their order.
+      if (signal.aborted) this.#link.request('delete', { sid }, AbortSignal.timeout(DELETE_MS)).catch(() => {});
+      throw error;
+    }
     return { sid, env };
   }
 

@@ -52,6 +52,41 @@ const sse = (response: http.ServerResponse, text: string) => response.writeHead(
 const result = '{"ok":true,"output":{"blocks":[],"metadata":null,"reward":null,"finished":false}}';
 
 describe('OrsBackend', () => {
+  test('a create that was given up leaves no episode, also when its delete overtook it', async () => {
+    const episodes = new Set<string>();
+    const sidOf = (request: http.IncomingMessage) => String(request.headers['x-session-id']);
+    const { backend, count } = await serve({
+      '/create': (response, request, attempt) =>
+        void setTimeout(() => {
+          episodes.add(sidOf(request));
+          json({ sid: sidOf(request) })(response, request, attempt);
+        }, 300),
+      '/delete': (response, request, attempt) => {
+        episodes.delete(sidOf(request));
+        json({ sid: sidOf(request) })(response, request, attempt);
+      },
+    });
+    const create = (signal: AbortSignal) =>
+      backend.create({ sid: 's', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {}, again: false }, signal);
+    const given = new AbortController();
+    const opening = create(given.signal);
+    await expect.poll(() => count('/create')).toBe(1);
+    given.abort(new Error('left'));
+    await expect(opening).rejects.toThrow('left');
+    await expect.poll(() => count('/delete')).toBe(2);
+    expect([...episodes]).toEqual([]);
+
+    // Opened anew meanwhile: that episode is not the one to forget.
+    const again = new AbortController();
+    const first = create(again.signal);
+    await expect.poll(() => count('/create')).toBe(2);
+    again.abort(new Error('left'));
+    await expect(first).rejects.toThrow('left');
+    await create(soon());
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect([...episodes]).toEqual(['s']);
+  });
+
   test('sends the deployment, and no path with two slashes', async () => {
     const { backend, seen } = await serve({ '/ping': json({ status: 'ok' }), '/a/splits': json([]) });
     await backend.splits(null, soon());

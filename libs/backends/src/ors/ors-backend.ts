@@ -28,6 +28,15 @@ interface Upstream {
   readAt: number;
 }
 
+interface Opening {
+  /** Aborts the request itself. */
+  over: AbortController;
+}
+
+/** A constructor that nobody waits for is waited for so long, to delete what it makes; the server's own idle limit ends what comes later. */
+const FORGET_MS = 120_000;
+const DELETE_MS = 10_000;
+
 /** What the server is may change when it restarts, so it is asked again after this. */
 const UPSTREAM_MAX_AGE_MS = 60_000;
 /** A name that is not in the list makes us ask earlier, but not more often than this. */
@@ -47,6 +56,8 @@ export class OrsBackend implements Backend {
   readonly #connection: OrsConnection;
   readonly #loading = new SingleFlight<Upstream>();
   #upstream: Upstream | null = null;
+  /** Creates that have not been answered, by SID; the newest of each. */
+  readonly #opening = new Map<string, Opening>();
 
   constructor(options: OrsConnectionOptions) {
     this.#connection = new OrsConnection(options);
@@ -116,14 +127,18 @@ export class OrsBackend implements Backend {
     const session = new OrsSession(this.#connection, request.sid, env, false);
     const create = { method: 'POST', path: '/create', sid: request.sid, body, headers } as const;
     if (request.again) await session.delete(signal);
+    const opening: Opening = { over: new AbortController() };
+    this.#opening.set(request.sid, opening);
+    // Asked to its end, also when nobody waits for it any more.
+    const asked = this.#connection.answer(create, 'once', opening.over.signal);
     let answer;
     try {
-      answer = await this.#connection.answer(create, 'once', signal);
+      answer = await abortable(asked, signal);
     } catch (error) {
-      // The server may have built the episode before the connection broke: it must not linger, and a repeat must not find it.
-      void session.delete(AbortSignal.timeout(10_000)).catch(() => {});
+      void this.#forget(request.sid, session, opening, asked);
       throw error;
     }
+    this.#forgetOpening(request.sid, opening);
     if (answer.status !== 200) {
       const error = relayedError(answer);
       // Opened by an attempt of ours whose answer did not come: that episode nobody knows.
@@ -132,6 +147,23 @@ export class OrsBackend implements Backend {
     }
     const { takesCallIds } = await this.#current(UPSTREAM_MAX_AGE_MS, signal);
     return takesCallIds ? { sid: request.sid, env, takesCallIds } : { sid: request.sid, env };
+  }
+
+  /**
+   * The server may have built the episode, or be about to: it must not linger, and a repeat must not find it. A delete may overtake the create that it is
+   * about, so it is sent again when that has been answered, unless the SID has been opened anew meanwhile.
+   */
+  async #forget(sid: string, session: BackendSession, opening: Opening, asked: Promise<unknown>): Promise<void> {
+    const timer = setTimeout(() => opening.over.abort(new PalestraError('backend_timeout')), FORGET_MS);
+    await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
+    await asked.catch(() => {});
+    clearTimeout(timer);
+    if (this.#forgetOpening(sid, opening)) await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
+  }
+
+  /** Whether it was still the newest of its SID. */
+  #forgetOpening(sid: string, opening: Opening): boolean {
+    return this.#opening.get(sid) === opening && this.#opening.delete(sid);
   }
 
   session(ref: BackendSessionRef): BackendSession {

@@ -62,7 +62,7 @@ test('a port that accepts and never answers: discovery and creation end in time'
   expect(Math.max(...refusals.map(({ silences }) => silences))).toBeLessThan(1.5);
 });
 
-test('a host that drops packets is given up by the connect deadline', { timeout: 60_000 }, async () => {
+test('a host that drops packets is given up by the connect deadline', { timeout: 120_000 }, async () => {
   const { backend, child, port } = await serve();
   await create(backend);
   child.kill('SIGSTOP');
@@ -70,11 +70,11 @@ test('a host that drops packets is given up by the connect deadline', { timeout:
   const fillers = Array.from({ length: 4 }, () => net.connect(port, '127.0.0.1').on('error', () => {}));
   ends.push(() => fillers.forEach((filler) => filler.destroy()));
   await after(300);
-  const other = backendAt(port, 50_000);
+  const other = backendAt(port, 100_000);
   const began = Date.now();
   const codes = await Promise.all([refusal(other.splits(null, never())), refusal(call(other, 0))]);
   expect(codes.map(({ code }) => code)).toEqual(['backend_unreachable', 'backend_unreachable']);
-  expect(Date.now() - began).toBeLessThan(25_000);
+  expect(Date.now() - began).toBeLessThan(50_000);
 });
 
 test('a frozen server: what waits is told, a call is not sent, and the session is as it was', { timeout: 30_000 }, async () => {

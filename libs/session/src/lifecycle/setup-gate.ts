@@ -51,12 +51,8 @@ export class SetupGate {
 
   async #watch(live: LiveSession): Promise<void> {
     const backend = await this.registry.backend(live);
-    const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
-    const tooLong = () =>
-      new PalestraError('setup_timeout', { detail: `The setup of the session took longer than ${setupTimeoutMs / 1000} s.` });
     try {
-      const setup = backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal);
-      await withDeadline<unknown>(this.options.clock, setup, setupTimeoutMs, tooLong);
+      await this.#duringSetup<unknown>(live, () => (backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal)));
     } catch (error) {
       if (await this.restorer.mayRestore(live, error)) return this.restorer.restore(live);
       await this.note(live, error);
@@ -64,6 +60,23 @@ export class SetupGate {
       if (!(error instanceof PalestraError && error.code === 'environment_failed')) throw error;
     }
     void this.#open(live);
+  }
+
+  /** Setup has one deadline for all who wait for it; meanwhile their client is not silent. */
+  async #duringSetup<T>(live: LiveSession, ask: () => Promise<T>): Promise<T> {
+    const { clock } = this.options;
+    const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
+    const tooLong = () =>
+      new PalestraError('setup_timeout', { detail: `The setup of the session took longer than ${setupTimeoutMs / 1000} s.` });
+    live.setupSince ??= clock.now();
+    live.waitingForSetup += 1;
+    try {
+      return await withDeadline(clock, ask(), Math.max(0, live.setupSince + setupTimeoutMs - clock.now()), tooLong);
+    } finally {
+      live.waitingForSetup -= 1;
+      // An episode that is built anew is set up anew.
+      if (live.waitingForSetup === 0) live.setupSince = null;
+    }
   }
 
   /** Does not wait for setup; for a replay it does, there is nobody else to ask. */
@@ -87,7 +100,7 @@ export class SetupGate {
       if (live.record.state === 'restoring') await this.restorer.finish(live);
       const backend = await this.registry.backend(live);
       try {
-        const answer = await abortable(ask(backend), live.signal);
+        const answer = await abortable(this.isOpen(live) ? ask(backend) : this.#duringSetup(live, () => ask(backend)), live.signal);
         if (!this.isOpen(live)) void this.#open(live);
         return answer;
       } catch (error) {

@@ -131,6 +131,8 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engin
   if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
   const wish = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
   const chosen = await dialect.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), wish });
+  // Left while the task was chosen: its `close` is over.
+  if (reply.raw.closed) throw new PalestraError('call_abandoned');
   const gone = new AbortController();
   let concluded = false;
   reply.raw.once('finish', () => (concluded = true));

@@ -27,6 +27,7 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Dialect
       const { id } = request.params as { id: string };
       const message = read(request);
       if (await isElsewhere(stage, id, request, reply)) return null;
+      if (make && reply.raw.closed) throw new PalestraError('call_abandoned');
       const seat = dialect.container(stage, id, make);
       if (make) reply.raw.once('close', () => giveUp(seat, reply));
       return ask(seat, message);
