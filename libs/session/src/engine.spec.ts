@@ -110,6 +110,26 @@ describe('reserve and create', () => {
     expect(here.store.records.get(sid)?.state).toBe('closed');
   });
 
+  test('a delete while it is stored that the environment has opened ends both', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    const { update } = here.store;
+    let storing = false;
+    here.store.update = async (record) => {
+      if (record.ref !== null && record.state === 'starting') {
+        storing = true;
+        await systemClock.sleep(50);
+      }
+      return update.call(here.store, record);
+    };
+    const creating = codeOf(create(here.first, here, sid));
+    await expect.poll(() => storing, { interval: 1 }).toBe(true);
+    await here.first.delete(alice, sid);
+    await creating;
+    expect(here.store.records.get(sid)?.state).toBe('closed');
+    expect(here.backend.deleted).toEqual([sid]);
+  });
+
   test('setup failures are kept; a ping still answers', async () => {
     const here = world();
     const sid = await opened(here, 'brokenenv');

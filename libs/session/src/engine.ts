@@ -311,10 +311,10 @@ export class SessionEngine {
   async delete(caller: Caller, sid: string): Promise<void> {
     const live = await this.#registry.find(sid, caller);
     if (live === null || isDead(live.record.state)) return;
-    const hadBackend = live.record.ref !== null;
     if (!(await this.#registry.advance(live, 'closed'))) return;
     this.#admission.kick();
-    if (hadBackend) await this.#teardown(live);
+    // As it is now: its environment may have opened while the end was on its way.
+    if (live.record.ref !== null) await this.#teardown(live);
   }
 
   /** `quietly`: what is lost most often cannot be reached. */

@@ -137,8 +137,7 @@ export class SessionReaper {
         // Its owner ends it, and has the process that must be told.
         const { ownerReplicaId } = live.record;
         if (!silent || (ownerReplicaId !== null && ownerReplicaId !== this.registry.replicaId)) return;
-        const hadBackend = live.record.ref !== null;
-        if ((await this.registry.advance(live, 'expired')) && hadBackend) await this.teardown(live);
+        if ((await this.registry.advance(live, 'expired')) && live.record.ref !== null) await this.teardown(live);
       }),
     );
   }
