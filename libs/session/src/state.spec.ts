@@ -32,6 +32,7 @@ describe('session states', () => {
           "starting",
           "closed",
           "expired",
+          "lost",
         ],
         "restoring": [
           "restoring",

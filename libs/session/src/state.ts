@@ -21,7 +21,7 @@ export type SessionState = (typeof sessionStates)[number];
 
 export const sessionTransitions: Readonly<Record<SessionState, readonly SessionState[]>> = {
   // To itself when it waits for a slot, or gets one.
-  reserved: ['reserved', 'starting', 'closed', 'expired'],
+  reserved: ['reserved', 'starting', 'closed', 'expired', 'lost'],
   // To itself when the constructor has succeeded and setup goes on.
   starting: ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed', 'closed', 'expired', 'lost'],
   ready: ['restoring', 'finished', 'closed', 'expired', 'lost'],

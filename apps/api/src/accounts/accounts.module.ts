@@ -6,6 +6,7 @@ import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
+import { KeyWatch } from './key-watch.ts';
 import { OrganisationController } from './organisation.controller.ts';
 import { OrganisationService } from './organisation.service.ts';
 import { ShareAccess } from './share-access.ts';
@@ -14,7 +15,15 @@ import { SignInController } from './sign-in.controller.ts';
 @Global()
 @Module({
   controllers: [AccountController, KeyController, OrganisationController, SignInController],
-  providers: [Authenticator, KeyService, AccountService, OrganisationService, ShareAccess, { provide: APP_GUARD, useClass: ApiKeyGuard }],
+  providers: [
+    Authenticator,
+    KeyWatch,
+    KeyService,
+    AccountService,
+    OrganisationService,
+    ShareAccess,
+    { provide: APP_GUARD, useClass: ApiKeyGuard },
+  ],
   exports: [Authenticator, AccountService, KeyService, ShareAccess],
 })
 export class AccountsModule {}

@@ -6,6 +6,7 @@ import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
 import { Authenticator } from './authenticator.ts';
 import type { CreateKeyBody } from './key.schema.ts';
+import { KeyWatch } from './key-watch.ts';
 import { hashToken, newApiKey } from './secret-token.ts';
 
 const PREFIX_LENGTH = 9;
@@ -16,6 +17,7 @@ export class KeyService {
   constructor(
     private readonly database: Database,
     private readonly authenticator: Authenticator,
+    private readonly watch: KeyWatch,
   ) {}
 
   async list(caller: Caller): Promise<ApiKeyView[]> {
@@ -37,6 +39,7 @@ export class KeyService {
     if (!row) throw new PalestraError('key_not_found');
     const revoked = row.revokedAt ? row : await this.database.prisma.apiKey.update({ where: { id }, data: { revokedAt: new Date() } });
     this.authenticator.forget();
+    await this.watch.look();
     return presentKey(revoked);
   }
 

@@ -22,6 +22,9 @@ interface Limits {
   silenceMs: number;
 }
 
+/** Within it every process has noticed that a version is gone, and ended its sessions. */
+const RETIRE_MS = 60_000;
+
 function backendOf(source: ServerSource, allowCommands: boolean, limits: Limits, deployment?: string): Backend {
   switch (source.kind) {
     case 'openenv':
@@ -39,6 +42,7 @@ function backendOf(source: ServerSource, allowCommands: boolean, limits: Limits,
 @Injectable()
 export class BackendPool implements OnApplicationShutdown {
   readonly #pooled = new Map<string, Pooled>();
+  readonly #retired = new Map<Pooled, NodeJS.Timeout>();
 
   constructor(
     @Inject(BundledEnvironments) private readonly bundled: BundledEnvironments,
@@ -73,14 +77,24 @@ export class BackendPool implements OnApplicationShutdown {
     return report.healthy ? { status: 'ready', detail: null } : { status: 'unreachable', detail: report.detail };
   }
 
-  async drop(versionId: string): Promise<void> {
+  /** Its version is gone: no new sessions, and those that live get some time to be ended. */
+  retire(versionId: string): void {
     const pooled = this.#pooled.get(versionId);
     this.#pooled.delete(versionId);
-    if (pooled?.external) await pooled.backend.close();
+    if (!pooled?.external) return;
+    const timer = setTimeout(() => {
+      this.#retired.delete(pooled);
+      pooled.backend.close().catch(() => {});
+    }, RETIRE_MS);
+    this.#retired.set(pooled, timer.unref());
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.allSettled([...this.#pooled.keys()].map((versionId) => this.drop(versionId)));
+    for (const timer of this.#retired.values()) clearTimeout(timer);
+    const all = [...this.#pooled.values(), ...this.#retired.keys()].filter(({ external }) => external);
+    this.#pooled.clear();
+    this.#retired.clear();
+    await Promise.allSettled(all.map(({ backend }) => backend.close()));
   }
 
   #get(environment: EnvironmentRecord, version: VersionRecord): Pooled {

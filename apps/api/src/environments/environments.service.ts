@@ -117,7 +117,7 @@ export class EnvironmentsService {
     this.directory.invalidate(versionIds);
     for (const versionId of versionIds) {
       this.discovery.forget(versionId);
-      await this.backends.drop(versionId);
+      this.backends.retire(versionId);
     }
     return { deleted: true, owner: environment.owner, name: environment.name };
   }

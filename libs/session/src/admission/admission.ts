@@ -149,6 +149,7 @@ export class Admission {
 
   async #rounds(): Promise<void> {
     const { admission, clock } = this.options;
+    await this.#renewLimits();
     const places = new Map<string, QueuePlace>();
     await admission.round((facts) => {
       const admitted = chooseAdmitted(facts);
@@ -168,6 +169,22 @@ export class Admission {
       waiter.wake();
     }
     for (const [sid, place] of places) this.#waiters.get(sid)?.onPlace(place);
+  }
+
+  /** An environment may have been given more room, or less, since its clients began to wait. */
+  async #renewLimits(): Promise<void> {
+    const capacities = new Map<string, number | null | undefined>();
+    for (const { live } of this.#waiters.values()) {
+      const { versionId, slotLimits } = live.record;
+      if (versionId === null || slotLimits === null) continue;
+      if (!capacities.has(versionId)) {
+        const hosted = await this.registry.directory.version(versionId).catch(() => undefined);
+        capacities.set(versionId, hosted?.policy.capacity);
+      }
+      const capacity = capacities.get(versionId);
+      if (capacity === undefined || capacity === slotLimits.capacity) continue;
+      await this.registry.advance(live, 'reserved', { slotLimits: { ...slotLimits, capacity } }, 'reserved');
+    }
   }
 
   #places(facts: AdmissionFacts): Map<string, QueuePlace> {

@@ -1,4 +1,5 @@
 import type { Clock } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
 import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
 import type { SessionActivity } from '../ports/session-store.port.ts';
 import { type LiveSession, TOMBSTONE_MS } from '../registry/live-session.ts';
@@ -46,6 +47,7 @@ export class SessionReaper {
   async sweep(): Promise<void> {
     await this.#touch();
     await this.#expire();
+    await this.#endDeleted();
     await this.registry.store.purge(this.options.clock.now() - TOMBSTONE_MS);
   }
 
@@ -125,6 +127,28 @@ export class SessionReaper {
         if (live !== undefined && version > live.record.version) await this.registry.refresh(live);
       }),
     );
+  }
+
+  /** Sessions of environments that were deleted, waiting ones too, and what they hold on the servers of those. */
+  async #endDeleted(): Promise<void> {
+    const { directory, replicaId } = this.registry;
+    const versions = new Set([...this.registry.all()].flatMap(({ record }) => record.versionId ?? []));
+    const gone = new Map<string, PalestraError>();
+    for (const versionId of versions) {
+      await directory.version(versionId).catch((error: unknown) => {
+        // Anything else says that nobody knows.
+        if (error instanceof PalestraError && error.code === 'session_lost') gone.set(versionId, error);
+      });
+    }
+    if (gone.size === 0) return;
+    const ended = [...this.registry.all()].filter(({ record }) => record.versionId !== null && gone.has(record.versionId));
+    for (const live of ended) {
+      const { state, ownerReplicaId, versionId } = live.record;
+      if (ownerReplicaId !== null && ownerReplicaId !== replicaId) continue;
+      const { code, status, message: detail } = gone.get(versionId!)!;
+      const failure = live.record.failure ?? { code, status, detail };
+      if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failure })) this.forsake(live);
+    }
   }
 
   async #expire(): Promise<void> {

@@ -24,9 +24,13 @@ export interface SocketRoute {
   pattern: RegExp;
   /**
    * Before the upgrade: whatever this rejects with is the HTTP answer (401 for a bad key). `elsewhere` true: it has taken the raw socket
-   * over. What it answers is given to `open`.
+   * over. Its `context` is given to `open`; `keyId` is the API key that the socket was opened with, null for none.
    */
-  accept(request: SocketRequest, socket: Duplex, head: Buffer): Promise<{ elsewhere: true } | { elsewhere: false; context: unknown }>;
+  accept(
+    request: SocketRequest,
+    socket: Duplex,
+    head: Buffer,
+  ): Promise<{ elsewhere: true } | { elsewhere: false; keyId: string | null; context: unknown }>;
   open(socket: WebSocket, request: SocketRequest, context: unknown): void;
 }
 
@@ -58,6 +62,16 @@ export class Sockets {
     return this.#server.clients.size;
   }
 
+  /** Of the API keys that sockets were opened with. */
+  keyIds(): Set<string> {
+    return new Set([...this.#server.clients].flatMap((socket) => keys.get(socket) ?? []));
+  }
+
+  /** Closes the sockets of API keys that are good for nothing any more (1008, RFC 6455 section 7.4.1). */
+  closeOf(keyIds: ReadonlySet<string>): void {
+    for (const socket of this.#server.clients) if (keyIds.has(keys.get(socket) ?? '')) socket.close(1008, 'This API key was revoked.');
+  }
+
   close(): void {
     if (this.#pinging !== null) clearInterval(this.#pinging);
     for (const socket of this.#server.clients) socket.close(1001);
@@ -76,6 +90,7 @@ export class Sockets {
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
         streams.set(opened, socket);
+        if (accepted.keyId !== null) keys.set(opened, accepted.keyId);
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
         route.open(opened, request, accepted.context);
@@ -100,6 +115,9 @@ export class Sockets {
 
 /** Pings that a socket has not answered yet. */
 const missed = new WeakMap<WebSocket, number>();
+
+/** Id of the API key that a socket was opened with. */
+const keys = new WeakMap<WebSocket, string>();
 
 /** What a socket's frames go through. */
 const streams = new WeakMap<WebSocket, Duplex>();
