@@ -60,8 +60,10 @@ describe('deadlines', () => {
     const sid = await open(one);
     expect((await call(one, sid, 'slow', { n: 5_000 })).error).toContain('took longer than 0.2 s');
     expect(await stored(sid)).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
-    const { rows } = await sql.query('SELECT state, failure_class, reward FROM session_calls WHERE sid = $1', [sid]);
-    expect(rows).toEqual([{ state: 'refused', failure_class: 'infrastructure', reward: null }]);
+    // How calls ended is stored in batches.
+    await expect
+      .poll(async () => (await sql.query('SELECT state, failure_class, reward FROM session_calls WHERE sid = $1', [sid])).rows)
+      .toEqual([{ state: 'refused', failure_class: 'infrastructure', reward: null }]);
     expect(await call(one, sid, 'count')).toMatchObject({ status: 504, error: 'call_timeout' });
   });
 
