@@ -250,6 +250,46 @@ describe('calls', () => {
     await expect.poll(() => here.backend.deleted).toEqual([sid]);
   });
 
+  test('a replay has the deadlines that the first time had, and its session is lost past them', async () => {
+    for (const stuck of ['constructor', 'setup', 'call'] as const) {
+      const here = world({ policy: { deterministic: true, setupTimeoutMs: 1_000, callTimeoutMs: 1_000 } });
+      const sid = await opened(here);
+      await (await here.first.call(alice, sid, callOf('count'))).outcome();
+      here.backend.forgetAll();
+      here.backend.stuck = stuck;
+      const lost = await (await here.first.call(alice, sid, callOf('count'))).outcome();
+      expect(lost).toMatchObject({ type: 'refused', code: 'session_lost' });
+      expect((lost as { detail: string }).detail).toMatch(/Replayed in a fresh process, .* took longer than 1 s/);
+      expect(here.store.records.get(sid)).toMatchObject({ state: 'lost', failureClass: 'infrastructure' });
+      // What died is forgotten, and what came of the replay.
+      if (stuck === 'constructor') expect(here.backend.givenUp).toEqual([sid]);
+      else expect(here.backend.deleted.length).toBe(2);
+    }
+  });
+
+  test('a session that is deleted while its replay is stored leaves no episode', async () => {
+    const here = world({ policy: { deterministic: true } });
+    const sid = await opened(here);
+    await (await here.first.call(alice, sid, callOf('count'))).outcome();
+    here.backend.forgetAll();
+    const { update } = here.store;
+    let storing = false;
+    here.store.update = async (record) => {
+      if (here.store.records.get(sid)?.state === 'restoring' && record.state === 'ready') {
+        storing = true;
+        await systemClock.sleep(50);
+      }
+      return update.call(here.store, record);
+    };
+    const call = await here.first.call(alice, sid, callOf('count'));
+    const outcome = call.outcome();
+    await expect.poll(() => storing, { interval: 1 }).toBe(true);
+    // On another process: here it would wait for its turn.
+    await here.engine('second').delete(alice, sid);
+    expect(await outcome).toMatchObject({ code: 'session_deleted' });
+    await expect.poll(() => here.backend.deleted.length).toBe(3);
+  });
+
   test('a constructor that takes too long is told to give up', async () => {
     const here = world({ policy: { setupTimeoutMs: 50 } });
     const sid = await reserve(here);

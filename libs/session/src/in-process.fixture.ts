@@ -15,6 +15,7 @@ import { defaultSessionPolicy, type SessionPolicy } from './ports/session-policy
 /** A small real environment in this process, for the tests of the engine and of the routes. It counts every execution. */
 
 const text = (value: string): TextBlock => ({ text: value, detail: null, type: 'text' });
+const FOREVER_MS = 86_400_000;
 const VARIANTS = ['mathenv', 'slowenv', 'brokenenv', 'ctorenv'];
 const TASKS = [
   { q: '1+1', a: '2' },
@@ -33,6 +34,8 @@ export class InProcessBackend implements Backend {
   readonly deleted: string[] = [];
   /** Constructors that were told to stop. */
   readonly givenUp: string[] = [];
+  /** From now on that never ends. */
+  stuck: 'constructor' | 'setup' | 'call' | null = null;
   readonly secrets = new Map<string, BackendCreate['secrets']>();
   readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; count: number }>();
 
@@ -66,13 +69,14 @@ export class InProcessBackend implements Backend {
     if (create.env === 'ctorenv') throw new PalestraError('environment_failed', { detail: 'ValueError: ctor exploded' });
     const asked = taskOf(create);
     const task = asked.kind === 'spec' ? (asked.spec as JsonObject) : await this.task(null, asked.split, asked.index);
-    await systemClock.sleep(Number((task as JsonObject)['construct_ms'] ?? 5), signal).catch((error: unknown) => {
+    const constructMs = this.stuck === 'constructor' ? FOREVER_MS : Number((task as JsonObject)['construct_ms'] ?? 5);
+    await systemClock.sleep(constructMs, signal).catch((error: unknown) => {
       this.givenUp.push(create.sid);
       throw error;
     });
     this.secrets.set(create.sid, create.secrets);
     const setupMs = Number((task as JsonObject)['setup_ms'] ?? (create.env === 'slowenv' ? 400 : 0));
-    const setup = systemClock.sleep(setupMs).then(() => {
+    const setup = systemClock.sleep(this.stuck === 'setup' ? FOREVER_MS : setupMs).then(() => {
       if (create.env === 'brokenenv') throw new PalestraError('setup_failed', { detail: 'ValueError: setup exploded' });
     });
     setup.catch(() => {});
@@ -108,6 +112,7 @@ export class InProcessBackend implements Backend {
         const session = open();
         this.executions.set(sid, (this.executions.get(sid) ?? 0) + 1);
         session.count += 1;
+        if (this.stuck === 'call') await systemClock.sleep(FOREVER_MS);
         const result = await runTool(call, session);
         // The process may have died under a running tool.
         open();

@@ -1,6 +1,6 @@
 import { abortable, type Clock } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import { type BackendCreate, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
+import { type Backend, type BackendCreate, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
 import type { CallLedger, CallOutcome, CallRecord } from '../ports/call-ledger.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import type { SessionRecord } from '../ports/session-store.port.ts';
@@ -8,6 +8,7 @@ import { outcomeOfError } from '../registry/failure.ts';
 import { failureError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
+import { withDeadline } from './deadline.ts';
 
 export interface RestorerOptions {
   ledger: CallLedger;
@@ -65,16 +66,31 @@ export class Restorer {
     if (live.record.state === 'restoring' || live.restoring !== null) await this.restore(live);
   }
 
-  /** Opens a fresh episode for `record` and gives it these calls. Throws `session_diverged` when a result differs. */
+  /** Opens a fresh episode for `record` and gives it these calls. Throws `session_diverged` when a result differs, timeouts as the first time. */
   async replay(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
-    const hosted = await this.registry.hosted(live);
-    const ref = await this.#open(live, this.#createRequest(live.record, live));
-    const backend = hosted.backend.session(ref);
+    const { backend: server, policy } = await this.registry.hosted(live);
+    const givenUp = new AbortController();
+    const signal = AbortSignal.any([live.signal, givenUp.signal]);
+    const inTime = <T>(work: Promise<T>, ms: number, code: 'setup_timeout' | 'call_timeout', what: string) =>
+      withDeadline(this.options.clock, work, ms, () => {
+        const late = new PalestraError(code, { detail: `Replayed in a fresh process, ${what} took longer than ${ms / 1000} s.` });
+        givenUp.abort(late);
+        return late;
+      });
+    const ref = await inTime(
+      this.#open(server, this.#createRequest(live.record, live), signal),
+      policy.setupTimeoutMs,
+      'setup_timeout',
+      'its constructor',
+    );
+    const backend = server.session(ref);
     try {
-      await (backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal));
+      const setup: Promise<unknown> = backend.ready ? backend.ready(signal) : backend.prompt(signal);
+      await inTime(setup, policy.setupTimeoutMs, 'setup_timeout', 'its setup');
       let finished = false;
       for (const [index, call] of calls.entries()) {
-        const outcome = await this.#again(live, backend, call);
+        const again = this.#again(live, backend, call, signal);
+        const outcome = await inTime(again, policy.callTimeoutMs, 'call_timeout', `call ${index + 1} (${call.tool})`);
         if (!sameOutcome(outcome, call.outcome!)) {
           throw new PalestraError('session_diverged', { detail: divergence(call, index + 1, outcome) });
         }
@@ -115,8 +131,10 @@ export class Restorer {
       const { ref, finished } = await this.#replayPatiently(live, calls);
       const { owned } = await this.registry.hosted(live);
       const facts = { ref, ownerReplicaId: owned ? replicaId : null };
-      if (!(await this.registry.advance(live, finished ? 'finished' : 'ready', facts, 'restoring')))
+      if (!(await this.registry.advance(live, finished ? 'finished' : 'ready', facts, 'restoring'))) {
+        await this.#forget(live, ref);
         throw new PalestraError('session_moved');
+      }
       end('restored');
     } catch (error) {
       if (live.signal.aborted) throw live.signal.reason;
@@ -144,17 +162,16 @@ export class Restorer {
   }
 
   /** The backend's create, waiting for its process to be back. */
-  async #open(live: LiveSession, create: BackendCreate): Promise<JsonObject> {
+  async #open(backend: Backend, create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
     const { clock } = this.options;
-    const { backend } = await this.registry.hosted(live);
     const deadline = clock.now() + PROCESS_WAIT_MS;
     for (;;) {
       try {
-        return await backend.create(create, live.signal);
+        return await backend.create(create, signal);
       } catch (error) {
         const away = error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
         if (!away || clock.now() > deadline) throw error;
-        await clock.sleep(PROCESS_POLL_MS, live.signal);
+        await clock.sleep(PROCESS_POLL_MS, signal);
       }
     }
   }
@@ -171,11 +188,11 @@ export class Restorer {
     };
   }
 
-  async #again(live: LiveSession, backend: BackendSession, call: CallRecord): Promise<CallOutcome> {
+  async #again(live: LiveSession, backend: BackendSession, call: CallRecord, signal: AbortSignal): Promise<CallOutcome> {
     const mask = this.registry.mask(live);
     const input = parseJson(mask.reveal(call.input)) as JsonObject;
     try {
-      const { text, ok, reason, reward, finished } = await backend.call({ tool: call.tool, input, taskId: call.taskId }, live.signal);
+      const { text, ok, reason, reward, finished } = await backend.call({ tool: call.tool, input, taskId: call.taskId }, signal);
       return { type: 'result', text: mask.hide(text), ok, reason, reward, finished };
     } catch (error) {
       // Anything else than the tool's own error says nothing about the result.
