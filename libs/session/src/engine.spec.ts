@@ -309,6 +309,16 @@ describe('calls', () => {
     }
   });
 
+  test('an environment that never says its prompt or its tools is a timeout, and the session plays on', async () => {
+    const here = world({ policy: { setupTimeoutMs: 1_000 } });
+    const sid = await opened(here);
+    await here.first.prompt(alice, sid);
+    here.backend.stuck = 'answers';
+    const asked = [here.first.prompt(alice, sid), here.first.messages(alice, sid), here.first.taskTools(alice, sid)];
+    expect(await Promise.all(asked.map(codeOf))).toEqual(['backend_timeout', 'backend_timeout', 'backend_timeout']);
+    expect(await (await here.first.call(alice, sid, callOf('echo', { text: 'x' }))).outcome()).toMatchObject({ type: 'result', ok: true });
+  });
+
   test('an unknown task id, and that of another session, is an error and runs nothing', async () => {
     const here = world();
     const [sid, other] = [await opened(here), await opened(here)];

@@ -35,7 +35,7 @@ export class InProcessBackend implements Backend {
   /** Constructors that were told to stop. */
   readonly givenUp: string[] = [];
   /** From now on that never ends. */
-  stuck: 'constructor' | 'setup' | 'call' | null = null;
+  stuck: 'constructor' | 'setup' | 'call' | 'answers' | null = null;
   readonly secrets = new Map<string, BackendCreate['secrets']>();
   readonly #sessions = new Map<string, { create: BackendCreate; setup: Promise<void>; count: number }>();
 
@@ -98,14 +98,19 @@ export class InProcessBackend implements Backend {
       ...(!untold && { ready: async () => open().setup }),
       prompt: async () => {
         await open().setup;
+        if (this.stuck === 'answers') await systemClock.sleep(FOREVER_MS);
         const { value } = Object.values(open().create.secrets)[0] ?? {};
         return [text(value === undefined ? '1+1' : `1+1, the key is ${value}`)];
       },
       messages: async () => {
         await open().setup;
+        if (this.stuck === 'answers') await systemClock.sleep(FOREVER_MS);
         return [{ role: 'user', blocks: [text('1+1')], detail: null }];
       },
-      taskTools: async () => TOOLS,
+      taskTools: async () => {
+        if (this.stuck === 'answers') await systemClock.sleep(FOREVER_MS);
+        return TOOLS;
+      },
       call: async (call) => {
         await open().setup;
         if (call.mayHaveRun) throw new PalestraError('session_lost');

@@ -52,7 +52,7 @@ export class SetupGate {
   async #watch(live: LiveSession): Promise<void> {
     const backend = await this.registry.backend(live);
     try {
-      await this.#duringSetup<unknown>(live, () => (backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal)));
+      await this.#inTime<unknown>(live, () => (backend.ready ? backend.ready(live.signal) : backend.prompt(live.signal)));
     } catch (error) {
       if (await this.restorer.mayRestore(live, error)) return this.restorer.restore(live);
       await this.note(live, error);
@@ -62,27 +62,31 @@ export class SetupGate {
     void this.#open(live);
   }
 
-  /** Setup has one deadline for all who wait for it; meanwhile their client is not silent. */
-  async #duringSetup<T>(live: LiveSession, ask: () => Promise<T>): Promise<T> {
+  /** Setup has one deadline for all who wait for it, and whatever is asked later as long; meanwhile their client is not silent. */
+  async #inTime<T>(live: LiveSession, ask: () => Promise<T>, isSettingUp = !this.isOpen(live)): Promise<T> {
     const { clock } = this.options;
     const { setupTimeoutMs } = (await this.registry.hosted(live)).policy;
-    const tooLong = () =>
-      new PalestraError('setup_timeout', { detail: `The setup of the session took longer than ${setupTimeoutMs / 1000} s.` });
-    live.setupSince ??= clock.now();
-    live.waitingForSetup += 1;
+    const what = isSettingUp ? 'The setup of the session' : 'The answer of the environment';
+    const detail = `${what} took longer than ${setupTimeoutMs / 1000} s.`;
+    const tooLong = () => new PalestraError(isSettingUp ? 'setup_timeout' : 'backend_timeout', { detail });
+    const since = isSettingUp ? (live.setupSince ??= clock.now()) : clock.now();
+    live.asking += 1;
     try {
-      return await withDeadline(clock, ask(), Math.max(0, live.setupSince + setupTimeoutMs - clock.now()), tooLong);
+      return await withDeadline(clock, ask(), Math.max(0, since + setupTimeoutMs - clock.now()), tooLong);
     } finally {
-      live.waitingForSetup -= 1;
+      live.asking -= 1;
       // An episode that is built anew is set up anew.
-      if (live.waitingForSetup === 0) live.setupSince = null;
+      if (live.asking === 0) live.setupSince = null;
     }
   }
 
   /** Does not wait for setup; for a replay it does, there is nobody else to ask. */
   async taskTools(live: LiveSession): Promise<ToolsAnswer> {
     this.throwIfFailed(live);
-    const ask = async () => abortable((await this.registry.backend(live)).taskTools(live.signal), live.signal);
+    const ask = () => {
+      const asked = this.#inTime(live, async () => (await this.registry.backend(live)).taskTools(live.signal), false);
+      return abortable(asked, live.signal);
+    };
     if (live.record.state === 'restoring') await this.restorer.finish(live);
     try {
       return await ask();
@@ -100,7 +104,10 @@ export class SetupGate {
       if (live.record.state === 'restoring') await this.restorer.finish(live);
       const backend = await this.registry.backend(live);
       try {
-        const answer = await abortable(this.isOpen(live) ? ask(backend) : this.#duringSetup(live, () => ask(backend)), live.signal);
+        const answer = await abortable(
+          this.#inTime(live, () => ask(backend)),
+          live.signal,
+        );
         if (!this.isOpen(live)) void this.#open(live);
         return answer;
       } catch (error) {

@@ -4,7 +4,7 @@ export interface SessionPolicy {
   heartbeatTimeoutMs: number;
   /** A session ends after this long without a request other than ping: its client lives but has forgotten it. */
   idleTimeoutMs: number;
-  /** A constructor or a setup that takes longer has failed. */
+  /** A constructor or a setup that takes longer has failed; a prompt that is asked for later is waited for as long. */
   setupTimeoutMs: number;
   /** A call that takes longer is given up: its outcome is unknown and the session is lost. */
   callTimeoutMs: number;

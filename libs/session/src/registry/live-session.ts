@@ -21,8 +21,8 @@ export class LiveSession {
   /** Setup has succeeded, also when that has not reached the store yet. */
   setUp = false;
   runningCalls = 0;
-  /** Requests that wait for setup, and since when the first of them did. */
-  waitingForSetup = 0;
+  /** Requests that wait for what the environment says, or for its setup; and since when the first of them waits for that. */
+  asking = 0;
   setupSince: number | null = null;
   /** The environment's constructor runs, or waits for its server to have room. */
   opening = false;
@@ -50,7 +50,7 @@ export class LiveSession {
 
   /** Its client waits for the environment, which has deadlines of its own: that is no silence of the client. */
   get isBusy(): boolean {
-    return this.runningCalls > 0 || this.opening || this.waitingForSetup > 0 || this.restoring !== null;
+    return this.runningCalls > 0 || this.opening || this.asking > 0 || this.restoring !== null;
   }
 
   get signal(): AbortSignal {
