@@ -295,6 +295,10 @@ describe('calls', () => {
     const sid = await reserve(here);
     expect(await codeOf(create(here.first, here, sid, null, { construct_ms: 60_000 }))).toBe('setup_timeout');
     await expect.poll(() => here.backend.givenUp).toEqual([sid]);
+    // One that does not listen opens for nobody.
+    const deaf = await reserve(here);
+    expect(await codeOf(create(here.first, here, deaf, null, { construct_ms: 100, deaf: true }))).toBe('setup_timeout');
+    await expect.poll(() => here.backend.deleted).toEqual([deaf]);
   });
 
   test('a setup that takes too long has failed, whoever asked for what', async () => {

@@ -70,7 +70,7 @@ export class InProcessBackend implements Backend {
     const asked = taskOf(create);
     const task = asked.kind === 'spec' ? (asked.spec as JsonObject) : await this.task(null, asked.split, asked.index);
     const constructMs = this.stuck === 'constructor' ? FOREVER_MS : Number((task as JsonObject)['construct_ms'] ?? 5);
-    await systemClock.sleep(constructMs, signal).catch((error: unknown) => {
+    await systemClock.sleep(constructMs, (task as JsonObject)['deaf'] === true ? undefined : signal).catch((error: unknown) => {
       this.givenUp.push(create.sid);
       throw error;
     });

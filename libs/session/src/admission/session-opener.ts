@@ -1,6 +1,7 @@
 import { type Clock, newUuid } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import { withDeadline } from '../lifecycle/deadline.ts';
+import { forgetEpisode, openEpisode } from '../lifecycle/open-episode.ts';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
 import type { BackendCreate, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
@@ -60,8 +61,6 @@ export interface SessionOpenerOptions {
   queue: { patienceMs: number };
 }
 
-/** An episode that was opened for a session which ended meanwhile. */
-const FORGET_DEADLINE_MS = 60_000;
 const REPEAT_WAIT_MS = 120_000;
 const REPEAT_POLL_MS = 250;
 /** What an HTTP header carries as it is: environments' servers are told the SID in one. */
@@ -233,10 +232,7 @@ export class SessionOpener {
       const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create, full), setupTimeoutMs, tooLong);
       live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = this.#options.clock.now();
       if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
-        await hosted.backend
-          .session(ref)
-          .delete(AbortSignal.timeout(FORGET_DEADLINE_MS))
-          .catch(() => {});
+        await forgetEpisode(hosted.backend, ref);
         throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
       }
       live.backend = hosted.backend.session(ref);
@@ -265,7 +261,7 @@ export class SessionOpener {
     let deaths = 0;
     for (;;) {
       try {
-        return await backend.create(deaths === 0 ? create : { ...create, again: true }, signal);
+        return await openEpisode(backend, deaths === 0 ? create : { ...create, again: true }, signal);
       } catch (error) {
         if (!(error instanceof PalestraError)) throw error;
         if (error.code === 'capacity_exhausted') onFull(error);

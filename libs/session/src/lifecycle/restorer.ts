@@ -9,6 +9,7 @@ import { failureError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
 import { withDeadline } from './deadline.ts';
+import { forgetEpisode, openEpisode } from './open-episode.ts';
 
 export interface RestorerOptions {
   ledger: CallLedger;
@@ -106,10 +107,7 @@ export class Restorer {
   /** An episode that nobody will use; the server may be gone with it. */
   async #forget(live: LiveSession, ref: JsonObject): Promise<void> {
     const { backend } = await this.registry.hosted(live);
-    await backend
-      .session(ref)
-      .delete(AbortSignal.timeout(FORGET_DEADLINE_MS))
-      .catch(() => {});
+    await forgetEpisode(backend, ref, FORGET_DEADLINE_MS);
   }
 
   async #restore(live: LiveSession): Promise<void> {
@@ -167,7 +165,7 @@ export class Restorer {
     const deadline = clock.now() + PROCESS_WAIT_MS;
     for (;;) {
       try {
-        return await backend.create(create, signal);
+        return await openEpisode(backend, create, signal);
       } catch (error) {
         const away = error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
         if (!away || clock.now() > deadline) throw error;

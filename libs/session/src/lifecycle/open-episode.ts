@@ -1,0 +1,19 @@
+import type { Backend, BackendCreate, BackendSessionRef } from '../ports/backend.port.ts';
+
+const FORGET_DEADLINE_MS = 60_000;
+
+/** Deletes an episode that nobody will use; its server may be gone with it. */
+export async function forgetEpisode(backend: Backend, ref: BackendSessionRef, deadlineMs = FORGET_DEADLINE_MS): Promise<void> {
+  await backend
+    .session(ref)
+    .delete(AbortSignal.timeout(deadlineMs))
+    .catch(() => {});
+}
+
+/** The backend's create; what it opens in the very moment in which it is given up is nobody's. */
+export async function openEpisode(backend: Backend, create: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
+  const ref = await backend.create(create, signal);
+  if (!signal.aborted) return ref;
+  await forgetEpisode(backend, ref);
+  throw signal.reason as Error;
+}
