@@ -53,6 +53,24 @@ test('more room is for those who wait, before those who come', async () => {
   expect(await late).toMatchObject({ status: 200 });
 });
 
+test('a raised quota is for those who wait, too', async () => {
+  const { open, slots } = await host('quoted');
+  const quota = (most: number | null) => server.request('PATCH', '/v1/organisation', { body: { max_sessions: most } });
+  onTestFinished(async () => void (await quota(null)));
+  const { used } = await slots();
+  expect(used).toBe(0);
+  const held = (await server.request('GET', '/v1/slots')).body.environments.reduce(
+    (sum: number, one: { used: number }) => sum + one.used,
+    0,
+  );
+  await quota(held + 1);
+  expect(await open()).toMatchObject({ status: 200 });
+  const waiting = open();
+  await expect.poll(async () => (await slots()).waiting).toBe(1);
+  await quota(held + 2);
+  expect(await waiting).toMatchObject({ status: 200 });
+});
+
 test('a deleted environment ends its sessions, those that wait too, and gives back what they hold', { timeout: 60_000 }, async () => {
   const { environment, standing, open, slots } = await host('doomed', { capacity: 1 });
   const { sid } = (await open()).body as { sid: string };

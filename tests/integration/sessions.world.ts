@@ -55,6 +55,7 @@ export async function startReplica(
     observer: {},
     drainMs: 1_000,
     queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
+    orgQuota: null,
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });

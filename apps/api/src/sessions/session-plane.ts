@@ -31,6 +31,8 @@ export interface SessionPlaneOptions {
   version: string;
   /** Clients that may wait for slots of one environment, and how long, milliseconds. */
   queue: { limit: number; patienceMs: number };
+  /** Sessions that an organisation without a quota of its own may have open; null = as many as come. */
+  orgQuota: number | null;
   /** How long `drain` waits for sessions that end with this process. */
   drainMs: number;
   onBackgroundError: (error: unknown, sid: string) => void;
@@ -68,7 +70,7 @@ export class SessionPlane {
       replicaId,
       box: this.box,
       observer,
-      admission: new SqlAdmissionStore(pool, LEASE_MS),
+      admission: new SqlAdmissionStore(pool, LEASE_MS, options.orgQuota),
       queue: options.queue,
       onBackgroundError,
     });

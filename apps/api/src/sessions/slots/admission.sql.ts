@@ -8,9 +8,13 @@ const LOCK = `SELECT pg_advisory_xact_lock(hashtext('palestra admission'))`;
 /** More than this are never looked at in one round; the rest is behind them in any order. */
 const MAX_WAITING = 2_000;
 
-/** Index Scan using sessions_waiting_idx, semi-joined with the few rows of session_replicas. */
+/**
+ * Index Scan using sessions_waiting_idx, semi-joined with the few rows of session_replicas; organisations_pkey for each. The quota is that of
+ * now: it may have been changed since they began to wait.
+ */
 const WAITING = `
-  SELECT sid, version_id, coalesce(key_id, user_id) AS holder, org_id, slot_limits, waiting_on, extract(epoch from queued_at) * 1000 AS queued_at
+  SELECT sid, version_id, coalesce(key_id, user_id) AS holder, org_id, slot_limits, waiting_on, extract(epoch from queued_at) * 1000 AS queued_at,
+    (SELECT row_to_json(o) FROM (SELECT max_sessions FROM organisations WHERE id = CASE WHEN org_id ~ '^[0-9a-f-]{36}$' THEN org_id::uuid END) AS o) AS org
   FROM sessions WHERE waiting_on IN (SELECT id FROM session_replicas WHERE seen_at > now() - $1 * interval '1 ms')
   ORDER BY queued_at LIMIT ${MAX_WAITING}`;
 /** HashAggregate over an Index Only Scan using sessions_slots_idx: what lives, not what is stored. */
@@ -33,6 +37,8 @@ interface WaitingRow {
   slot_limits: string;
   waiting_on: string;
   queued_at: string;
+  /** null for an organisation that was never stored. */
+  org: { max_sessions: number | null } | null;
 }
 interface HeldRow {
   version_id: string;
@@ -47,6 +53,8 @@ export class SqlAdmissionStore implements AdmissionStore {
   constructor(
     readonly pool: pg.Pool,
     readonly leaseMs: number,
+    /** Sessions that an organisation without a quota of its own may have open; null = as many as come. */
+    readonly orgQuota: number | null,
   ) {}
 
   round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
@@ -74,6 +82,11 @@ export class SqlAdmissionStore implements AdmissionStore {
     return patiently(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
   }
 
+  #limitsOf({ slot_limits: asked, org }: WaitingRow): SlotLimits {
+    const limits = JSON.parse(asked) as SlotLimits;
+    return org === null ? limits : { ...limits, org: org.max_sessions ?? this.orgQuota };
+  }
+
   async #facts(client: pg.PoolClient): Promise<AdmissionFacts> {
     const waiting = await client.query<WaitingRow>(WAITING, [this.leaseMs]);
     const held = await client.query<HeldRow>(HELD);
@@ -84,7 +97,7 @@ export class SqlAdmissionStore implements AdmissionStore {
         versionId: row.version_id,
         holder: row.holder,
         orgId: row.org_id,
-        limits: JSON.parse(row.slot_limits) as SlotLimits,
+        limits: this.#limitsOf(row),
         waitingOn: row.waiting_on,
         queuedAt: Number(row.queued_at),
       })),
