@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { advantages, avgInterval, type Denominator, metric, passAtK, rewardMean, zeroVariance } from '../../libs/metrics/src/index.ts';
+import { PHASES } from '../../apps/api/src/store/codes.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { factsOf, seeded, strangerOf, upload } from './run-reads.world.ts';
 
@@ -226,6 +228,24 @@ describe('tools, failures, facets and ingest', () => {
     expect(all.tool_error).toEqual([{ value: 'add', count: errors.length }]);
     expect(all.provenance.step).toEqual({ unknown: 0, inferred: 0, parsed: 0, reported: 48 });
     expect(all.policy_step).toEqual({ min: null, max: null });
+  });
+
+  it('count phases that a query can name, also the one that is not known', async () => {
+    const events = [...PHASES, 'unknown'].map((phase) => {
+      const metadata = phase === 'unknown' ? {} : { phase };
+      return { eventType: 'rollout', eventId: randomUUID(), timestamp: 1, runName: 'phases', environment: 'acme/math', step: 1, metadata };
+    });
+    expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+    const { phase } = (await get(path('facets', 'phases'))).body;
+    expect(phase).toHaveLength(PHASES.length);
+    for (const { value, count } of phase) {
+      expect(count).toBe(value === 'unknown' ? 2 : 1);
+      expect((await get(path(`rollouts?q=phase:${value}`, 'phases'))).body).toMatchObject({ total: count });
+      expect((await get(path(`rollouts?q=-phase:${value}`, 'phases'))).body).toMatchObject({ total: events.length - count });
+    }
+    expect(
+      (await get(path(`rollouts?q=${encodeURIComponent('(phase:unknown name:null OR name:/x/)')}`, 'phases'))).body.rollouts,
+    ).toHaveLength(2);
   });
 
   it('count rewards in bins whose edges a query can name', async () => {

@@ -6,7 +6,7 @@ import { storeSchema } from './rollout-query.ts';
 type AsItIs = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;
 type Row = Pick<QueryRow, AsItIs> & {
   seq: string;
-  phase: number;
+  phase: number | null;
   stop: number;
   state: number;
   flags: number;

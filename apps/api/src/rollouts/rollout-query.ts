@@ -39,7 +39,7 @@ export const storeSchema: QuerySchema = {
     run_name: run('name'),
     env: env('environment'),
     split: { sql: 'r.split' },
-    phase: { sql: 'r.phase' },
+    phase: { sql: `NULLIF(r.phase, ${PHASES.indexOf('unknown')})` },
     task_key: { sql: one('key', 'rollout_tasks', 't', 't.id = r.task_id') },
     task_index: { sql: 'r.task_index' },
     group_key: { sql: 'r.group_key' },
