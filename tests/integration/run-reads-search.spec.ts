@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startServer, type TestServer } from '../support/server.ts';
 import { seeded, strangerOf, upload } from './run-reads.world.ts';
@@ -113,6 +114,24 @@ describe('search', () => {
     expect(await found('in:tool "..."')).toBe(0);
     expect(await found('-"???"')).toBe(rollouts.length);
     expect(await found('("???" OR step:1)')).toBe(rollouts.filter(({ step }) => step === 1).length);
+  });
+
+  it('finds both of two messages of one index, whichever came later', async () => {
+    const twice = seeded('twice', { steps: 1, tasks: 1, n: 1 });
+    const message = { eventType: 'message', rolloutEventId: twice[0]!.id, timestamp: 1, index: 1, type: 'assistant_message', metadata: {} };
+    const found = async (q: string) => {
+      await vi.waitFor(async () => expect((await search({ q }, 'twice')).body.pending).toBe(false), { timeout: 20_000, interval: 100 });
+      const { hits, steps } = (await search({ q }, 'twice')).body;
+      return [hits.map((hit: any) => [hit.index, hit.type]), steps];
+    };
+    await upload(server, 'twice', twice);
+    expect(await found('again quokka')).toEqual([[], []]);
+    for (const content of ['again quokka', 'quokka again']) {
+      const events = [{ ...message, eventId: randomUUID(), content }];
+      expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+      expect(await found(content)).toEqual([[[1, 'assistant_message']], [{ step: 0, hits: 1 }]]);
+    }
+    expect((await found('add'))[0]).toEqual([[1, 'tool_call']]);
   });
 
   it('finds in all runs of the organisation', async () => {

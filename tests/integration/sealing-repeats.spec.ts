@@ -84,6 +84,24 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     );
   });
 
+  it('are searchable beside a sealed message of the same index', async () => {
+    const { id } = await sealed(2, { content: 'sealed axolotl' });
+    const found = async (words: string) => {
+      const { body } = await world.server.request('GET', `/v1/search?q=${encodeURIComponent(words)}`);
+      return body.hits.map((hit: any) => [hit.rollout, hit.index]);
+    };
+    expect(await found('late axolotl')).toEqual([]);
+    for (const content of ['late axolotl', 'later axolotl']) {
+      await world.post([world.message(id, 1, { content })]);
+      await world.settled();
+    }
+    const both = async () => [await found('sealed axolotl'), await found('late axolotl'), await found('later axolotl')];
+    const all = [[0, 1].map((index) => [id, index]), [[id, 1]], [[id, 1]]];
+    expect(await both()).toEqual(all);
+    expect(await seal()).toMatchObject({ sealed: 1, messages: 4 });
+    expect(await both()).toEqual(all);
+  });
+
   it('are counted in their run', async () => {
     const { messages } = await sealed(3, {});
     const counts = async () => {

@@ -26,20 +26,26 @@ export const foundBy = (places: string, words: string) => `numnode(${words}) > 0
 const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
 
 /**
- * Indexes messages of some rollouts whose messages grew. Plan: Index Scan using rollout_heads_unsearched_idx; per rollout an Index Scan of its
- * partition's primary key and of rollout_search_pkey.
+ * Indexes messages of some rollouts whose messages grew. Two clients may have given one index to two messages, of which one comes later: words of an
+ * index are made again where it has several messages, and added to those of a transcript. Plan: Index Scan using rollout_heads_unsearched_idx; per
+ * rollout an Index Scan of its partition's primary key and of rollout_search_pkey.
  */
 const INDEX = `
 WITH head AS MATERIALIZED (
-  SELECT seq, day, run_seq, revision FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1
+  SELECT seq, day, run_seq, revision, sealed_at IS NOT NULL AS sealed FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1
+), several AS MATERIALIZED (
+  SELECT h.seq, m.index FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq GROUP BY h.seq, m.index HAVING count(*) > 1
 ), word AS (
-  INSERT INTO rollout_search (rollout_seq, index, words)
+  INSERT INTO rollout_search AS s (rollout_seq, index, words)
   SELECT h.seq, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || h.run_seq)) ||
     to_tsvector('simple', ${plainWords(`left(string_agg(concat_ws(' ', m.name, m.summary, m.content), E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})
   FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
-  WHERE NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq AND s.index = m.index)
-  GROUP BY h.seq, h.run_seq, m.index
-  ON CONFLICT DO NOTHING
+  WHERE h.sealed OR (h.seq, m.index) IN (SELECT seq, index FROM several)
+    OR NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq AND s.index = m.index)
+  GROUP BY h.seq, h.run_seq, m.index ORDER BY h.seq, m.index
+  ON CONFLICT (rollout_seq, index) DO UPDATE SET words = CASE WHEN (SELECT sealed FROM head WHERE head.seq = s.rollout_seq) THEN s.words || excluded.words ELSE excluded.words END
+    WHERE s.words <> excluded.words
+      AND NOT ((SELECT sealed FROM head WHERE head.seq = s.rollout_seq) AND tsvector_to_array(excluded.words) <@ tsvector_to_array(s.words))
 )
 SELECT array_agg(seq) AS seqs, array_agg(revision) AS revisions FROM head`;
 
