@@ -122,19 +122,29 @@ describe('tasks of runs beside each other', () => {
     };
     const aborted = { metadata: { stop_reason: 'aborted' } };
     const events = [one(0, {}, 1), one(0, aborted, 0), one(0, {}, null), one(1, aborted, 1), one(2, { environment: other }, 1)].flat();
+    events.push(...[one(3, aborted, 1), one(3, {}, 0)].flat());
     await server.request('POST', '/v1/rollouts', { body: { events } });
     const cells = async (query: string) =>
       Object.fromEntries(
         (await tasksOf(`${list(['broken', 'broken'])}&${query}`)).tasks.map((row: any) => [
           row.task.index,
-          [row.runs[0].mean, row.runs[0].scored],
+          [row.runs[0].mean, row.runs[0].scored, row.runs[0].successes],
         ]),
       );
-    expect(await cells('')).toEqual({ 0: [0.5, 2], 1: [1, 1], 2: [1, 1] });
-    expect(await cells('den=all')).toEqual({ 0: [1 / 3, 3], 1: [1, 1], 2: [1, 1] });
-    expect(await cells('den=effective')).toEqual({ 0: [1, 1], 2: [1, 1] });
-    expect(await cells(`env=${other}`)).toEqual({ 2: [1, 1] });
-    expect(await cells('env=acme/math&den=effective')).toEqual({ 0: [1, 1] });
+    expect(await cells('')).toEqual({ 0: [0.5, 2, 1], 1: [1, 1, 1], 2: [1, 1, 1], 3: [0.5, 2, 1] });
+    expect(await cells('den=all')).toEqual({ 0: [1 / 3, 3, 1], 1: [1, 1, 1], 2: [1, 1, 1], 3: [0.5, 2, 1] });
+    expect(await cells('den=effective')).toEqual({ 0: [1, 1, 1], 2: [1, 1, 1], 3: [0, 1, 0] });
+    expect(await cells(`env=${other}`)).toEqual({ 2: [1, 1, 1] });
+    expect(await cells('env=acme/math&den=effective')).toEqual({ 0: [1, 1, 1], 3: [0, 1, 0] });
+    // Another threshold: all are successes, or none.
+    for (const [successThreshold, all] of [
+      [0, true],
+      [2, false],
+    ] as const) {
+      await server.request('PATCH', '/v1/runs/broken', { body: { settings: { successThreshold } } });
+      const of = all ? 1 : 0;
+      expect(await cells('den=effective')).toEqual({ 0: [1, 1, of], 2: [1, 1, of], 3: [0, 1, of] });
+    }
     expect(await cells('env=acme/nothing')).toEqual({});
     expect(await get(`/v1/compare/tasks?${list([A, B])}&den=some`)).toMatchObject({ status: 422 });
   });

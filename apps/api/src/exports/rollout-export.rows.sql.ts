@@ -1,6 +1,7 @@
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
+import { SOLVED } from '../runs/solved.sql.ts';
 import { STOPS } from '../store/codes.ts';
 
 /** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
@@ -173,9 +174,6 @@ export interface TaskReward {
   solved: boolean;
 }
 
-/** A solved rollout: a reward of the owner's threshold, else 1 where all rewards of (run, environment) lie in [0,1], else above 0. */
-const SOLVED = `CASE WHEN jsonb_typeof(u.settings->'successThreshold') = 'number' THEN r.reward >= (u.settings->>'successThreshold')::float8
-  WHEN COALESCE(x.unit_rewards, true) THEN r.reward >= 1 ELSE r.reward > 0 END`;
 const FETCH = 5_000;
 
 /**

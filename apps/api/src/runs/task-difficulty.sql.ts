@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { SOLVED } from './solved.sql.ts';
 
 export interface DifficultyFilter {
   orgId: string;
@@ -31,18 +32,16 @@ const MODEL_PARAMS = `(CASE WHEN ${PARAMS} ~ '^\\d{1,30}(\\.\\d{1,30})?([eE][+-]
 
 /**
  * Scored rollouts of an environment by (split, variant, task): openreward-wire.md 3.1. Characters of model output = assistant
- * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out. Solved: as everywhere, by the
- * owner's threshold of the run, else 1 where all rewards of run and environment lie in [0, 1], else above 0 (dashboard.md 14.3).
+ * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out.
  */
 const DIFFICULTY = `
 WITH scored AS (
   SELECT r.reward, r.split, e.variant, r.task_index, h.output_chars AS chars,
-    CASE WHEN jsonb_typeof(runs.settings->'successThreshold') = 'number' THEN r.reward >= (runs.settings->>'successThreshold')::float8
-      WHEN COALESCE(x.unit_rewards, true) THEN r.reward >= 1 ELSE r.reward > 0 END AS solved
-  FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs ON runs.seq = r.run_seq JOIN rollout_heads h ON h.seq = r.seq
+    ${SOLVED} AS solved
+  FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs u ON u.seq = r.run_seq JOIN rollout_heads h ON h.seq = r.seq
   LEFT JOIN rollout_meta meta ON meta.rollout_seq = r.seq
   LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
-  WHERE e.org_id = $1 AND runs.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
+  WHERE e.org_id = $1 AND u.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
     AND r.reward IS NOT NULL AND r.task_index IS NOT NULL
     AND ($4::text IS NULL OR e.variant = $4) AND ($5::text IS NULL OR r.split = $5)
     AND ($6::text IS NULL OR meta.start->'run_info'->>'model_name' = $6)

@@ -1,6 +1,7 @@
 import { NOT_THE_POLICY } from '@palestra/metrics';
 import type pg from 'pg';
 import { codeOf, STOPS } from '../../store/codes.ts';
+import { SOLVED } from '../solved.sql.ts';
 import type { COMPARE_SORTS } from './compare-tasks.schema.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];
@@ -58,15 +59,16 @@ const WHOLE = `SELECT task_id, at, counted AS scored, successes, sum / counted A
       WHERE counted > 0 AND $10::text[] IS NOT NULL AND $11::smallint[] IS NOT NULL`;
 /**
  * Less what was scored and yet broken off. Plan: step_rollups_pkey tells the steps where something was; their rollouts by an Index Scan using
- * rollouts_run_step_idx. $10, $11: the stops, as words and as codes.
+ * rollouts_run_step_idx; runs and run_environments are small. $10, $11: the stops, as words and as codes.
  */
-const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
+const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes - COALESCE(b.successes, 0) AS successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
       FROM grouped w LEFT JOIN (
-        SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, sum(r.reward) AS sum
+        SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, (count(*) FILTER (WHERE ${SOLVED}))::int AS successes, sum(r.reward) AS sum
         FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at)
         JOIN step_rollups s ON s.run_seq = o.run_seq AND s.env_id = 0 AND ($2::smallint IS NULL OR s.phase = $2) AND s.step >= $3 AND s.step <= $4
           AND s.figures->'stops' ?| $10::text[]
         JOIN rollouts r ON r.run_seq = o.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase
+        JOIN runs u ON u.seq = o.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
         WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($11::smallint[])) AND ${envOf('r')}
         GROUP BY 1, 2) b USING (task_id, at)
       WHERE w.counted > COALESCE(b.counted, 0)`;
