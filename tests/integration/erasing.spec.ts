@@ -82,6 +82,28 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     await expect.poll(async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body.num_rollouts).toBe(1);
   });
 
+  it('an environment is none of the run any more when its last rollout there is gone', async () => {
+    const runName = 'of two environments';
+    const [one, other] = await Promise.all(['acme/kept', 'acme/gone'].map((environment) => world.upload(1, { runName, environment })));
+    const run = `/v1/runs/${encodeURIComponent(runName)}`;
+    const named = async () => {
+      const read = async (url: string) => (await world.server.request('GET', url)).body;
+      // A read of the run settles it.
+      const [view, config] = [await read(run), await read(`${run}/config`)];
+      const usage = await read('/v1/environment-usage');
+      const used = usage.environments.map(({ environment }: any) => environment);
+      const ofRun = ['acme/gone', 'acme/kept'].filter((name) => used.includes(name));
+      return [view.environments, config.success.map(({ environment }: any) => environment).toSorted(), ofRun];
+    };
+    expect(await named()).toEqual(Array(3).fill(['acme/gone', 'acme/kept']));
+    expect(await world.server.request('DELETE', `/v1/rollouts/${other}`)).toMatchObject({ status: 200 });
+    expect(await named()).toEqual(Array(3).fill(['acme/kept']));
+    expect((await world.get(one!)).messages).toHaveLength(1);
+    // What comes there again is counted again.
+    await world.post([world.start(other!, { runName, environment: 'acme/gone' })]);
+    expect(await named()).toEqual(Array(3).fill(['acme/gone', 'acme/kept']));
+  });
+
   it('a run is gone at once, its name makes a new one, and nothing of it is left', { timeout: 120_000 }, async () => {
     const rollouts = [await full('two'), await full('two')];
     const { runId, runSeq, orgId } = rollouts[0]!;

@@ -1,6 +1,9 @@
 import type pg from 'pg';
 
-/** What an organisation's rollouts say of environments, from rollups: rollouts themselves are never read. */
+/**
+ * What an organisation's rollouts say of environments, from rollups: rollouts themselves are never read. A run keeps the row of an environment of
+ * which all its rollouts are gone.
+ */
 
 interface Figures {
   rollouts: number;
@@ -38,7 +41,7 @@ const USAGE = `
   CROSS JOIN LATERAL (
     SELECT sum(rollouts) AS rollouts, sum(scored) AS scored, sum(reward_sum) AS reward_sum
     FROM step_rollups WHERE run_seq = re.run_seq AND env_id = re.env_id) f
-  WHERE e.org_id = $1 AND r.org_id = $1
+  WHERE e.org_id = $1 AND r.org_id = $1 AND f.rollouts > 0
   GROUP BY e.environment_id, CASE WHEN e.environment_id IS NULL THEN e.environment END`;
 
 export async function selectUsage(pool: pg.Pool, orgId: string): Promise<EnvironmentUsageRow[]> {
@@ -64,7 +67,7 @@ const RUNS = `
   CROSS JOIN LATERAL (
     SELECT sum(rollouts) AS rollouts, sum(scored) AS scored, sum(reward_sum) AS reward_sum, max(step) AS last_step
     FROM step_rollups WHERE run_seq = re.run_seq AND env_id = re.env_id) f
-  WHERE e.org_id = $1 AND r.org_id = $1 AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
+  WHERE e.org_id = $1 AND r.org_id = $1 AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3)) AND f.rollouts > 0
   GROUP BY r.id, r.name, r.updated_at ORDER BY r.updated_at DESC, r.id DESC LIMIT $4`;
 
 export async function selectRunsOf(

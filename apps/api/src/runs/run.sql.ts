@@ -49,7 +49,7 @@ const PAGE = `
 const RUNS = `
 SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, f.*,
   (SELECT array_agg(DISTINCT e.environment) FROM (
-     SELECT env_id FROM run_environments WHERE run_seq = r.seq LIMIT 20) x JOIN rollout_environments e ON e.id = x.env_id WHERE e.environment IS NOT NULL) AS environments
+     SELECT env_id FROM run_environments e WHERE run_seq = r.seq AND EXISTS (SELECT FROM step_rollups s WHERE s.run_seq = e.run_seq AND s.env_id = e.env_id) LIMIT 20) x JOIN rollout_environments e ON e.id = x.env_id WHERE e.environment IS NOT NULL) AS environments
 FROM (${PAGE}
 ) r CROSS JOIN LATERAL (
   SELECT COALESCE(sum(rollouts), 0)::int AS num_rollouts, COALESCE(sum(scored), 0)::int AS num_scored, COALESCE(sum(errors), 0)::int AS num_errors,

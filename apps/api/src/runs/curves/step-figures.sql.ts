@@ -107,12 +107,12 @@ export interface RunEnvironment {
   unit_rewards: boolean;
 }
 
-/** Plan: run_environments_pkey, then rollout_environments_pkey a row. */
+/** Those that it has rollouts of. Plan: run_environments_pkey, then rollout_environments_pkey and step_rollups_pkey a row. */
 export async function selectEnvironments(pool: pg.Pool, runSeq: number): Promise<RunEnvironment[]> {
   const { rows } = await pool.query<RunEnvironment>({
     name: 'run-environments',
     text: `SELECT e.id, e.environment, e.variant, x.unit_rewards FROM run_environments x JOIN rollout_environments e ON e.id = x.env_id
-      WHERE x.run_seq = $1 ORDER BY e.id LIMIT 1000`,
+      WHERE x.run_seq = $1 AND EXISTS (SELECT FROM step_rollups s WHERE s.run_seq = x.run_seq AND s.env_id = x.env_id) ORDER BY e.id LIMIT 1000`,
     values: [runSeq],
   });
   return rows;
