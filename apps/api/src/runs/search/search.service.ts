@@ -72,7 +72,8 @@ export class SearchService {
       const snippet = snippetOf(textOf(row), find);
       if (snippet) return [row, snippet];
     }
-    const row = rows[0] ?? null;
+    // Found by its name, which no snippet shows.
+    const row = rows.find((one) => snippetOf(headOf(one), find)) ?? rows[0] ?? null;
     return [row, { snippet: (row ? textOf(row) : '').slice(0, 400), matches: [], offset: 0 }];
   }
 
@@ -135,8 +136,8 @@ export class SearchService {
   }
 }
 
-const textOf = ({ name, summary, content }: StoredMessageRow): string =>
-  content ?? [name, summary].filter((part) => part !== null).join(' ');
+const headOf = ({ name, summary }: StoredMessageRow): string => [name, summary].filter((part) => part !== null).join(' ');
+const textOf = (row: StoredMessageRow): string => row.content ?? headOf(row);
 
 function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet) {
   const { id, run_id, run_name, rollout_name, step, reward, index } = hit;
