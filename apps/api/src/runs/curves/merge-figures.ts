@@ -34,9 +34,17 @@ export function mergeFigures(rows: readonly StepRow[], set: FigureSet): Kpi[] {
     .map((key) => mergeKey(rows, set, key));
 }
 
+/** An environment has a row for each of its variants. */
+export const stepsIn = (rows: readonly Pick<StepRow, 'step'>[]): number => new Set(rows.map(({ step }) => step)).size;
+
 function mergeKey(rows: readonly StepRow[], set: FigureSet, key: string): Kpi {
-  const figures = rows.map((row) => figuresOf(row, set)?.[key] ?? null).filter((figure) => figure !== null);
-  const counted = figures.filter(([value, denominator]) => value !== null && denominator > 0);
+  const found = rows.flatMap((row) => {
+    const figure = figuresOf(row, set)?.[key] ?? null;
+    return figure === null ? [] : { step: row.step, figure };
+  });
+  const figures = found.map(({ figure }) => figure);
+  const isCounted = ([value, denominator]: (typeof figures)[number]) => value !== null && denominator > 0;
+  const counted = figures.filter(isCounted);
   const total = (at: 1 | 2) => figures.reduce((sum, figure) => sum + figure[at], 0);
   const weight = counted.reduce((sum, [, denominator]) => sum + denominator, 0);
   const values = counted.map(([value]) => value!);
@@ -53,7 +61,7 @@ function mergeKey(rows: readonly StepRow[], set: FigureSet, key: string): Kpi {
     of: total(2),
     low: null,
     high: null,
-    steps: counted.length,
+    steps: stepsIn(found.filter(({ figure }) => isCounted(figure))),
     note,
   };
 }
@@ -126,7 +134,7 @@ export function percentileKpis(rows: readonly StepRow[], set: FigureSet, { value
     of,
     low: null,
     high: null,
-    steps: rows.length,
+    steps: stepsIn(rows),
     note: notes.join('; ') || null,
   }));
 }

@@ -1,17 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { type Lens, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
+import { groupBy, type Lens, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { PHASES, wordOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
+import { environmentOf, rowsOfEnvironments } from './environment-rows.ts';
 import type { SeriesQuery } from './run-curves.schema.ts';
 import { type FigureSet, figuresOf, StepFiguresService } from './step-figures.service.ts';
 import { isWindow, selectStepTimes, type StepRow } from './step-figures.sql.ts';
 
 /** Members of a family like `pass@{k}` in one answer. */
 const MAX_KEYS = 24;
+/** Of environments by id: variants of one share it. */
+type Names = ReadonlyMap<number, string | null>;
 
 /** Curves over steps, from rollups. */
 @Injectable()
@@ -24,9 +27,11 @@ export class RunSeriesService {
   async series(runSeq: number, query: SeriesQuery) {
     const wanted = query.m.map((m) => ({ m, definition: definitionOf(m, query.lens) }));
     const scope = { runSeq, env: query.env, phase: query.phase, steps: query.steps };
-    const { rows, names } = await this.figures.steps(scope, query.by === 'env');
-    const parts = await this.#points(rows, query, () => this.figures.windows(scope, query.by === 'env'));
-    const xOf = await this.#xs(runSeq, parts.flat(), query.x);
+    const { rows: read, names } = await this.figures.steps(scope, query.by === 'env');
+    const rows = rowsOfEnvironments(read, names);
+    const windows = async () => rowsOfEnvironments(await this.figures.windows(scope, query.by === 'env'), names);
+    const parts = await this.#points(rows, query, windows);
+    const xOf = await this.#xs(runSeq, parts.flat(), names, query.x);
     let incomplete = false;
     const series = [];
     for (const { m, definition } of wanted) {
@@ -35,7 +40,10 @@ export class RunSeriesService {
       const made = [];
       for (const part of parts) made.push(await this.figures.withFigures(runSeq, part, set));
       incomplete ||= made.some((one) => one.incomplete);
-      for (const [name, own] of byCurve(made.flatMap((one) => one.rows))) {
+      for (const [name, own] of byCurve(
+        made.flatMap((one) => one.rows),
+        names,
+      )) {
         for (const key of keysOf(definition, own, set)) {
           const { env_id, phase } = own[0]!;
           const head = { m, key, lens: definition.lens, den, label: definition.label, formula: definition.formula };
@@ -50,8 +58,8 @@ export class RunSeriesService {
       }
     }
     const unknown = rows.filter(({ step }) => step < 0).reduce((total, { rollouts }) => total + rollouts, 0);
-    const windows = parts[1].length > 0 && parts[0].length === 0;
-    return { x: query.x, ...axisOf(windows ? parts[1] : parts[0], query.x), series, unknown_step: unknown, incomplete };
+    const shown = parts[0].length === 0 ? parts[1] : parts[0];
+    return { x: query.x, ...axisOf(shown, query.x), series, unknown_step: unknown, incomplete };
   }
 
   /** What curves go through: steps, and windows of arrival. A phase of which no step is known has windows, whatever was asked for. */
@@ -64,7 +72,12 @@ export class RunSeriesService {
     return [x === 'window' && made.length > 0 ? [] : known, made];
   }
 
-  async #xs(runSeq: number, rows: readonly StepRow[], x: SeriesQuery['x']): Promise<(curve: string, row: StepRow) => number | null> {
+  async #xs(
+    runSeq: number,
+    rows: readonly StepRow[],
+    names: Names,
+    x: SeriesQuery['x'],
+  ): Promise<(curve: string, row: StepRow) => number | null> {
     if (x === 'step' || x === 'window') return (_curve, row) => (isWindow(row) ? row.window.from : row.step);
     if (x === 'time') {
       const steps = new Set(rows.filter((row) => !isWindow(row)).map(({ step }) => step));
@@ -72,7 +85,7 @@ export class RunSeriesService {
       return (_curve, row) => (isWindow(row) ? row.window.from : (times.get(row.step) ?? null));
     }
     const counts = new Map<StepRow, number>();
-    for (const own of byCurve(rows).values()) {
+    for (const own of byCurve(rows, names).values()) {
       let total = 0;
       for (const row of own) counts.set(row, (total += row.rollouts));
     }
@@ -93,16 +106,8 @@ export function definitionOf(name: string, lens: Lens): MetricDefinition {
 }
 
 /** Rows of one environment and phase, in the order of their steps. */
-function byCurve(rows: readonly StepRow[]): Map<string, StepRow[]> {
-  const curves = new Map<string, StepRow[]>();
-  for (const row of rows) {
-    const name = `${row.phase}:${row.env_id}`;
-    const own = curves.get(name);
-    if (own) own.push(row);
-    else curves.set(name, [row]);
-  }
-  return curves;
-}
+const byCurve = (rows: readonly StepRow[], names: Names): Map<string, StepRow[]> =>
+  groupBy(rows, (row) => JSON.stringify([row.phase, environmentOf(row, names)]));
 
 /** The keys that a family has at some step; of anything else the key itself. */
 function keysOf(definition: MetricDefinition, rows: readonly StepRow[], set: FigureSet): string[] {
@@ -110,7 +115,7 @@ function keysOf(definition: MetricDefinition, rows: readonly StepRow[], set: Fig
   const keys = new Set<string>();
   // Not what somebody else asked for once, `pass@3`.
   const namedBy = (row: StepRow) =>
-    set.lens === 'canonical' && set.den === 'scored' ? row.figures.canonical : (figuresOf(row, set) ?? {});
+    set.lens === 'canonical' && set.den === 'scored' && row.env_ids === undefined ? row.figures.canonical : (figuresOf(row, set) ?? {});
   for (const row of rows) for (const key of Object.keys(namedBy(row))) keys.add(key);
   const [before, after] = definition.key.split(/\{\w+\}/) as [string, string];
   const own = [...keys].filter(

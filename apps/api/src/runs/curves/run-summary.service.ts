@@ -3,8 +3,9 @@ import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollo
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
+import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';
-import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
+import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis, stepsIn } from './merge-figures.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './run-advisories.service.ts';
 import type { SummaryQuery } from './run-curves.schema.ts';
@@ -31,7 +32,9 @@ export class RunSummaryService {
     const windows =
       known.length > 0 ? [] : (await this.figures.windows({ runSeq: run.seq, ...scope })).filter((row) => row.phase === rows[0]?.phase);
     const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
-    const made = await this.figures.withFigures(run.seq, rows, set);
+    // What a trainer prints of an environment does not follow from what it would print of each variant.
+    const counted = lens === 'canonical' ? rows : rowsOfEnvironments(rows, read.names);
+    const made = await this.figures.withFigures(run.seq, counted, set);
     const envIds = scope.env === undefined ? null : [...read.names.keys()];
     const { kpis, incomplete } = await this.#kpis(run.seq, made.rows, set, envIds);
     const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
@@ -77,7 +80,7 @@ export class RunSummaryService {
     const interval = intervalOfMeans(classes);
     const average = all.find(({ key }) => key === 'avg@n');
     if (average && interval) Object.assign(average, interval);
-    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: rows.length }));
+    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: stepsIn(rows) }));
     return { kpis: [...all.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes], incomplete };
   }
 }

@@ -45,9 +45,10 @@ export interface FigureSet {
 }
 
 /** What is kept of a lens: of its later revisions under another name, so that figures of an earlier one are not read. */
-const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>) => {
+const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>, { env_ids }: StepRow) => {
   const revision = lensRevision(lens);
-  return revision === 1 ? `${lens}/${den}` : `${lens}@${revision}/${den}`;
+  const name = revision === 1 ? `${lens}/${den}` : `${lens}@${revision}/${den}`;
+  return env_ids === undefined ? name : `${name} of ${env_ids.join('+')}`;
 };
 /** What histograms are made of, only when somebody asks. */
 const MEASURED = {
@@ -102,8 +103,9 @@ export class StepFiguresService {
     };
     return this.#make(runSeq, rows, lacks, (row, tuples, successOf) => {
       const figures = lensFigures({ lens: set.lens, denominator: set.den, keys: set.keys }, tuples, successOf);
-      row.figures.lenses = { ...row.figures.lenses, [nameOf(set)]: { ...row.figures.lenses?.[nameOf(set)], ...figures } };
-      return { set: nameOf(set), lens: figures, histogram: null };
+      const name = nameOf(set, row);
+      row.figures.lenses = { ...row.figures.lenses, [name]: { ...row.figures.lenses?.[name], ...figures } };
+      return { set: name, lens: figures, histogram: null };
     });
   }
 
@@ -144,7 +146,8 @@ export class StepFiguresService {
       at += batch.length;
       const tuples = await this.#tuplesOf(runSeq, batch);
       const made = batch.map((row, position) => {
-        const own = row.env_id === 0 ? tuples[position]! : tuples[position]!.filter((tuple) => tuple[1] === row.env_id);
+        const envIds = row.env_ids ?? [row.env_id];
+        const own = row.env_id === 0 ? tuples[position]! : tuples[position]!.filter((tuple) => envIds.includes(tuple[1]));
         return { row, env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...make(row, own, successOf) };
       });
       const [windows, steps] = [made.filter(({ row }) => isWindow(row)), made.filter(({ row }) => !isWindow(row))];
@@ -190,8 +193,8 @@ export class StepFiguresService {
 
 /** Null when they have not been made. */
 export function figuresOf(row: StepRow, set: FigureSet): Record<string, StoredFigure> | null {
-  const made = row.figures.lenses?.[nameOf(set)];
-  if (set.lens === 'canonical' && set.den === 'scored') return { ...row.figures.canonical, ...made };
+  const made = row.figures.lenses?.[nameOf(set, row)];
+  if (set.lens === 'canonical' && set.den === 'scored' && row.env_ids === undefined) return { ...row.figures.canonical, ...made };
   return made ?? null;
 }
 

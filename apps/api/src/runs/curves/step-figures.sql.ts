@@ -6,6 +6,8 @@ import type { StepWindows } from '../../store/derive/rollup.sql.ts';
 /** One rollup as curves read it. */
 export interface StepRow {
   env_id: number;
+  /** Of several variants together (environment-rows.ts): theirs. What is made of them is kept with the one of `env_id`. */
+  env_ids?: readonly number[];
   phase: number;
   step: number;
   rollouts: number;

@@ -106,7 +106,7 @@ function unpackRollout(part: StepPart, at: number, view: DataView, from: number,
   part.group[at] = (bits >> BITS.grouped) & 1 ? groups.numberOf(view.getInt32(from + 18), view.getInt32(from + 22)) : -1;
   part.reward[at] = view.getFloat64(from + 26);
   part.taskId[at] = view.getInt32(from + 34);
-  totals.provenance = at === 0 ? bits & BITS.provenance : weaker(totals.provenance, bits & BITS.provenance);
+  totals.provenance = at === 0 ? bits & BITS.provenance : weakerProvenance(totals.provenance, bits & BITS.provenance);
   totals.finished += (bits >> BITS.finished) & 1;
   totals.mismatches += (bits >> BITS.mismatch) & 1;
   totals.messages += view.getInt32(from + 38);
@@ -152,7 +152,7 @@ function addKnown(to: Known, value: number): void {
 }
 
 /** In each two-bit field the weaker one. */
-function weaker(one: number, other: number): number {
+export function weakerProvenance(one: number, other: number): number {
   if (one === other) return one;
   let result = 0;
   for (let shift = 0; shift < 18; shift += 2) result |= Math.min((one >> shift) & 3, (other >> shift) & 3) << shift;
@@ -193,6 +193,6 @@ export function totalsTogether(parts: readonly StepTotals[]): StepTotals {
     turns: known(({ turns }) => turns),
     tokensOut: known(({ tokensOut }) => tokensOut),
     tokensTool: known(({ tokensTool }) => tokensTool),
-    provenance: parts.reduce((weakest, { provenance }) => weaker(weakest, provenance), parts[0]!.provenance),
+    provenance: parts.reduce((weakest, { provenance }) => weakerProvenance(weakest, provenance), parts[0]!.provenance),
   };
 }
