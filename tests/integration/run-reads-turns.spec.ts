@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NORMALISER_VERSION } from '../../libs/rollouts/src/index.ts';
 import { createDatabase, startServer, type TestServer } from '../support/server.ts';
 
 /** verl counts user_turns + assistant_turns + 1 (dashboard.md 3.2, vector 13). */
@@ -109,6 +110,6 @@ describe('verl’s turns', () => {
       request(method, url, { ...options, headers: { 'x-api-key': apiKey, ...options.headers } });
     await expect.poll(() => figures('num_turns/max'), { timeout: 20_000 }).toEqual([6, null, null, null]);
     const { rows } = await server.database.pool.query('SELECT DISTINCT normaliser FROM rollouts');
-    expect(rows).toEqual([{ normaliser: 5 }]);
+    expect(rows).toEqual([{ normaliser: NORMALISER_VERSION }]);
   }, 60_000);
 });

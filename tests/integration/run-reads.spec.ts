@@ -214,6 +214,23 @@ describe('tools, failures, facets and ingest', () => {
     expect(errors.map(({ id }) => id)).toEqual(expect.arrayContaining(cluster.rollouts));
   });
 
+  it('never have more failed results than results, whoever called', async () => {
+    const id = randomUUID();
+    const message = { eventType: 'message', rolloutEventId: id, timestamp: 1, metadata: { is_error: true } };
+    // Of two calls of one turn a client that keeps one event a message has sent the first.
+    const said = [
+      { type: 'tool_call', name: 'add', callId: 'a', content: '{}', metadata: {} },
+      { type: 'tool_result', callId: 'a', content: 'Error' },
+      { type: 'tool_result', callId: 'b', content: 'Error' },
+    ].map((one, index) => ({ ...message, eventId: randomUUID(), index, ...one }));
+    const start = { eventType: 'rollout', eventId: id, timestamp: 1, runName: 'half told', environment: 'acme/math', step: 1 };
+    expect(await server.request('POST', '/v1/rollouts', { body: { events: [start, ...said] } })).toMatchObject({ status: 200 });
+    const { kpis } = (await get(path('summary', 'half told'))).body;
+    expect(kpis.find(({ key }: { key: string }) => key === 'tool_error')).toMatchObject({ value: 1, denominator: 2, of: 2 });
+    expect(kpis.find(({ key }: { key: string }) => key === 'calls')).toMatchObject({ value: 2, denominator: 1 });
+    expect((await get(path('rollouts?q=calls:2', 'half told'))).body).toMatchObject({ total: 1, rollouts: [{ id }] });
+  });
+
   it('count values of a query', async () => {
     const all = (await get(path('facets'))).body;
     expect(all).toMatchObject({

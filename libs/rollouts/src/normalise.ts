@@ -26,7 +26,7 @@ import { isSubagent, type RolloutSource, sourceOf } from './provenance/source.ts
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
 /** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
-export const NORMALISER_VERSION = 5;
+export const NORMALISER_VERSION = 6;
 
 /** The raw events of one rollout, cleaned (tolerant-json.ts), as far as they have arrived. */
 export interface RawRollout {

@@ -81,7 +81,8 @@ export function factRow(
     turns: rollout.turns,
     tool_turns: rollout.toolTurns,
     messages: rollout.messageCount,
-    calls: rollout.calls,
+    // A result tells of a call, also where that was not uploaded, as clients do that keep one event a message: of errors it is the whole.
+    calls: Math.max(rollout.calls, rollout.results),
     call_errors: rollout.callErrors,
     tokens_out: rollout.tokensOut,
     tokens_tool: rollout.tokensTool,
