@@ -133,3 +133,30 @@ test('a group that is reported without a step is kept, and so is one that is tol
   expect(after[4]).toEqual(after[3]);
   await expectSameFromNothing(server.database.pool);
 });
+
+test('groups that are reported by an id that comes back at every inferred step are listed each', async () => {
+  const run = 'ids come back';
+  const [steps, samples] = [4, 2];
+  for (let at = 0; at < steps * samples; at += 1) {
+    const rollout = { ...start(randomUUID(), 0), runName: run, metadata: { group_id: 'prompt 0', phase: 'train' } };
+    await send(rollout, { ...message(rollout.eventId), reward: at % samples });
+  }
+  const settings = { n: samples, batchSize: samples };
+  expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(run)}`, { body: { settings } })).toMatchObject({ status: 200 });
+  for (const sort of ['step', 'mean', 'std', 'n'])
+    for (const order of ['asc', 'desc']) {
+      const listed: { key: string; step: number; received: number }[] = [];
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const query = `sort=${sort}&order=${order}&limit=1${cursor && `&cursor=${cursor}`}`;
+        const { status, body }: any = await server.request('GET', `/v1/runs/${encodeURIComponent(run)}/groups?${query}`);
+        expect(status).toBe(200);
+        listed.push(...body.groups);
+        cursor = body.next;
+      }
+      expect(new Set(listed.map(({ key }) => key)).size).toBe(1);
+      expect(
+        listed.map(({ step, received }) => [step, received]).toSorted((a, b) => a[0]! - b[0]!),
+        `${sort} ${order}`,
+      ).toEqual(Array.from({ length: steps }, (_, step) => [step, samples]));
+    }
+});

@@ -17,7 +17,7 @@ import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';
 import type { GroupListQuery, GroupQuery } from './run-groups.schema.ts';
-import { FIRST_GROUP_PARAMETER, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
+import { FIRST_GROUP_PARAMETER, type GroupPage, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
 /** Groups: samples of one task at one step. */
@@ -43,7 +43,7 @@ export class RunGroupsService {
     const last = shown.at(-1);
     const next =
       rows.length > request.limit && last
-        ? encodeCursor([request.sort, request.order, last.sort_value, last.group_key, String(last.phase)])
+        ? encodeCursor([request.sort, request.order, last.sort_value, last.group_key, String(last.phase), String(last.step)])
         : null;
     return { groups: shown.map(presentGroup), next, query: query?.text ?? null, incomplete: false };
   }
@@ -108,11 +108,12 @@ const statsOf = (group: GroupRecord): GroupStats => ({
   max: group.max,
 });
 
-function afterOf({ cursor, sort, order }: GroupListQuery): { value: string; key: string; phase: string } | undefined {
+function afterOf({ cursor, sort, order }: GroupListQuery): GroupPage['after'] {
   if (cursor === undefined) return undefined;
   const { type } = groupSorts[sort];
-  const [, , value, key, phase] = decodeCursor(cursor, exactly(sort), exactly(order), type === 'int' ? INT32 : FLOAT64, INT64, INT16);
-  return { value: value!, key: key!, phase: phase! };
+  const sortValue = type === 'int' ? INT32 : FLOAT64;
+  const [, , value, key, phase, step] = decodeCursor(cursor, exactly(sort), exactly(order), sortValue, INT64, INT16, INT32);
+  return { value: value!, key: key!, phase: phase!, step: step! };
 }
 
 /** Advantages need the reward and the group alone. */

@@ -43,35 +43,37 @@ export interface GroupPage {
   sort: keyof typeof groupSorts;
   order: 'asc' | 'desc';
   limit: number;
-  after?: { value: string; key: string; phase: string };
+  after?: { value: string; key: string; phase: string; step: string };
   /** On `r`, a rollout of the group; parameters from `FIRST_PARAMETER`. */
   where?: { sql: string; values: readonly unknown[] };
 }
-export const FIRST_GROUP_PARAMETER = 9;
+export const FIRST_GROUP_PARAMETER = 10;
 
 /**
- * A page of groups. Plan by step: Index Scan (backwards) using rollout_groups_step_idx from the keyset's place; by another sort the
- * same index over the whole run, top-N. With a query one probe of rollouts_run_group_idx a group.
+ * A page of groups. One key may be at several steps: where an id is reported and the step inferred. Plan by step: Index Scan (backwards) using
+ * rollout_groups_step_idx from the keyset's place; by another sort the same index over the whole run, top-N. With a query one probe of rollouts_run_group_idx a group.
  */
 export function groupPageSql({ sort, order, after, where }: Pick<GroupPage, 'sort' | 'order' | 'after' | 'where'>): string {
   const { column, type } = groupSorts[sort];
   const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const keyset = after
-    ? `AND (${column}, g.group_key, g.phase) ${beyond} ($5::${type}, $6::bigint, $7::smallint)`
-    : 'AND $5::text IS NULL AND $6::bigint IS NULL AND $7::smallint IS NULL';
+    ? `AND (${column}, g.group_key, g.phase, g.step) ${beyond} ($5::${type}, $6::bigint, $7::smallint, $9::int)`
+    : 'AND $5::text IS NULL AND $6::bigint IS NULL AND $7::smallint IS NULL AND $9::int IS NULL';
   const holds = where
     ? `AND EXISTS (SELECT FROM rollouts r WHERE r.run_seq = g.run_seq AND r.group_key = g.group_key AND r.phase = g.phase AND COALESCE(r.step, -1) = g.step AND (${where.sql}))`
     : '';
+  const place = `${column} ${direction}, g.group_key ${direction}, g.phase ${direction}, g.step ${direction}`;
   return `SELECT ${COLUMNS}, g.sort_value FROM (
       SELECT g.*, (${column})::text AS sort_value FROM rollout_groups g
       WHERE g.run_seq = $1 AND g.step >= $2 AND g.step <= $3 AND ($4::smallint IS NULL OR g.phase = $4) ${keyset} ${holds}
-      ORDER BY ${column} ${direction}, g.group_key ${direction}, g.phase ${direction} LIMIT $8) g ${NAMES}
-    ORDER BY ${column} ${direction}, g.group_key ${direction}, g.phase ${direction}`;
+      ORDER BY ${place} LIMIT $8) g ${NAMES}
+    ORDER BY ${place}`;
 }
 
 export async function selectGroups(pool: pg.Pool, page: GroupPage): Promise<GroupRecord[]> {
   const after = page.after;
-  const values = [page.runSeq, page.from, page.to, page.phase, after?.value ?? null, after?.key ?? null, after?.phase ?? null, page.limit];
+  const place = [after?.value ?? null, after?.key ?? null, after?.phase ?? null];
+  const values = [page.runSeq, page.from, page.to, page.phase, ...place, page.limit, after?.step ?? null];
   const { rows } = await pool.query<GroupRecord>(groupPageSql(page), [...values, ...(page.where?.values ?? [])]);
   return rows;
 }
