@@ -132,6 +132,14 @@ describe('search', () => {
       expect(await found(content)).toEqual([[[1, 'assistant_message']], [{ step: 0, hits: 1 }]]);
     }
     expect((await found('add'))[0]).toEqual([[1, 'tool_call']]);
+    // A regex finds messages, page by page.
+    const hits: any[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { body }: any = await search({ q: 'quokka', mode: 'regex', limit: '1', ...(cursor ? { cursor } : {}) }, 'twice');
+      hits.push(...body.hits);
+      cursor = body.next;
+    }
+    expect(hits.map(({ snippet, index }) => `${index} ${snippet}`).toSorted()).toEqual(['1 again quokka', '1 quokka again']);
   });
 
   it('finds in all runs of the organisation', async () => {

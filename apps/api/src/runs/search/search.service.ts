@@ -49,7 +49,7 @@ export class SearchService {
       runSeqs.length === 0
         ? [[], []]
         : await Promise.all([
-            selectHits(pool, { ...page, after: afterOf(cursor, 'text'), limit: limit + 1 }),
+            selectHits(pool, { ...page, after: afterOf(cursor), limit: limit + 1 }),
             cursor === undefined ? countHits(pool, { ...page, limit: COUNTED }) : null,
           ]);
     const shown = hits.slice(0, limit);
@@ -81,12 +81,12 @@ export class SearchService {
     const inside = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_PARAMETER);
     const query = regexQuery(q, within ?? '', runSeqs, FIRST_PARAMETER);
     const find = regexFinder(q);
-    const start = afterOf(cursor, 'regex');
+    const start = behindOf(cursor);
     const deadline = performance.now() + REGEX_MS;
-    const hits: { seq: string; row: StoredMessageRow; snippet: Snippet }[] = [];
+    const hits: { seq: string; row: StoredMessageRow; snippet: Snippet; passed: number }[] = [];
     // The rollout of the cursor again, from behind its message.
     let after = start ? { value: String(BigInt(start.seq) - 1n), seq: String(BigInt(start.seq) - 1n) } : undefined;
-    let next: [string, string] | null = null;
+    let next: [seq: string, index: string, passed: string] | null = null;
     scan: for (;;) {
       const rollouts = await selectRollouts(this.database.pool, {
         runSeqs,
@@ -102,19 +102,22 @@ export class SearchService {
       const heads = await selectHitHeads(this.database.pool, [...accepted]);
       for (const { seq } of rollouts) {
         const head = heads.get(seq);
-        const from = start?.seq === seq ? Number(start.index) + 1 : 0;
-        for (const row of head ? await this.transcripts.messages(head, { from }) : []) {
-          const snippet = snippetOf(textOf(row), find);
+        const behind = start?.seq === seq ? start : { index: 0, passed: 0 };
+        let place = { index: -1, passed: 0 };
+        for (const row of head ? await this.transcripts.messages(head, { from: behind.index }) : []) {
+          place = { index: row.index, passed: row.index === place.index ? place.passed + 1 : 1 };
+          const snippet = row.index === behind.index && place.passed <= behind.passed ? null : snippetOf(textOf(row), find);
           if (snippet === null) continue;
           if (hits.length === limit) {
-            next = [hits.at(-1)!.seq, String(hits.at(-1)!.row.index)];
+            const last = hits.at(-1)!;
+            next = [last.seq, String(last.row.index), String(last.passed)];
             break scan;
           }
-          hits.push({ seq, row, snippet });
+          hits.push({ seq, row, snippet, passed: place.passed });
         }
         after = { value: seq, seq };
         if (performance.now() > deadline) {
-          next = [seq, '2147483646'];
+          next = [seq, '2147483647', '0'];
           break scan;
         }
       }
@@ -156,10 +159,17 @@ function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet)
   );
 }
 
-function afterOf(cursor: string | undefined, mode: 'text' | 'regex'): { seq: string; index: string } | null {
+function afterOf(cursor: string | undefined): { seq: string; index: string } | null {
   if (cursor === undefined) return null;
-  const [, seq, index] = decodeCursor(cursor, exactly(mode), INT64, INT32);
+  const [, seq, index] = decodeCursor(cursor, exactly('text'), INT64, INT32);
   return { seq: seq!, index: index! };
+}
+
+/** Behind `passed` messages of that index: there may be several. */
+function behindOf(cursor: string | undefined): { seq: string; index: number; passed: number } | null {
+  if (cursor === undefined) return null;
+  const [, seq, index, passed] = decodeCursor(cursor, exactly('regex'), INT64, INT32, INT32);
+  return { seq: seq!, index: Number(index), passed: Number(passed) };
 }
 
 function invalid(key: string, msg: string, input: string): PalestraError {
