@@ -124,7 +124,8 @@ test('F2: a link to message 9000 of 10 000 lands and stays, find reaches what is
   await page.getByText('Only here stands').waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('G');
-  await page.getByText('The long one ends.').waitFor();
+  // In the outline, too, where that has its row already.
+  await page.getByText('The long one ends.').first().waitFor();
   await pressTwice(page, 'g');
   await page.getByText('Begin the long one.').waitFor();
   await transcript(page).evaluate((element) => (element.scrollTop = element.scrollHeight / 2));

@@ -2,6 +2,7 @@ import { type Query, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { changeRun, eraseRun, type RunConfig } from '../data/insights.ts';
+import { feed } from '../data/live/useFeed.ts';
 import { plural } from '../format/number.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
@@ -69,6 +70,8 @@ function EraseRun() {
   const [typed, setTyped] = useState('');
   const erase = useMutation({
     mutationFn: () => eraseRun(run.id),
+    onMutate: () => feed.leave([run.id, run.name]),
+    onError: (_error, _none, stay) => stay?.(),
     onSuccess: async () => {
       // What is being read of it would only be refused.
       const erased = { predicate: ({ queryKey }: Query) => queryKey[1] === run.id || queryKey[1] === run.name };

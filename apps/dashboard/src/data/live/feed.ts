@@ -50,6 +50,8 @@ export class Feed {
   /** Ids of runs whose figures changed since they were last read; null: all of them. */
   #stale: Set<string> | null = new Set();
   #on = false;
+  /** Ids and names of runs that are being erased. */
+  readonly #leaving = new Set<string>();
 
   constructor(private readonly client: QueryClient) {
     document.addEventListener('visibilitychange', () => this.#reconnect());
@@ -86,6 +88,12 @@ export class Feed {
     const frozenAt = this.#state.frozenAt === null ? Date.now() : null;
     this.#set({ frozenAt });
     if (frozenAt === null) this.#soon(null);
+  }
+
+  /** Of a run that is being erased nothing is read again, until the returned function is called: it would only be refused. */
+  leave(names: readonly string[]): () => void {
+    for (const name of names) this.#leaving.add(name);
+    return () => names.forEach((name) => this.#leaving.delete(name));
   }
 
   #reconnect(): void {
@@ -145,7 +153,9 @@ export class Feed {
     const names = stale && this.#namesOf(stale);
     void this.client.invalidateQueries({
       predicate: (query) =>
-        query.meta?.live === 'replace' && (names === null || query.queryKey[0] !== 'run' || names.has(String(query.queryKey[1]))),
+        query.meta?.live === 'replace' &&
+        !this.#leaving.has(String(query.queryKey[1])) &&
+        (names === null || query.queryKey[0] !== 'run' || names.has(String(query.queryKey[1]))),
       refetchType: 'active',
     });
   }
