@@ -82,6 +82,35 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     await expect.poll(async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body.num_rollouts).toBe(1);
   });
 
+  it('a rollout that is being derived comes back to no table and no figure', async () => {
+    const runName = 'derived meanwhile';
+    const stays = await world.upload(1, { runName });
+    await world.settled();
+    const client = await world.server.database.pool.connect();
+    try {
+      // Deriving stops between what it read and what it writes: a new task has no id yet.
+      await client.query('BEGIN');
+      await client.query('LOCK TABLE rollout_tasks IN ACCESS EXCLUSIVE MODE');
+      const gone = await world.upload(2, { runName, step: 1, rollout_info: { task_index: 77 } });
+      const waits = `SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted AND relation = 'rollout_tasks'::regclass`;
+      await expect.poll(async () => (await client.query(waits)).rows[0].n, { timeout: 20_000 }).toBeGreaterThan(0);
+      const { seq } = await world.head(gone);
+      expect(await world.server.request('DELETE', `/v1/rollouts/${gone}`)).toMatchObject({ status: 200 });
+      await client.query('COMMIT');
+      await expect.poll(async () => (await client.query(waits)).rows[0].n).toBe(0);
+      const run = async () => (await world.server.request('GET', `/v1/runs/${encodeURIComponent(runName)}`)).body;
+      for (let look = 0; look < 10; look += 1) {
+        expect(await run()).toMatchObject({ num_rollouts: 1 });
+        expect([await query('SELECT FROM rollouts WHERE seq = $1', [seq]), total(await rowsBy('rollout_seq', seq))]).toEqual([[], 0]);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      expect((await world.get(stays)).messages).toHaveLength(1);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
+
   it('an environment is none of the run any more when its last rollout there is gone', async () => {
     const runName = 'of two environments';
     const [one, other] = await Promise.all(['acme/kept', 'acme/gone'].map((environment) => world.upload(1, { runName, environment })));

@@ -140,11 +140,12 @@ const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
 /**
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached: where they were is read first, since a
  * row that the same statement has changed cannot be locked any more, and is passed over. A row that was made from a newer revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
+ * A rollout that was erased since it was read is left out: its head is gone, and those of the others are held until their rows are written.
  * Marks come before runs (left alone, PostgreSQL runs the last part of a statement first), as rolling up takes them: the other way round
  * the two would deadlock. A run that is due is marked all the same: inference may be taking that mark off right now, without these rows. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
-WITH fact AS MATERIALIZED (
+WITH sent AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
     f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
@@ -154,6 +155,10 @@ WITH fact AS MATERIALIZED (
     reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
     source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean, gaps_in float8)
+), held AS MATERIALIZED (
+  SELECT seq FROM rollout_heads WHERE seq = ANY(ARRAY(SELECT seq FROM sent)) ORDER BY id FOR KEY SHARE
+), fact AS MATERIALIZED (
+  SELECT * FROM sent WHERE seq IN (SELECT seq FROM held)
 ), old AS MATERIALIZED (
   SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), written AS (
