@@ -131,21 +131,6 @@ test('Markdown that is nested deeper than a parser’s stack is shown as the tex
   await close();
 });
 
-test('Markdown whose marks would take the parser seconds is shown as the text it is, and words with many underscores are not', async () => {
-  const slow = ['_a'.repeat(400), '*a**b'.repeat(200)];
-  const id = await uploadRollout(palestra, {
-    runName: 'marked',
-    messages: [...slow, `a **bold** word, ${'self_attn_q_proj '.repeat(150)}`].map((content) => ({ type: 'assistant_message', content })),
-  });
-  const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/rollout/${id}`, 'bold');
-  const feed = page.getByRole('feed');
-  for (const text of slow) await feed.locator('pre').getByText(text).waitFor();
-  expect(await feed.locator('strong').allInnerTexts()).toEqual(['bold']);
-  expect(complaints).toEqual([]);
-  await close();
-});
-
 test('Trusted Types refuse markup from anywhere in the page', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   const answer = await page.goto(`${palestra.url}/rollout/${bad!.id}`);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
-import { uploadEvents, uploadRollout } from './upload.ts';
+import { uploadEvents } from './upload.ts';
 
 /** Tools, Failures, Tasks, Config and Compare: every figure against a slow recomputation from what was sent. */
 let palestra: Palestra;
@@ -181,32 +181,6 @@ describe('Tasks', () => {
     await page.getByRole('button', { name: /^Regressed/ }).click();
     await page.waitForURL(/show=regressed/);
     await expect.poll(() => page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').count()).toBe(regressed.length);
-    expect(complaints).toEqual([]);
-    await close();
-  });
-
-  test('what was tried and not scored is hatched, so that it is no rate', async () => {
-    const runName = 'half scored';
-    for (const step of [0, 1, 2]) {
-      const scored = step === 1 ? {} : { reward: 1, isFinished: true };
-      await uploadRollout(palestra, { runName, task: 0, step, messages: [{ type: 'assistant_message', content: 'answer', ...scored }] });
-    }
-    const { page, complaints, close } = await openPage(browser, palestra, light);
-    await visit(page, ofRun(runName, '/tasks'), 'train 0');
-    const strip = page.locator('[data-row]').filter({ hasText: 'train 0' }).locator('canvas');
-    /** Whether all, some or none of the pixels of the lowest part of a third of it are painted. */
-    const painted = (third: number) =>
-      strip.evaluate((element, at) => {
-        const { width, height } = element as HTMLCanvasElement;
-        const [from, size] = [Math.ceil((width * at) / 3) + 2, Math.floor(width / 3) - 6];
-        const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })!;
-        copy.drawImage(element as HTMLCanvasElement, 0, 0);
-        const { data } = copy.getImageData(from, height - 4, size, 4);
-        const full = data.filter((value, i) => i % 4 === 3 && value > 200).length / (data.length / 4);
-        return full === 1 ? 'all' : full === 0 ? 'none' : 'some';
-      }, third);
-    await expect.poll(async () => Promise.all([painted(0), painted(1), painted(2)])).toEqual(['all', 'some', 'all']);
-    await shoot(page, 'tasks-unscored');
     expect(complaints).toEqual([]);
     await close();
   });

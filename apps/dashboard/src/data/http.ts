@@ -4,27 +4,23 @@ import type { ApiAnswers, ApiBodies } from './generated/api.ts';
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
-  /** Under which the server has logged what went wrong; null when it was no fault of the server. */
-  readonly id: string | null;
 
-  constructor(status: number, code: string, message: string, id: string | null = null) {
+  constructor(status: number, code: string, message: string) {
     super(message);
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
-    this.id = id;
   }
 }
 
 /** The refusal that a response is. */
 export async function toError(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => null)) as { code?: unknown; message?: unknown; detail?: unknown; id?: unknown } | null;
+  const body = (await response.json().catch(() => null)) as { code?: unknown; message?: unknown; detail?: unknown } | null;
   const text = [body?.detail, body?.message].find((part) => typeof part === 'string');
   return new ApiError(
     response.status,
     typeof body?.code === 'string' ? body.code : `http_${response.status}`,
     typeof text === 'string' ? text : `The server answered ${response.status} ${response.statusText}`,
-    typeof body?.id === 'string' ? body.id : null,
   );
 }
 

@@ -36,9 +36,6 @@ const titles: Record<string, string> = {
   account_needed: 'Only for members',
 };
 
-/** What somebody needs who is asked about it. */
-const quotable = ({ code, status, id }: ApiError): string => `${code} (${status}${id === null ? '' : `, ${id}`}) at ${location.href}`;
-
 /** What happened, what was kept, what to do, with the code to quote. */
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
   const known = error instanceof ApiError ? error : null;
@@ -48,11 +45,6 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
     <State title={titles[known?.code ?? ''] ?? 'This could not be loaded'}>
       <p className="text-ink-2">{text}</p>
       <p className="text-ink-3">Nothing was changed on the server.</p>
-      {known?.id != null && (
-        <p className="text-ink-3">
-          Its log has more under <code className="select-all">{known.id}</code>.
-        </p>
-      )}
       <div className="flex items-center gap-2">
         {retry && known?.code !== 'account_needed' && (
           <button type="button" className="button" onClick={retry}>
@@ -64,7 +56,7 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
             Go to the runs
           </Link>
         )}
-        {known && <CopyButton text={quotable(known)} label={`Copy ${known.code}`} />}
+        {known && <CopyButton text={`${known.code} (${known.status}) at ${location.href}`} label={`Copy ${known.code}`} />}
       </div>
     </State>
   );

@@ -70,13 +70,10 @@ const policy = factory?.createPolicy('palestra-markdown', { createHTML: (text) =
 /** Quotes and lists inside of each other, as one line begins them; the parser's stack does not hold thousands, and it is slow before that. */
 const NESTED = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
 
-/** Marks of emphasis in one word: the parser looks for the end of each in all that follows, a second for 25 kB of `_a_a_a`. */
-const MARKED = /(?:[*_~]+[^\s*_~]+){300}/;
-
-/** As HTML; what is nested too deeply to be parsed, or would take seconds, as the text it is. */
+/** As HTML; what is nested too deeply to be parsed, as the text it is. */
 function htmlOf(source: string): string {
   try {
-    if (!NESTED.test(source) && !MARKED.test(source)) return marked.parse(source) as string;
+    if (!NESTED.test(source)) return marked.parse(source) as string;
   } catch {
     // Its stack was too small all the same.
   }
