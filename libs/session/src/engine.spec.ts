@@ -425,3 +425,51 @@ describe('expiry', () => {
     expect(here.problems).toEqual([]);
   }, 10_000);
 });
+
+describe('several processes', () => {
+  test('a late verdict on a dead owner does not undo what others did since', async () => {
+    const here = world({ owned: true, policy: { deterministic: true } });
+    const sid = await opened(here);
+    await here.first.prompt(alice, sid);
+    await expect.poll(() => here.store.records.get(sid)?.state).toBe('ready');
+    here.dead.add('first');
+    const [second, third] = [here.engine('second'), here.engine('third')];
+    const orphans = await here.store.findOrphans();
+    expect(orphans.map((record) => record.sid)).toEqual([sid]);
+    await second.place(alice, sid);
+    expect(await second.place(alice, sid)).toEqual({ here: true });
+    await second.prompt(alice, sid);
+    // Read before all that.
+    let looks = 0;
+    here.store.findOrphans = async () => {
+      looks += 1;
+      return orphans;
+    };
+    third.start();
+    await expect.poll(() => looks, { timeout: 3_000 }).toBe(2);
+    await third.stop(0);
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'ready', ownerReplicaId: 'second' });
+  });
+
+  test('a process that only reserved a session leaves its end to its owner', async () => {
+    const here = world({ owned: true, policy: { heartbeatTimeoutMs: 4_000 } });
+    const second = here.engine('second');
+    const sid = await reserve(here);
+    await create(second, here, sid);
+    const { findIdle } = here.store;
+    let found = 0;
+    here.store.findIdle = async (now) => {
+      const idle = await findIdle.call(here.store, now);
+      found += idle.length;
+      return idle;
+    };
+    here.first.start();
+    await expect.poll(() => found, { timeout: 7_000 }).toBe(1);
+    await here.first.stop(0);
+    expect(here.store.records.get(sid)?.state).not.toBe('expired');
+    second.start();
+    await expect.poll(() => here.store.records.get(sid)?.state, { timeout: 7_000 }).toBe('expired');
+    await second.stop(0);
+    expect(here.backend.deleted).toEqual([sid]);
+  }, 15_000);
+});

@@ -1,7 +1,7 @@
 import type { Clock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
-import type { SessionActivity } from '../ports/session-store.port.ts';
+import type { SessionActivity, SessionRecord } from '../ports/session-store.port.ts';
 import { type LiveSession, TOMBSTONE_MS } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 
@@ -58,22 +58,25 @@ export class SessionReaper {
     // The store knows of leases alone: a process that is late to renew its own may still answer.
     const alive = await Promise.all(owners.map((owner) => this.options.leases.isAlive(owner)));
     const dead = orphans.filter(({ ownerReplicaId }) => ownerReplicaId === null || !alive[owners.indexOf(ownerReplicaId)]);
-    await Promise.all(dead.map((record) => this.settleOrphan(this.registry.adopt(record), record.ownerReplicaId)));
+    await Promise.all(dead.map(async (record) => this.settleOrphan(await this.registry.adopt(record), record.ownerReplicaId)));
   }
 
   async settleOrphan(live: LiveSession, deadOwner: string | null): Promise<void> {
-    const { state, ownerReplicaId } = live.record;
+    const { state, ownerReplicaId, version } = live.record;
     if (ownerReplicaId !== deadOwner) return;
-    if (state === 'reserved') return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }));
+    // To find out whether its owner lives takes a while: others may have settled it since, and somebody gone on with it.
+    const isStill = (record: SessionRecord) => record.version === version;
+    if (state === 'reserved')
+      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }, isStill));
     const policy = await this.registry.hosted(live).then(
       (hosted) => hosted.policy,
       () => null,
     );
     // Nothing ran yet, and its client will ask again: whoever is asked opens it.
     if (state === 'starting' && live.record.ref === null)
-      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }));
-    if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null });
-    else if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' }))
+      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }, isStill));
+    if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null }, isStill);
+    else if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' }, isStill))
       this.forsake(live);
   }
 
@@ -156,7 +159,7 @@ export class SessionReaper {
     const idle = await this.registry.store.findIdle(now, BATCH);
     await Promise.all(
       idle.map(async (record) => {
-        const live = this.registry.adopt(record);
+        const live = await this.registry.adopt(record);
         const silent = now - live.lastSeenAt >= record.heartbeatTimeoutMs || now - live.lastRequestAt >= record.idleTimeoutMs;
         // Its owner ends it, and has the process that must be told.
         const { ownerReplicaId } = live.record;

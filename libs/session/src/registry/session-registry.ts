@@ -14,6 +14,7 @@ import { SecretMask } from './secrets.ts';
 const REMEMBERED_DEAD = 1_024;
 
 type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
+type From = SessionState | ((record: SessionRecord) => boolean);
 
 /**
  * The live sessions that this process has seen, over the store that all processes share. Reads cost no I/O while a session is
@@ -112,17 +113,18 @@ export class SessionRegistry {
   /**
    * Takes the session to another state, in the store and here. False when the table does not allow it from the state that the
    * session turns out to be in, so that a late event (setup ended, tool finished) never revives a dead session. `from` narrows
-   * that to one state.
+   * that to one state, or to what it says of the record: others may have changed more than the state meanwhile.
    */
-  async advance(live: LiveSession, to: SessionState, patch: Patch = {}, from?: SessionState): Promise<boolean> {
-    const write = live.writes.then(() => this.#advance(live, to, patch, from));
+  async advance(live: LiveSession, to: SessionState, patch: Patch = {}, from: From = () => true): Promise<boolean> {
+    const isFrom = typeof from === 'string' ? ({ state }: SessionRecord) => state === from : from;
+    const write = live.writes.then(() => this.#advance(live, to, patch, isFrom));
     live.writes = write.catch(() => {});
     return write;
   }
 
-  async #advance(live: LiveSession, to: SessionState, patch: Patch, from?: SessionState): Promise<boolean> {
+  async #advance(live: LiveSession, to: SessionState, patch: Patch, isFrom: (record: SessionRecord) => boolean): Promise<boolean> {
     for (;;) {
-      if (!mayFollow(live.record.state, to) || (from !== undefined && live.record.state !== from)) return false;
+      if (!mayFollow(live.record.state, to) || !isFrom(live.record)) return false;
       const { lastSeenAt, lastRequestAt } = live;
       const failureClass = isDead(to) ? classifyEnd(to, patch.failureClass ?? live.record.failureClass) : undefined;
       const facts = { ...patch, lastSeenAt, lastRequestAt, writtenBy: this.replicaId, ...(failureClass && { failureClass }) };
@@ -154,10 +156,11 @@ export class SessionRegistry {
     await write;
   }
 
-  /** The live session of a record that the store has just answered. */
-  adopt(record: SessionRecord): LiveSession {
+  /** The live session of a record that the store has just answered; one that was known before is read again when that is newer. */
+  async adopt(record: SessionRecord): Promise<LiveSession> {
     const live = this.#live.get(record.sid) ?? new LiveSession(record);
     this.#live.set(record.sid, live);
+    if (record.version > live.record.version) await this.refresh(live);
     return live;
   }
 
