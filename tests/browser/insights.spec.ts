@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
-import { uploadEvents } from './upload.ts';
+import { uploadEvents, uploadRollout } from './upload.ts';
 
 /** Tools, Failures, Tasks, Config and Compare: every figure against a slow recomputation from what was sent. */
 let palestra: Palestra;
@@ -202,6 +202,51 @@ describe('Tasks', () => {
     expect(complaints).toEqual([]);
     await close();
   });
+});
+
+test('a step without a score is hatched in the strip of its task, in its group, and in the list of groups', async () => {
+  const run = 'steps without a score';
+  for (const step of [0, 1, 2])
+    for (let sample = 0; sample < 13; sample++) {
+      const scoredAt = step === 1 ? {} : { reward: 1, isFinished: true };
+      await uploadRollout(palestra, {
+        runName: run,
+        task: 0,
+        step,
+        sample,
+        messages: [{ type: 'assistant_message', content: 'x', ...scoredAt }],
+      });
+    }
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, ofRun(run, '/tasks'), 'train 0');
+  const strip = page.getByRole('table', { name: 'Tasks of the run' }).locator('canvas');
+  /** Of each third of the strip: how many pixels are painted, of the pixels of a row in its middle. */
+  const painted = () =>
+    strip.evaluate((canvas: HTMLCanvasElement) => {
+      const { data, width } = canvas.getContext('2d')!.getImageData(0, Math.floor(canvas.height / 2), canvas.width, 1);
+      const third = Math.floor(width / 3);
+      const shareOf = (from: number) =>
+        Array.from({ length: third }, (_, i) => data[(from + i) * 4 + 3]!).filter((alpha) => alpha > 64).length / third;
+      return [0, third, 2 * third].map(shareOf);
+    });
+  await soon(async () => {
+    const [first, unscored, last] = await painted();
+    expect(first).toBeGreaterThan(0.95);
+    expect(last).toBeGreaterThan(0.95);
+    expect(unscored).toBeGreaterThan(0.2);
+    expect(unscored).toBeLessThan(0.8);
+  });
+  await shoot(page, 'tasks-unscored-1280-light');
+  await visit(page, ofRun(run, '/groups'), 'train 0');
+  await expect.poll(() => page.getByRole('img', { name: '13 unscored' }).locator('.hatched').count()).toBe(1);
+  await shoot(page, 'groups-unscored-1280-light');
+  await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().click();
+  await page.keyboard.press('Enter');
+  const cell = page.getByRole('link', { name: 'step 1: not scored' });
+  await expect.poll(() => cell.locator('.hatched').count()).toBe(1);
+  await shoot(page, 'group-unscored-1280-light');
+  expect(complaints).toEqual([]);
+  await close();
 });
 
 test('Config counts what arrived, duplicates among it', async () => {

@@ -92,7 +92,7 @@ export function TaskLine({
           <span className="flex gap-px">
             {cells.map((cell) => {
               const share = cell.scored === 0 ? null : cell.successes / cell.scored;
-              const text = `step ${cell.step ?? UNKNOWN}: ${cell.successes} of ${cell.scored} solved`;
+              const text = `step ${cell.step ?? UNKNOWN}: ${share === null ? 'not scored' : `${cell.successes} of ${cell.scored} solved`}`;
               return (
                 <Link
                   key={`${cell.key}:${cell.step}`}
@@ -106,8 +106,8 @@ export function TaskLine({
                   className="relative block h-[14px] w-[7px] bg-paper-2 outline-offset-0 aria-[current=true]:outline-2 aria-[current=true]:outline-accent"
                 >
                   <span
-                    className={`absolute inset-x-0 bottom-0 ${share === null ? 'bg-unscored' : 'bg-good'}`}
-                    style={{ height: share === null ? 2 : `${share * 100}%` }}
+                    className={`absolute inset-x-0 bottom-0 ${share === null ? 'hatched' : 'bg-good'}`}
+                    style={{ height: share === null ? '100%' : `${share * 100}%` }}
                   />
                 </Link>
               );

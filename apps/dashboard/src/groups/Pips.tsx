@@ -19,7 +19,7 @@ export function Pips({ group }: { group: Pick<Group, 'received' | 'scored' | 'su
         <span className="flex h-[8px] w-[96px] overflow-hidden rounded-[2px] border border-bad">
           <span className="bg-good" style={{ width: `${(100 * successes) / received}%` }} />
           <span style={{ width: `${(100 * failed) / received}%` }} />
-          <span className="bg-unscored opacity-60" style={{ width: `${(100 * unscored) / received}%` }} />
+          <span className="hatched" style={{ width: `${(100 * unscored) / received}%` }} />
         </span>
         <span className="label tabular-nums">
           {successes} of {received}

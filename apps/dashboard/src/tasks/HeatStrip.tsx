@@ -3,16 +3,34 @@ import { token, useTheme } from '../theme/theme.ts';
 
 const HEIGHT = 16;
 
-/** Solve rates from orange (none) over grey to blue (all), as the tokens have them; null is hatched grey. */
-function colour(rate: number | null): string {
-  if (rate === null) return token('unscored');
+/** Px between the lines of a hatch, along a row. */
+const HATCH = 4;
+
+/** Solve rates from orange (none) over grey to blue (all), as the tokens have them. */
+function colour(rate: number): string {
   const towards = rate >= 0.5 ? token('good') : token('bad');
   return `color-mix(in oklab, ${towards} ${Math.round(Math.abs(rate - 0.5) * 200)}%, ${token('line-strong')})`;
 }
 
+/** Grey lines over the whole height: what has no rate has no height either. They go on in the next cell, so that narrow cells show them, too. */
+function hatch(pen: CanvasRenderingContext2D, left: number, width: number): void {
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, 0, width, HEIGHT);
+  pen.clip();
+  pen.beginPath();
+  for (let at = Math.floor((left - HEIGHT) / HATCH) * HATCH; at < left + width; at += HATCH) {
+    pen.moveTo(at, HEIGHT);
+    pen.lineTo(at + HEIGHT, 0);
+  }
+  pen.strokeStyle = token('unscored');
+  pen.stroke();
+  pen.restore();
+}
+
 /**
- * One cell a step, from `from` to `to`: how much of a task was solved. Height is the rate, too, so that colour is not the only channel; a step
- * at which it was not tried stays empty.
+ * One cell a step, from `from` to `to`: how much of a task was solved. Height is the rate, too, so that colour is not the only channel. A step
+ * without a score is hatched, one at which it was not tried stays empty.
  */
 export function HeatStrip({
   steps,
@@ -42,9 +60,12 @@ export function HeatStrip({
     steps.forEach((step, i) => {
       if (step < from || step > to) return;
       const rate = rates[i] ?? null;
-      const height = rate === null ? HEIGHT / 4 : 3 + rate * (HEIGHT - 3);
+      const left = (step - from) * cell;
+      const wide = Math.max(1, cell - (cell > 4 ? 1 : 0));
+      if (rate === null) return hatch(pen, left, wide);
+      const height = 3 + rate * (HEIGHT - 3);
       pen.fillStyle = colour(rate);
-      pen.fillRect((step - from) * cell, HEIGHT - height, Math.max(1, cell - (cell > 4 ? 1 : 0)), height);
+      pen.fillRect(left, HEIGHT - height, wide, height);
     });
   }, [steps, rates, from, to, theme]);
   return <canvas ref={canvas} role="img" aria-label={label} className="block h-[16px] w-full" />;
