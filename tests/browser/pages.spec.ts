@@ -114,3 +114,19 @@ test('unknown pages, runs and a browser that is not signed in are told what to d
   await expect.poll(() => page.title()).toBe('API keys · Palestra');
   await close();
 });
+
+test('a failure of the server is shown with its id, to be copied', async () => {
+  const { page, close } = await openPage(browser, palestra, views[0]!);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const id = '01890a5d-ac96-774b-bcce-b302099a8057';
+  // As ErrorFilter renders what nobody foresaw.
+  const text = 'Internal Server Error';
+  const json = { statusCode: 500, code: 'internal_error', message: text, detail: text, id };
+  await page.route('**/v1/keys', (route) => route.fulfill({ status: 500, json }));
+  await visit(page, `${palestra.url}/keys`, `error id ${id}`);
+  await shoot(page, 'error-id-1280-light');
+  await page.getByRole('button', { name: 'Copy error id' }).click();
+  await page.getByText('Copied').waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`internal_error (500) error id ${id} at ${palestra.url}/keys`);
+  await close();
+});

@@ -4,23 +4,30 @@ import type { ApiAnswers, ApiBodies } from './generated/api.ts';
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
+  /** By which the server's log has it; only failures of the server itself have one. */
+  readonly id: string | null;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, id: string | null = null) {
     super(message);
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
+    this.id = id;
   }
 }
 
 /** The refusal that a response is. */
 export async function toError(response: Response): Promise<ApiError> {
-  const body = (await response.json().catch(() => null)) as { code?: unknown; message?: unknown; detail?: unknown } | null;
-  const text = [body?.detail, body?.message].find((part) => typeof part === 'string');
+  const body = (await response.json().catch(() => null)) as Partial<Record<'code' | 'message' | 'detail' | 'id', unknown>> | null;
+  const told = [body?.detail, body?.message].find((part) => typeof part === 'string');
+  const text = typeof told === 'string' ? told : `The server answered ${response.status} ${response.statusText}`;
+  const id = typeof body?.id === 'string' ? body.id : null;
   return new ApiError(
     response.status,
     typeof body?.code === 'string' ? body.code : `http_${response.status}`,
-    typeof text === 'string' ? text : `The server answered ${response.status} ${response.statusText}`,
+    // Wherever the words are shown, the id is there to be copied.
+    id === null ? text : `${text} (error id ${id})`,
+    id,
   );
 }
 

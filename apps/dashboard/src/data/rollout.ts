@@ -2,7 +2,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions, type QueryKey } f
 import type { RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import type { ApiAnswers } from './generated/api.ts';
-import { api, ApiError, request } from './http.ts';
+import { api, request, toError } from './http.ts';
 import { type FromList, readOrder } from './list-order.ts';
 
 /** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
@@ -142,7 +142,7 @@ export const rawUrl = (id: string) => `/v1/rollouts/${encodeURIComponent(id)}`;
 async function read(url: string, signal: AbortSignal, range?: string): Promise<Response> {
   const headers: HeadersInit = range === undefined ? {} : { range };
   const answer = await fetch(url, { credentials: 'same-origin', signal, headers });
-  if (!answer.ok) throw new ApiError(answer.status, `http_${answer.status}`, `The server answered ${answer.status} for this text.`);
+  if (!answer.ok) throw await toError(answer);
   return answer;
 }
 

@@ -36,7 +36,7 @@ const titles: Record<string, string> = {
   account_needed: 'Only for members',
 };
 
-/** What happened, what was kept, what to do, with the code to quote. */
+/** What happened, what was kept, what to do, with the code and the id to quote. */
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
   const known = error instanceof ApiError ? error : null;
   if (known?.status === 401) return <SignIn detail={known.code === 'key_revoked' ? known.message : null} />;
@@ -56,7 +56,12 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
             Go to the runs
           </Link>
         )}
-        {known && <CopyButton text={`${known.code} (${known.status}) at ${location.href}`} label={`Copy ${known.code}`} />}
+        {known && (
+          <CopyButton
+            text={[`${known.code} (${known.status})`, known.id && `error id ${known.id}`, `at ${location.href}`].filter(Boolean).join(' ')}
+            label={known.id === null ? `Copy ${known.code}` : 'Copy error id'}
+          />
+        )}
       </div>
     </State>
   );

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { toError } from './http.ts';
+
+const refusal = (status: number, body: object) => toError(new Response(JSON.stringify(body), { status }));
+
+test('a failure of the server says the id by which its log has it', async () => {
+  const body = { statusCode: 500, code: 'internal_error', message: 'Internal Server Error', detail: 'Internal Server Error', id: 'a1-b2' };
+  expect(await refusal(500, body)).toMatchObject({
+    status: 500,
+    code: 'internal_error',
+    message: 'Internal Server Error (error id a1-b2)',
+    id: 'a1-b2',
+  });
+});
+
+test('a refusal has a code and no id; what is no answer of ours has its status', async () => {
+  expect(await refusal(404, { code: 'run_not_found', message: 'no such run', detail: 'no such run' })).toMatchObject({
+    code: 'run_not_found',
+    message: 'no such run',
+    id: null,
+  });
+  expect(await toError(new Response('<html>', { status: 502, statusText: 'Bad Gateway' }))).toMatchObject({
+    code: 'http_502',
+    message: 'The server answered 502 Bad Gateway',
+    id: null,
+  });
+});
