@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import type { SessionView } from '@palestra/protocol';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { launch, openPage, shoot, type View, visit } from './browser.ts';
 import { apiOf } from './playground.environments.ts';
 import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
 
@@ -156,6 +156,25 @@ test('a group that is read again shows what its samples did since', async () => 
   await lanes.getByText('porch').first().waitFor();
   await fresh.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
+  await close();
+});
+
+test('pages of a run and of a rollout that somebody deletes say so by themselves', async () => {
+  const runName = 'deleted elsewhere';
+  const rollout = { runName, step: 1, messages: [said('still here', { reward: 1, isFinished: true })] };
+  const id = await uploadRollout(palestra, { ...rollout, task: 1 });
+  await uploadRollout(palestra, { ...rollout, task: 2 });
+  const { page, close } = await openPage(browser, palestra, light);
+  const runPage = await page.context().newPage();
+  await visit(page, `${palestra.url}/rollout/${id}`, 'still here');
+  await visit(runPage, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(runName)}`, 'rollouts of');
+  await api('DELETE', `/v1/rollouts/${id}`);
+  await page.getByText('This rollout was deleted').waitFor({ timeout: AROUND });
+  await shoot(page, 'rollout-deleted-1280-light');
+  expect(await runPage.getByText('This run was deleted').count()).toBe(0);
+  await api('DELETE', `/v1/runs/${encodeURIComponent(runName)}`);
+  await runPage.getByText('This run was deleted').waitFor({ timeout: AROUND });
+  await shoot(runPage, 'run-deleted-1280-light');
   await close();
 });
 

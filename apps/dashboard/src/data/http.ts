@@ -16,6 +16,9 @@ export class ApiError extends Error {
   }
 }
 
+/** What was asked for is not there, or not there any more. */
+export const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
 /** The refusal that a response is. */
 export async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as Partial<Record<'code' | 'message' | 'detail' | 'id', unknown>> | null;

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions, type QueryKey } f
 import type { RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import type { ApiAnswers } from './generated/api.ts';
-import { api, request, toError } from './http.ts';
+import { api, isGone, request, toError } from './http.ts';
 import { type FromList, readOrder } from './list-order.ts';
 
 /** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
@@ -45,7 +45,7 @@ export const headerQuery = (id: string) =>
   queryOptions({
     queryKey: key(id, 'header'),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/header', { path: { id }, signal }),
-    refetchInterval: (query) => lookAgain(query.state.data),
+    refetchInterval: ({ state }) => (isGone(state.error) ? false : lookAgain(state.data)),
   });
 
 /** `told`: what the header says of the rollout, where the first outline has something else; the old one stays until the new one is read. */

@@ -36,6 +36,22 @@ const titles: Record<string, string> = {
   account_needed: 'Only for members',
 };
 
+/** In place of what was shown a moment ago. */
+export function Deleted({ what }: { what: 'run' | 'rollout' }) {
+  return (
+    <State title={`This ${what} was deleted`}>
+      <p className="text-ink-2">
+        It was here when this page was opened. Since then somebody has deleted it, or its time of storage has ended.
+      </p>
+      <p>
+        <Link to="/" className="button">
+          Go to the runs
+        </Link>
+      </p>
+    </State>
+  );
+}
+
 /** What happened, what was kept, what to do, with the code and the id to quote. */
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
   const known = error instanceof ApiError ? error : null;

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
+import { isGone } from '../data/http.ts';
 import { headerQuery, isCurrent, outlineQuery } from '../data/rollout.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
-import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Reader } from './Reader.tsx';
 
 /** One rollout of any length: its header and outline come first and at once, texts as they come into view. */
@@ -14,11 +15,14 @@ export function RolloutPage() {
   const outdated = first !== undefined && header.data !== undefined && !isCurrent(first, header.data);
   const outline = useQuery(outlineQuery(id, outdated ? header.data : null));
   const error = header.error ?? outline.error;
-  if (!header.data || !outline.data || header.data.id !== id) {
+  const deleted = header.data?.id === id && isGone(header.error);
+  if (deleted || !header.data || !outline.data || header.data.id !== id) {
     return (
       <>
         <TopBar title="Rollout" crumbs={<Crumb>Rollout</Crumb>} />
-        {error ? (
+        {deleted ? (
+          <Deleted what="rollout" />
+        ) : error ? (
           <ErrorState
             error={error}
             retry={() => {

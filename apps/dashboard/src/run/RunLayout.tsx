@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo } from 'react';
+import { isGone } from '../data/http.ts';
 import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
 import type { RunScope } from '../data/run-reads.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
-import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
@@ -53,6 +54,7 @@ export function RunLayout() {
   const search = useSearch({ from: '/$org/runs/$run' });
   const navigate = useNavigate();
   const run = useQuery(runQuery(name));
+  const deleted = run.data !== undefined && isGone(run.error);
   useFocus({ ...(run.data && { run: run.data.id }) });
   const { steps, env, phase, lens, den } = readScope(search);
   const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
@@ -77,7 +79,7 @@ export function RunLayout() {
           </>
         }
       >
-        {context && (
+        {context && !deleted && (
           <RunProvider value={context}>
             <LiveStatus run={context.run} />
             <LensMenu />
@@ -87,7 +89,9 @@ export function RunLayout() {
       <div className="flex h-full flex-col">
         <Tabs org={org} run={name} scope={scope} />
         <div className="min-h-0 flex-1 overflow-auto">
-          {run.error ? (
+          {deleted ? (
+            <Deleted what="run" />
+          ) : run.error ? (
             <ErrorState error={run.error} retry={() => void run.refetch()} />
           ) : context ? (
             <RunProvider value={context}>

@@ -79,10 +79,12 @@ export async function selectErasableOfRun(pool: Queryable, runSeq: number, limit
   return rows;
 }
 
-/** The run is gone for every reader; its name is free. Null when the organisation has no such run. */
+/** The run is gone for every reader, and those who watch it are told; its name is free. Null when the organisation has no such run. */
 export async function hideRun(client: Queryable, orgId: string, runId: string): Promise<number | null> {
   const { rows } = await client.query<{ seq: number }>(
-    `UPDATE runs SET deleted_at = now(), name_hash = sha256(name_hash || uuid_send(id)) WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL RETURNING seq`,
+    `WITH hidden AS (UPDATE runs SET deleted_at = now(), name_hash = sha256(name_hash || uuid_send(id))
+       WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL RETURNING seq, id, org_id, version)
+     SELECT seq, pg_notify('palestra_runs', json_build_object('id', id, 'org', org_id, 'v', version::text)::text) FROM hidden`,
     [orgId, runId],
   );
   return rows[0]?.seq ?? null;
