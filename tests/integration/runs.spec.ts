@@ -124,8 +124,25 @@ describe('runs', () => {
     expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
     expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b', agent: null, user: null, key: null });
     expect(runs[0].phases).toEqual(['train']);
-    const { runs: others } = (await server.request('GET', '/v1/runs?name=alpha')).body;
-    expect(others[0].recent).toBeNull();
+  });
+
+  it('says the same of a run without steps as its Overview does', async () => {
+    const events = ['finished', 'infra_error', 'timeout', 'finished'].flatMap((stop_reason, sample) => {
+      const rollout = randomUUID();
+      const message = { type: 'assistant_message', content: 'x'.repeat(40), isFinished: false, metadata: {} };
+      return [
+        { eventType: 'rollout', eventId: rollout, timestamp: 1, runName: 'stepless', rolloutName: `r${sample}`, metadata: { stop_reason } },
+        { eventType: 'message', eventId: randomUUID(), rolloutEventId: rollout, timestamp: 1, index: 0, ...message },
+      ];
+    });
+    await server.request('POST', '/v1/rollouts', { body: { events } });
+    const [{ last_step: last, recent }] = (await server.request('GET', '/v1/runs?name=stepless')).body.runs;
+    const summary = (await server.request('GET', '/v1/runs/stepless/summary')).body;
+    const figure = (key: string) => summary.kpis.find((kpi: { key: string }) => kpi.key === key)?.value ?? 0;
+    expect([last, summary.rollouts, summary.stops]).toMatchObject([null, 4, { infra_error: 1, timeout: 1 }]);
+    expect(recent).toMatchObject({ steps: 0, rollouts: 4, reward: null, reward_delta: null, broken_off: 0.5 });
+    expect(recent.tokens).toBeGreaterThan(0);
+    expect(recent.tokens).toBeCloseTo(figure('tokens_out') + figure('tokens_tool'), 9);
   });
 
   it('pages and sorts the rollouts of a run, unscored ones last', async () => {

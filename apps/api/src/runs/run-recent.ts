@@ -3,7 +3,7 @@ import { RECENT_STEPS, type RecentStep } from './run-recent.sql.ts';
 
 /** How a run does at its newest steps, for a row of a list. Shares and means are weighted by what they count, so they are those of all these steps together. */
 export interface RecentFigures {
-  /** Newest steps that went in, at most 10. */
+  /** Newest steps that went in, at most 10; 0 where none is known. */
   steps: number;
   rollouts: number;
   reward: number | null;
@@ -19,9 +19,11 @@ export interface RecentFigures {
   tokens: number | null;
 }
 
-/** `steps`: newest first. Null when no step is known. */
-export function recentFigures(steps: readonly RecentStep[]): RecentFigures | null {
-  if (steps.length === 0) return null;
+/** `read`: newest first. Where no step is known, the figures are of everything together, as on the Overview; null without any rollout. */
+export function recentFigures(read: readonly RecentStep[]): RecentFigures | null {
+  if (read.length === 0) return null;
+  const known = read.filter(({ step }) => step >= 0);
+  const steps = known.length > 0 ? known : read;
   const recent = steps.slice(0, RECENT_STEPS);
   const before = steps.slice(RECENT_STEPS, RECENT_STEPS + recent.length);
   const counted = recent.flatMap(({ figures }) => Object.entries(figures ?? {}).filter(([, figure]) => figure && figure[1] > 0));
@@ -31,7 +33,7 @@ export function recentFigures(steps: readonly RecentStep[]): RecentFigures | nul
   const rollouts = sum(recent, (step) => step.rollouts);
   const [output, tool] = [weighted(recent, 'tokens_out'), weighted(recent, 'tokens_tool')];
   return {
-    steps: recent.length,
+    steps: known.length > 0 ? recent.length : 0,
     rollouts,
     reward,
     reward_delta: reward === null || earlier === null || before.length < recent.length ? null : reward - earlier,

@@ -34,7 +34,7 @@ const listedRunSchema = runViewSchema.extend({
   sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
   recent: z
     .object({
-      steps: z.number().describe('Newest steps that went in, at most 10.'),
+      steps: z.number().describe('Newest steps that went in, at most 10; 0 where no step is known.'),
       rollouts: z.number(),
       reward: z.number().nullable(),
       reward_delta: z.number().nullable().describe('Mean reward of these steps less that of as many steps before them.'),
@@ -45,7 +45,9 @@ const listedRunSchema = runViewSchema.extend({
       tokens: z.number().nullable().describe('Mean tokens of a rollout, of the model and of tools.'),
     })
     .nullable()
-    .describe('Figures of the newest steps, of training where there is any; null when no step is known.'),
+    .describe(
+      'Figures of the newest steps, of training where there is any; of all its rollouts together where no step is known. Null without a rollout.',
+    ),
   origin: z
     .object({
       source: z.string().nullable(),

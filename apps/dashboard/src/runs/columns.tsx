@@ -9,7 +9,7 @@ import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-const newest = 'of the newest 10 steps, of training where there is any';
+const newest = 'of the newest 10 steps, of training where there is any; of all rollouts where no step is known';
 
 function Delta({ value }: { value: number | null | undefined }) {
   if (value === null || value === undefined) return <span className="text-ink-3">{UNKNOWN}</span>;

@@ -2430,11 +2430,11 @@ live: boolean
  */
 sparkline: (number | null)[]
 /**
- * Figures of the newest steps, of training where there is any; null when no step is known.
+ * Figures of the newest steps, of training where there is any; of all its rollouts together where no step is known. Null without a rollout.
  */
 recent: ({
 /**
- * Newest steps that went in, at most 10.
+ * Newest steps that went in, at most 10; 0 where no step is known.
  */
 steps: number
 rollouts: number
