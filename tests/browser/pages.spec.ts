@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { runName, toolResult, uploadRun } from './rollouts.data.ts';
+import { uploadRollout } from './upload.ts';
 
 let palestra: Palestra;
 let browser: Browser;
@@ -128,5 +129,30 @@ test('a failure of the server is shown with its id, to be copied', async () => {
   await page.getByRole('button', { name: 'Copy error id' }).click();
   await page.getByText('Copied').waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`internal_error (500) error id ${id} at ${palestra.url}/keys`);
+  await close();
+});
+
+test.each(['.', '..'])('a run named %j has pages that are reloaded, linked and opened in another tab', async (name) => {
+  const messages = [{ type: 'assistant_message' as const, content: 'x', reward: 1, isFinished: true }];
+  await uploadRollout(palestra, { runName: name, task: 7, step: 1, messages });
+  const { page, complaints, close } = await openPage(browser, palestra, views[0]!);
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs`, runName);
+  await page.getByRole('link', { name, exact: true }).click();
+  const heading = page.locator('main [data-kpi]').first();
+  await heading.waitFor();
+  await page.reload();
+  await heading.waitFor();
+  await expect.poll(() => page.title()).toContain(`${name} `);
+  await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+  const row = page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').first();
+  await row.click({ modifiers: ['Control'] });
+  await page.reload();
+  await row.waitFor();
+  await shoot(page, `run-${name.length}-dots-1280-light`);
+  const tab = page.context().pages()[1]!;
+  await tab.getByText('train 7').first().waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/${palestra.namespace}/runs/~${name}/tasks`);
+  expect(new URL(tab.url()).pathname).toContain(`/${palestra.namespace}/runs/~${name}/tasks/`);
+  expect(complaints).toEqual([]);
   await close();
 });

@@ -8,6 +8,7 @@ import { prefetchRollout } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
 import type { RunScope } from './data/run-reads.ts';
+import { runOfSegment, segmentOfRun } from './run/address.ts';
 import { readScope } from './run/scope.ts';
 import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 
@@ -36,6 +37,10 @@ const runs = createRoute({
 const run = createRoute({
   ...root,
   path: '/$org/runs/$run',
+  params: {
+    parse: (raw) => ({ ...raw, run: runOfSegment(raw.run) }),
+    stringify: (named) => ({ ...named, run: segmentOfRun(named.run) }),
+  },
   validateSearch: readScope,
   component: lazyRouteComponent(() => import('./run/RunLayout.tsx'), 'RunLayout'),
 });

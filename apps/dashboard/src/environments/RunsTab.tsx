@@ -5,6 +5,7 @@ import { meQuery } from '../data/queries.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { runPath } from '../run/address.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 
 const columns: Column<EnvironmentRun>[] = [
@@ -63,7 +64,7 @@ export function RunsTab({ owner, name }: { owner: string; name: string }) {
       onOpen={({ name: run }, newTab) => {
         if (!me.data) return;
         const org = me.data.org.name;
-        if (newTab) window.open(`/${encodeURIComponent(org)}/runs/${encodeURIComponent(run)}`, '_blank', 'noopener');
+        if (newTab) window.open(runPath(org, run), '_blank', 'noopener');
         else void navigate({ to: '/$org/runs/$run', params: { org, run }, search: { env: `${owner}/${name}` } });
       }}
       empty={

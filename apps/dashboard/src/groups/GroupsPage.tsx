@@ -8,6 +8,7 @@ import { useFirstRows, useReadings } from '../explorer/restore.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
 import { scopeClauses } from '../run/scope.ts';
@@ -149,12 +150,7 @@ export function GroupsPage() {
       params: { org, run: run.name, group: key },
       search: { ...scope, at: step ?? undefined },
     } as const;
-    if (newTab)
-      globalThis.open(
-        `/${encodeURIComponent(org)}/runs/${encodeURIComponent(run.name)}/groups/${key}${step === null ? '' : `?at=${step}`}`,
-        '_blank',
-        'noopener',
-      );
+    if (newTab) globalThis.open(`${runPath(org, run.name)}/groups/${key}${step === null ? '' : `?at=${step}`}`, '_blank', 'noopener');
     else void navigate(to);
   };
   const { hasNextPage, isFetching, fetchNextPage } = groups;

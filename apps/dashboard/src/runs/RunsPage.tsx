@@ -9,6 +9,7 @@ import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { runPath } from '../run/address.ts';
 import { DataTable } from '../table/DataTable.tsx';
 import { refOf, runColumns } from './columns.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
@@ -56,7 +57,7 @@ export function RunsPage() {
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
 
   const open = (run: ListedRun, newTab: boolean) => {
-    if (newTab) window.open(`/${encodeURIComponent(run.org)}/runs/${encodeURIComponent(run.name)}`, '_blank', 'noopener');
+    if (newTab) window.open(runPath(run.org, run.name), '_blank', 'noopener');
     else void navigate({ to: '/$org/runs/$run', params: { org: run.org, run: run.name }, search: {} });
   };
   const filtered = Boolean(q) || Boolean(tag);

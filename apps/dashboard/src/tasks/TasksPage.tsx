@@ -9,6 +9,7 @@ import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { type Change, changeBetween } from './flips.ts';
@@ -190,7 +191,7 @@ export function TasksPage() {
   const count = (kind: Shown) => tasks.filter((strip) => isShown(kind, strip, change.get(strip.task.id) ?? 'unknown')).length;
   const open = ({ task }: TaskStrip, newTab: boolean) => {
     const target = { to: '/$org/runs/$run/tasks/$task', params: { org, run: run.name, task: task.id }, search: { ...scope } } as const;
-    if (newTab) window.open(`/${org}/runs/${encodeURIComponent(run.name)}/tasks/${task.id}`, '_blank', 'noopener');
+    if (newTab) window.open(`${runPath(org, run.name)}/tasks/${task.id}`, '_blank', 'noopener');
     else void navigate(target);
   };
   const curriculum = rows.length > 0 && rows.length <= 200 && rows.every(({ task }) => task.index !== null);
