@@ -138,7 +138,6 @@ test('a group that is read again shows what its samples did since', async () => 
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${path}/groups`, runName);
   await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().click();
-  await page.keyboard.press('Enter');
   const lanes = page.getByRole('table', { name: 'Samples side by side' });
   await lanes.getByText('hall').nth(1).waitFor();
   const pill = page.getByRole('button', { name: 'figures changed: refresh' });
@@ -190,7 +189,6 @@ test('the samples of a task are read again with its figures', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent('task of samples')}/tasks`, 'task of samples');
   await page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').first().click();
-  await page.keyboard.press('Enter');
   const rows = page.getByRole('region', { name: 'Step 1' }).locator('[data-row]');
   await expect.poll(() => rows.count()).toBe(1);
   await uploadRollout(palestra, sample(2));

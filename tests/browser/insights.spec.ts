@@ -241,7 +241,6 @@ test('a step without a score is hatched in the strip of its task, in its group, 
   await expect.poll(() => page.getByRole('img', { name: '13 unscored' }).locator('.hatched').count()).toBe(1);
   await shoot(page, 'groups-unscored-1280-light');
   await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().click();
-  await page.keyboard.press('Enter');
   const cell = page.getByRole('link', { name: 'step 1: not scored' });
   await expect.poll(() => cell.locator('.hatched').count()).toBe(1);
   await shoot(page, 'group-unscored-1280-light');
