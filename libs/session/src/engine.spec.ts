@@ -472,4 +472,56 @@ describe('several processes', () => {
     await second.stop(0);
     expect(here.backend.deleted).toEqual([sid]);
   }, 15_000);
+
+  test.each([true, false])(
+    'a create of a process that was taken for dead leaves alone what another one opened; owned: %s',
+    async (owned) => {
+      const here = world({ owned });
+      const sid = await reserve(here);
+      const late = codeOf(create(here.first, here, sid, null, { q: '1+1', construct_ms: 300 }));
+      await expect.poll(() => here.store.records.get(sid)?.state).toBe('starting');
+      here.dead.add('first');
+      const second = here.engine('second');
+      await second.place(alice, sid);
+      // What tells the episodes of two processes apart.
+      const { backend } = here;
+      const { create: construct } = backend;
+      backend.create = async (asked, signal) => ({
+        ...(await construct.call(backend, { ...asked, task: { kind: 'spec', spec: { q: '1+1' } } }, signal)),
+        of: 'second',
+      });
+      expect(await codeOf(create(second, here, sid, null, { q: '1+1', construct_ms: 300 }))).toBe('ok');
+      expect(await late).toBe('session_moved');
+      expect(here.store.records.get(sid)).toMatchObject({ ownerReplicaId: owned ? 'second' : null, ref: { sid, of: 'second' } });
+      // Its own process's; on a server at a URL it would be that of the second.
+      expect(here.backend.deleted).toEqual(owned ? [sid] : []);
+    },
+  );
+
+  test('a constructor that fails on a process that was taken for dead does not undo what another one began', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    let fail: (error: Error) => void = () => {};
+    here.backend.create = () => new Promise((_resolve, reject) => (fail = reject));
+    const late = codeOf(create(here.first, here, sid));
+    await expect.poll(() => here.store.records.get(sid)?.state).toBe('starting');
+    const claimed = here.store.records.get(sid)!;
+    await here.store.update({ ...claimed, version: claimed.version + 1, writtenBy: 'second' });
+    fail(new PalestraError('environment_failed'));
+    expect(await late).toBe('environment_failed');
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'starting', writtenBy: 'second' });
+  });
+
+  test('an episode is given back when the store does not take that it opened', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    const { update } = here.store;
+    here.store.update = async (record) => {
+      if (record.ref !== null) throw new PalestraError('database_unavailable');
+      return update.call(here.store, record);
+    };
+    expect(await codeOf(create(here.first, here, sid))).toBe('database_unavailable');
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'reserved', ref: null });
+    expect(here.backend.deleted).toEqual([sid]);
+  });
 });

@@ -225,16 +225,22 @@ export class SessionOpener {
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
     // Past the deadline nobody waits for the episode, and whoever is opening it must not go on.
     const givenUp = new AbortController();
+    // Another process that took this one for dead may have begun anew meanwhile: that is not ours to bind or to undo.
+    const { version } = live.record;
+    const isOurs = (record: SessionRecord) => record.version === version;
     live.opening = true;
     try {
       const signal = AbortSignal.any([live.signal, givenUp.signal]);
       const full = (refusal: PalestraError) => onFull?.(this.#registry.mask(live).hideInError(refusal) as PalestraError);
       const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create, full), setupTimeoutMs, tooLong);
       live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = this.#options.clock.now();
-      if (!(await this.#registry.advance(live, 'starting', { ref }, 'starting'))) {
-        await forgetEpisode(hosted.backend, ref);
-        throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
+      let isBound = false;
+      try {
+        isBound = await this.#registry.advance(live, 'starting', { ref }, isOurs);
+      } finally {
+        if (!isBound) await this.#forget(live, hosted, ref);
       }
+      if (!isBound) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
       live.backend = hosted.backend.session(ref);
       this.#setup.follow(live);
     } catch (error) {
@@ -242,11 +248,18 @@ export class SessionOpener {
       // Its slot stays its own for a moment: clients try again with other arguments.
       const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
       const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
-      await this.#registry.advance(live, 'reserved', unbound, 'starting');
+      await this.#registry.advance(live, 'reserved', unbound, isOurs);
       throw this.#registry.mask(live).hideInError(error);
     } finally {
       live.opening = false;
     }
+  }
+
+  /** An episode that no session is bound to. On a server that others use, too, the SID may stand for the episode of whoever goes on with the session. */
+  async #forget(live: LiveSession, { backend, owned }: HostedEnvironment, ref: BackendSessionRef): Promise<void> {
+    const { state, writtenBy } = live.record;
+    if (!owned && !isDead(state) && writtenBy !== this.#options.replicaId) return;
+    await forgetEpisode(backend, ref);
   }
 
   /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
