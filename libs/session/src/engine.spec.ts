@@ -524,4 +524,41 @@ describe('several processes', () => {
     expect(here.store.records.get(sid)).toMatchObject({ state: 'reserved', ref: null });
     expect(here.backend.deleted).toEqual([sid]);
   });
+
+  test('a session that is called on two processes when its server restarts is replayed by one', async () => {
+    const here = world({ policy: { deterministic: true } });
+    const sid = await opened(here);
+    await (await here.first.call(alice, sid, callOf('count'))).outcome();
+    const second = here.engine('second');
+    await second.prompt(alice, sid);
+    here.backend.forgetAll();
+    const calls = await Promise.all([
+      here.first.call(alice, sid, callOf('slow', { n: 50 })),
+      second.call(alice, sid, callOf('slow', { n: 51 })),
+    ]);
+    const outcomes = await Promise.all(calls.map((call) => call.outcome()));
+    expect(outcomes).toMatchObject([
+      { type: 'result', ok: true },
+      { type: 'result', ok: true },
+    ]);
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'ready', ownerReplicaId: null });
+    // Once, before the replay and in it; each of the two calls once more.
+    expect(here.backend.executions.get(sid)).toBe(4);
+  });
+
+  test('a fork that ends while it is stored that it was replayed leaves no episode', async () => {
+    const here = world({ policy: { deterministic: true } });
+    const source = await opened(here);
+    await (await here.first.call(alice, source, callOf('count'))).outcome();
+    const { update } = here.store;
+    const forks: string[] = [];
+    here.store.update = async (record) => {
+      if (record.forkedFrom !== null && record.state === 'ready' && forks.push(record.sid) === 1)
+        await here.engine('second').delete(alice, record.sid);
+      return update.call(here.store, record);
+    };
+    expect(await codeOf(here.first.fork(alice, { sid: source, atCall: null, recording: null }))).toBe('session_deleted');
+    expect(here.store.records.get(forks[0]!)?.state).toBe('closed');
+    await expect.poll(() => here.backend.deleted).toEqual(forks);
+  });
 });

@@ -7,7 +7,7 @@ import type { SessionRecord } from '../ports/session-store.port.ts';
 import { outcomeOfError } from '../registry/failure.ts';
 import { failureError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
-import { isDead } from '../state.ts';
+import { isDead, isSetUp } from '../state.ts';
 import { withDeadline } from './deadline.ts';
 import { forgetEpisode, openEpisode } from './open-episode.ts';
 
@@ -112,12 +112,12 @@ export class Restorer {
 
   async #restore(live: LiveSession): Promise<void> {
     const { clock, ledger, observer, replicaId, onBackgroundError } = this.options;
-    const startedAt = clock.now();
-    const before = live.record.ref;
     live.backend = null;
     live.setUp = false;
-    // Whoever it belongs to later: while it is replayed, it is ours alone.
-    if (!(await this.registry.advance(live, 'restoring', { ownerReplicaId: replicaId }))) throw new PalestraError('session_moved');
+    if (!(await this.#claim(live))) return;
+    const startedAt = clock.now();
+    const isOurs = ({ state, ownerReplicaId }: SessionRecord) => state === 'restoring' && ownerReplicaId === replicaId;
+    const before = live.record.ref;
     if (before !== null) await this.#forget(live, before);
     let calls: CallRecord[] = [];
     const end = (outcome: 'restored' | 'diverged' | 'failed') =>
@@ -129,10 +129,14 @@ export class Restorer {
       const { ref, finished } = await this.#replayPatiently(live, calls);
       const { owned } = await this.registry.hosted(live);
       const facts = { ref, ownerReplicaId: owned ? replicaId : null };
-      if (!(await this.registry.advance(live, finished ? 'finished' : 'ready', facts, 'restoring'))) {
-        await this.#forget(live, ref);
-        throw new PalestraError('session_moved');
+      let isBound = false;
+      try {
+        isBound = await this.registry.advance(live, finished ? 'finished' : 'ready', facts, isOurs);
+      } finally {
+        // On a server that others use, too, the SID may stand for the episode of whoever goes on with the session.
+        if (!isBound && (owned || isDead(live.record.state) || isOurs(live.record))) await this.#forget(live, ref);
       }
+      if (!isBound) throw new PalestraError('session_moved');
       end('restored');
     } catch (error) {
       if (live.signal.aborted) throw live.signal.reason;
@@ -142,9 +146,31 @@ export class Restorer {
       const diverged = known.code === 'session_diverged';
       const detail = this.registry.mask(live).hide(known.message);
       const failure = diverged ? { code: known.code, status: known.status, detail } : lostBecause(detail);
-      await this.registry.advance(live, diverged ? 'diverged' : 'lost', { failure });
+      await this.registry.advance(live, diverged ? 'diverged' : 'lost', { failure }, isOurs);
       end(diverged ? 'diverged' : 'failed');
       throw failureError(failure);
+    }
+  }
+
+  /**
+   * Whoever the session belongs to later: while it is replayed, it is ours alone. Waits where another process replays it; false when that one has
+   * brought it back.
+   */
+  async #claim(live: LiveSession): Promise<boolean> {
+    const { clock, replicaId } = this.options;
+    const isElsewhere = ({ state, ownerReplicaId }: SessionRecord) =>
+      state === 'restoring' && ownerReplicaId !== null && ownerReplicaId !== replicaId;
+    for (;;) {
+      const { version } = live.record;
+      const isKnown = (record: SessionRecord) => !isElsewhere(record) && (record.version === version || record.writtenBy === replicaId);
+      if (await this.registry.advance(live, 'restoring', { ownerReplicaId: replicaId }, isKnown)) return true;
+      while (isElsewhere(live.record)) {
+        await clock.sleep(PROCESS_POLL_MS, live.signal);
+        await this.registry.refresh(live);
+      }
+      const { state, ownerReplicaId } = live.record;
+      if (isSetUp(state) && (ownerReplicaId === null || ownerReplicaId === replicaId)) return false;
+      if (state !== 'restoring') throw new PalestraError('session_moved');
     }
   }
 
