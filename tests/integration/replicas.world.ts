@@ -39,5 +39,12 @@ export function useReplicas() {
 
   const query = (text: string, values: unknown[] = []) => sql.query(text, values);
   const stored = async (sid: string) => (await query('SELECT * FROM sessions WHERE sid = $1', [sid])).rows[0] as Row;
-  return { start, stored, query };
+  /** A connection with an open transaction, which ends with the test. */
+  async function transaction(): Promise<pg.PoolClient> {
+    const client = await sql.connect();
+    onTestFinished(() => client.release(true));
+    await client.query('BEGIN');
+    return client;
+  }
+  return { start, stored, query, transaction };
 }

@@ -7,7 +7,7 @@ import { useReplicas } from './replicas.world.ts';
 import type { Replica } from './sessions.world.ts';
 
 /** Several API processes on one PostgreSQL, each with a process of the environment beside it, and requests that land anywhere. */
-const { start, stored, query } = useReplicas();
+const { start, stored, query, transaction } = useReplicas();
 
 describe('sessions that belong to one process', () => {
   test('any process answers for them, in one hop', async () => {
@@ -74,6 +74,26 @@ describe('a process whose lease has ended', () => {
       ({ state }) => state === 'lost',
     );
   });
+});
+
+test('a PostgreSQL that was away for long takes no process for dead', async () => {
+  const replicas = [await start({ owned: true }), await start({ owned: true })];
+  const sids = await Promise.all(replicas.map((replica) => open(replica)));
+  const away = await transaction();
+  await away.query('LOCK TABLE session_replicas IN ACCESS EXCLUSIVE MODE');
+  await away.query(`UPDATE session_replicas SET seen_at = seen_at - interval '1 minute'`);
+  // Longer than a lease: each process has noticed.
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  // Back again, it answers who looks for orphans before those whose leases have ended come to renew them.
+  await away.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not yet''; END'`);
+  await away.query('CREATE TRIGGER refused BEFORE UPDATE ON session_replicas FOR EACH ROW EXECUTE FUNCTION refuse()');
+  await away.query('COMMIT');
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await query('DROP FUNCTION refuse CASCADE');
+  for (const [index, sid] of sids.entries()) {
+    expect(await call(replicas[index]!, sid, 'count')).toMatchObject({ status: 200, said: 'call 1' });
+    expect(await stored(sid)).toMatchObject({ state: 'ready', owner_replica_id: replicas[index]!.plane.replicaId });
+  }
 });
 
 describe('deterministic environments', () => {

@@ -46,6 +46,9 @@ export class SqlReplicaLeases implements ReplicaLeases {
   #address = '';
   #draining = false;
   #alone = false;
+  /** The last renewal of our own lease, and the last that came so late that the lease had ended. */
+  #renewedAt = 0;
+  #renewedLateAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> = Promise.resolve();
 
@@ -93,7 +96,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
   }
 
   async isAlive(replicaId: string): Promise<boolean> {
-    return (await this.#find(replicaId))?.alive === true;
+    return replicaId === this.#options.replicaId || (await this.#find(replicaId))?.alive === true;
   }
 
   async locate(replicaId: string): Promise<string | null> {
@@ -116,10 +119,18 @@ export class SqlReplicaLeases implements ReplicaLeases {
     return this.#finding.do(replicaId, async () => {
       const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
       const row = rows[0] ?? null;
-      if (row !== null && !row.alive && row.late) row.alive = await answers(row.address, replicaId);
+      if (row !== null && !row.alive && (row.late || this.#isBlind())) row.alive = await answers(row.address, replicaId);
       this.#found.set(replicaId, { row, at: this.#clock.now() });
       return row;
     });
+  }
+
+  /**
+   * Whoever could not renew its own lease, a moment ago, knows nothing from the leases of others: PostgreSQL may have been away from them, too.
+   */
+  #isBlind(): boolean {
+    const now = this.#clock.now();
+    return now - this.#renewedAt > LEASE_MS || now - this.#renewedLateAt < LEASE_MS;
   }
 
   #renew(): Promise<void> {
@@ -127,6 +138,9 @@ export class SqlReplicaLeases implements ReplicaLeases {
     return confirm(async () => {
       const { rows } = await pool.query<{ siblings: boolean }>(RENEW, [replicaId, this.#address, this.#draining, LEASE_MS]);
       this.#alone = rows[0]?.siblings === false;
+      const now = this.#clock.now();
+      if (this.#renewedAt !== 0 && now - this.#renewedAt > LEASE_MS) this.#renewedLateAt = now;
+      this.#renewedAt = now;
     });
   }
 }
