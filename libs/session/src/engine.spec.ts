@@ -345,6 +345,29 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBeUndefined();
   });
 
+  test('a client that vanishes does not end a call that another process runs', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const call = await here.first.call(alice, sid, callOf('slow', { n: 100 }));
+    const outcome = call.outcome();
+    const second = here.engine('second');
+    (await second.call(alice, sid, callOf('slow', { n: 100 }, call.taskId))).abandon();
+    expect(await outcome).toMatchObject({ type: 'result', ok: true });
+    const back = await second.call(alice, sid, callOf('slow', { n: 100 }, call.taskId));
+    expect(await back.outcome()).toEqual(await outcome);
+    expect(here.backend.executions.get(sid)).toBe(1);
+  });
+
+  test('a client that vanishes comes back by the name of its call, also when it is here again already', async () => {
+    const here = world();
+    const sid = await opened(here);
+    const named = { ...callOf('slow', { n: 20 }), name: 'c5e6e3a2-sent-once-more' };
+    const [cut, again] = await Promise.all([here.first.call(alice, sid, named), here.first.call(alice, sid, named)]);
+    cut.abandon();
+    expect(await again.outcome()).toMatchObject({ type: 'result', ok: true });
+    expect(here.backend.executions.get(sid)).toBe(1);
+  });
+
   test('every outcome has its class in the ledger', async () => {
     const here = world();
     const sid = await opened(here);

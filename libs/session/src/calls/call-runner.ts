@@ -189,7 +189,8 @@ export class CallRunner {
     patience.abort();
   }
 
-  #track(live: LiveSession, request: CallRequest, taskId: string, run: () => Promise<CallOutcome>): OpenCall {
+  /** `begun`: on another process. */
+  #track(live: LiveSession, request: CallRequest, taskId: string, run: () => Promise<CallOutcome>, begun = false): OpenCall {
     const { sid } = live.record;
     let running: Promise<CallOutcome> | null = null;
     const call: OpenCall = {
@@ -197,6 +198,10 @@ export class CallRunner {
       outcome: () => (running ??= run()),
       abandon: () => {
         if (running !== null) return;
+        // What runs elsewhere is not ours to end.
+        if (begun) return void this.#running.delete(taskId);
+        // Its client knows it, and will ask, or asks already, what became of it.
+        if (request.named === taskId) return void call.outcome();
         const outcome = outcomeOfError(new PalestraError('call_abandoned'));
         const end = { outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() };
         running = this.#finish(live, taskId, end);
@@ -295,7 +300,7 @@ export class CallRunner {
     if (record === null || record.sid !== live.record.sid || record.kind !== request.kind) return unknownCall();
     if (record.outcome !== null) return { ...settledCall(taskId, record.outcome), stream: () => this.#stream(live, request, taskId) };
     const follow = () => this.#follow(live, request, record).finally(() => this.#running.delete(taskId));
-    return this.#running.get(taskId)?.call ?? this.#track(live, request, taskId, follow);
+    return this.#running.get(taskId)?.call ?? this.#track(live, request, taskId, follow, true);
   }
 
   /** The outcome of a call that another process began: waits for it, or goes on with it when that process is dead. */

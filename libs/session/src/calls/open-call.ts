@@ -6,7 +6,10 @@ export interface OpenCall {
   taskId: string | null;
   /** Runs the tool, or joins or replays the call that did; never rejects. The same promise however often it is asked. */
   outcome(): Promise<CallOutcome>;
-  /** The client vanished before it could learn the task id: a call of its own that has not begun does not run. */
+  /**
+   * The client vanished before it could learn the task id: a call of its own that has not begun does not run, unless the client has named it and
+   * so can come back for it.
+   */
   abandon(): void;
   /** A client's stream of this call opens; to be told how it ended. */
   stream(): CallStream;
