@@ -42,7 +42,8 @@ const PACE_WINDOW_MS = 120_000;
  * keeps its place.
  */
 export class Admission {
-  readonly #waiters = new Map<string, Waiter>();
+  /** Of a session as many as clients that wait for it. */
+  readonly #waiters = new Set<Waiter>();
   readonly #admittedAt = new Map<string, number[]>();
   #round: Promise<void> | null = null;
   #again = false;
@@ -90,8 +91,7 @@ export class Admission {
   /** This process is about to end: its waiting clients are to come back on another one, where they keep their place. */
   drain(): void {
     this.#cancel();
-    for (const { leave } of this.#waiters.values())
-      leave(new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true }));
+    for (const { leave } of this.#waiters) leave(new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true }));
   }
 
   #wait(
@@ -104,8 +104,7 @@ export class Admission {
     const { clock, queue } = this.options;
     return new Promise<void>((resolve, reject) => {
       const end = (how: () => void) => {
-        if (this.#waiters.get(live.record.sid) !== waiter) return;
-        this.#waiters.delete(live.record.sid);
+        if (!this.#waiters.delete(waiter)) return;
         cancelPatience();
         for (const one of [signal, live.signal]) one?.removeEventListener('abort', onAbort);
         how();
@@ -123,7 +122,7 @@ export class Admission {
         },
       };
       const cancelPatience = clock.after(queue.patienceMs, () => refuse(`none became free within ${queue.patienceMs / 1_000} s`));
-      this.#waiters.set(live.record.sid, waiter);
+      this.#waiters.add(waiter);
       if (signal?.aborted || live.signal.aborted) return onAbort();
       for (const one of [signal, live.signal]) one?.addEventListener('abort', onAbort, { once: true });
       this.#run();
@@ -148,7 +147,7 @@ export class Admission {
   }
 
   async #rounds(): Promise<void> {
-    const { admission, clock } = this.options;
+    const { admission, clock, replicaId } = this.options;
     await this.#renewLimits();
     const places = new Map<string, QueuePlace>();
     await admission.round((facts) => {
@@ -160,21 +159,25 @@ export class Admission {
       return admitted;
     });
     const now = clock.now();
-    for (const { live } of this.#waiters.values()) live.lastSeenAt = live.lastRequestAt = now;
-    const settled = await admission.settled([...this.#waiters.keys()]);
-    for (const sid of settled) {
-      const waiter = this.#waiters.get(sid);
-      if (waiter === undefined) continue;
-      await this.registry.refresh(waiter.live);
-      waiter.wake();
+    for (const { live } of this.#waiters) live.lastSeenAt = live.lastRequestAt = now;
+    const settled = new Set(await admission.settled([...new Set([...this.#waiters].map(({ live }) => live.record.sid))]));
+    for (const { live, wake } of [...this.#waiters].filter((waiter) => settled.has(waiter.live.record.sid))) {
+      await this.registry.refresh(live);
+      const { state, admittedAt } = live.record;
+      // Another client of the session has left: that was not this one's turn.
+      if (state === 'reserved' && admittedAt === null) await this.registry.advance(live, 'reserved', { waitingOn: replicaId }, 'reserved');
+      else wake();
     }
-    for (const [sid, place] of places) this.#waiters.get(sid)?.onPlace(place);
+    for (const { live, onPlace } of this.#waiters) {
+      const place = places.get(live.record.sid);
+      if (place !== undefined) onPlace(place);
+    }
   }
 
   /** An environment may have been given more room, or less, since its clients began to wait. */
   async #renewLimits(): Promise<void> {
     const capacities = new Map<string, number | null | undefined>();
-    for (const { live } of this.#waiters.values()) {
+    for (const { live } of this.#waiters) {
       const { versionId, slotLimits } = live.record;
       if (versionId === null || slotLimits === null) continue;
       if (!capacities.has(versionId)) {
