@@ -584,4 +584,26 @@ describe('several processes', () => {
     expect(here.store.records.get(forks[0]!)?.state).toBe('closed');
     await expect.poll(() => here.backend.deleted).toEqual(forks);
   });
+
+  test.each([true, false])(
+    'a process that was taken for dead gives back what it held; deterministic: %s',
+    async (deterministic) => {
+      const here = world({ owned: true, policy: { deterministic, heartbeatTimeoutMs: 2_000 } });
+      const [asked, silent] = [await opened(here), await opened(here)];
+      for (const sid of [asked, silent]) await expect.poll(() => here.store.records.get(sid)?.state).toBe('ready');
+      const second = here.engine('second');
+      here.dead.add('first');
+      for (const sid of [asked, silent]) await second.place(alice, sid);
+      await second.stop(0);
+      here.backend.deleted.length = 0;
+      // Its own episodes are still there when it is back.
+      here.dead.delete('first');
+      await here.first.relocate(alice, asked);
+      await expect.poll(() => here.backend.deleted).toEqual([asked]);
+      here.first.start();
+      await expect.poll(() => here.backend.deleted, { timeout: 7_000 }).toContain(silent);
+      await here.first.stop(0);
+    },
+    10_000,
+  );
 });

@@ -1,6 +1,7 @@
 import type { Clock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { BackendSessionRef } from '../ports/backend.port.ts';
 import type { SessionActivity, SessionRecord } from '../ports/session-store.port.ts';
 import { type LiveSession, TOMBSTONE_MS } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
@@ -19,6 +20,7 @@ const TOUCH_MS = 10_000;
 /** The environment's server hears of a session that only pings this often (its own idle limit is 15 minutes). */
 const UPSTREAM_PING_MS = 30_000;
 const PING_DEADLINE_MS = 20_000;
+const GIVE_BACK_DEADLINE_MS = 60_000;
 const BATCH = 500;
 
 /** Keeps living sessions alive, in the store and upstream, and ends those that nobody asks for any more. */
@@ -31,7 +33,9 @@ export class SessionReaper {
     readonly registry: SessionRegistry,
     readonly options: ReaperOptions,
     readonly teardown: (live: LiveSession, quietly?: boolean) => Promise<void>,
-  ) {}
+  ) {
+    registry.onTaken = (live, ref) => this.#keep(this.#giveBack(live, ref));
+  }
 
   start(): void {
     this.#every(SWEEP_MS, () => this.sweep());
@@ -83,8 +87,19 @@ export class SessionReaper {
   /** What a lost session holds on its environment's server is given back, where that can still be reached. */
   forsake(live: LiveSession): void {
     if (live.record.ref === null) return;
-    const work = this.teardown(live, true).finally(() => this.#running.delete(work));
-    this.#running.add(work);
+    this.#keep(this.teardown(live, true));
+  }
+
+  /** Whoever took this process for dead could not reach it. */
+  async #giveBack(live: LiveSession, ref: BackendSessionRef): Promise<void> {
+    const { backend } = await this.registry.hosted(live);
+    await backend.session(ref).delete(AbortSignal.timeout(GIVE_BACK_DEADLINE_MS));
+  }
+
+  #keep(work: Promise<void>): void {
+    // What is not there any more cannot be reached.
+    const running = work.catch(() => {}).finally(() => this.#running.delete(running));
+    this.#running.add(running);
   }
 
   pingUpstream(live: LiveSession): void {
@@ -117,7 +132,10 @@ export class SessionReaper {
     for (const live of this.registry.all()) {
       if (live.isBusy) live.lastSeenAt = live.lastRequestAt = now;
       // Ended elsewhere, most likely; the store knows.
-      if (now - live.lastSeenAt > 2 * live.record.heartbeatTimeoutMs) this.registry.forget(live);
+      if (now - live.lastSeenAt > 2 * live.record.heartbeatTimeoutMs) {
+        if (live.record.ownerReplicaId === this.registry.replicaId) await this.registry.refresh(live);
+        this.registry.forget(live);
+      }
       if (live.lastSeenAt <= live.touchedAt || now - live.touchedAt < TOUCH_MS) continue;
       live.touchedAt = now;
       seen.push({ sid: live.record.sid, seenAt: live.lastSeenAt, requestAt: live.lastRequestAt });

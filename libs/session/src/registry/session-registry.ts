@@ -1,6 +1,6 @@
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { BackendSession, SecretMap } from '../ports/backend.port.ts';
+import type { BackendSession, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import type { SecretBox } from '../ports/secret-box.port.ts';
@@ -25,6 +25,8 @@ export class SessionRegistry {
   /** The last that died here, oldest first. */
   readonly #dead = new Map<string, SessionRecord>();
   readonly #loads = new SingleFlight<LiveSession | null>();
+  /** Told of an episode beside this process whose session another one has ended or taken over. */
+  onTaken: (live: LiveSession, ref: BackendSessionRef) => void = () => {};
 
   constructor(
     readonly store: SessionStore,
@@ -178,6 +180,9 @@ export class SessionRegistry {
   }
 
   #adopt(live: LiveSession, record: SessionRecord): void {
+    const { ref, ownerReplicaId } = live.record;
+    const isTaken = record.writtenBy !== this.replicaId && (isDead(record.state) || record.ownerReplicaId !== this.replicaId);
+    if (ref !== null && ownerReplicaId === this.replicaId && isTaken) this.onTaken(live, ref);
     // Another process has opened or restored it elsewhere: what we held leads nowhere.
     if (record.ref !== live.record.ref && JSON.stringify(record.ref) !== JSON.stringify(live.record.ref)) live.backend = null;
     // Erased with its end, they must stay hidden in what is still on its way.
