@@ -606,4 +606,16 @@ describe('several processes', () => {
     },
     10_000,
   );
+
+  test('a session whose constructor runs when its process ends is opened by the next one that is asked', async () => {
+    const here = world({ owned: true, policy: { deterministic: true } });
+    const sid = await reserve(here);
+    const cut = codeOf(create(here.first, here, sid, null, { q: '1+1', construct_ms: 300 }));
+    await expect.poll(() => here.store.records.get(sid)?.state).toBe('starting');
+    await here.first.stop(0);
+    expect(await cut).toBe('session_moved');
+    const second = here.engine('second');
+    expect(await second.place(alice, sid)).toEqual({ here: true });
+    expect(await codeOf(create(second, here, sid))).toBe('ok');
+  });
 });

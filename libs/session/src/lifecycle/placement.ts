@@ -1,6 +1,7 @@
 import { PalestraError } from '@palestra/protocol';
 import type { ReplicaLeases } from '../ports/call-ledger.port.ts';
 import type { Caller } from '../ports/directory.port.ts';
+import type { SessionRecord } from '../ports/session-store.port.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
 import type { SessionReaper } from './reaper.ts';
@@ -70,7 +71,14 @@ export class Placement {
   /** Lets go of the sessions that another process can restore. */
   async handOver(): Promise<void> {
     const restorable = this.#owned().filter((live) => live.hosted?.policy.deterministic === true);
-    await Promise.all(restorable.map((live) => this.registry.advance(live, 'restoring', { ownerReplicaId: null })));
+    // Nothing ran yet, and its client will ask again: whoever is asked opens it.
+    const isUnopened = ({ state, ref }: SessionRecord) => state === 'starting' && ref === null;
+    await Promise.all(
+      restorable.map(async (live) => {
+        if (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }, isUnopened)) return;
+        await this.registry.advance(live, 'restoring', { ownerReplicaId: null });
+      }),
+    );
   }
 
   #owned() {
