@@ -329,7 +329,10 @@ test('a request that reaches a process which lets go of its sessions is told to 
     () => stored(sid),
     ({ state }) => state === 'ready',
   );
-  await query(`UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1 WHERE sid = $1`, [sid]);
+  await query(
+    `UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1, written_by = 'another' WHERE sid = $1`,
+    [sid],
+  );
   await one.plane.engine.relocate(testCaller('alice'), sid);
   expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });
 });
