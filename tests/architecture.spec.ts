@@ -255,6 +255,17 @@ describe('architecture', () => {
     expect([...sizes].filter(([, files]) => files > MOST_FILES).map(([folder, files]) => `${folder}: ${files}`)).toEqual([]);
   });
 
+  test(`no room of tests/integration holds more than ${MOST_FILES} files`, () => {
+    const sizes = new Map<string, number>();
+    for (const one of readdirSync(path.join(root, 'tests/integration'), { recursive: true, withFileTypes: true })) {
+      if (one.isFile()) sizes.set(one.parentPath, (sizes.get(one.parentPath) ?? 0) + 1);
+    }
+    expect(sizes.size).toBeGreaterThan(5);
+    expect([...sizes].filter(([, files]) => files > MOST_FILES).map(([room, files]) => `${path.relative(root, room)}: ${files}`)).toEqual(
+      [],
+    );
+  });
+
   test('the kinds of backend know neither each other nor the tasks before them', () => {
     const base = 'libs/backends/src';
     const inside = sources.filter(({ file }) => file.startsWith(`${base}/`) && path.dirname(file) !== base);

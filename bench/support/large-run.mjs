@@ -26,7 +26,7 @@ export async function fillLargeRun(client, orgId, { rollouts, steps }) {
   const inserts = [MESSAGES(every), META, NARROW(run), TOOLS(run), HEADS(orgId, run, every)];
   for (const text of inserts) await client.query(text, text.includes('$1') ? [WORDS] : []);
   await client.query(`SELECT setval(pg_get_serial_sequence('rollout_heads', 'seq'), (SELECT max(seq) FROM rollout_heads))`);
-  const { runWord } = await import(path.join(root, 'apps/api/dist/store/derive/search-index.sql.js'));
+  const { runWord } = await import(path.join(root, 'apps/api/dist/store/derive/search/search-index.sql.js'));
   await client.query(OTHER_WORDS(every), [runWord(run)]);
   await client.query('ANALYZE');
   await markSteps(client, run);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { connectMcp, gallery } from '../integration/mcp.world.ts';
+import { connectMcp, gallery } from '../integration/dialects/mcp.world.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Replicas, startReplicas } from '../support/replicas.ts';
 import { type McpPython, mcpPython } from './support/mcp.ts';

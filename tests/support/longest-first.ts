@@ -13,15 +13,15 @@ const LONGEST = [
   'tests/conformance/outage.spec.ts',
   'tests/conformance/tours.spec.ts',
   'tests/conformance/lake.spec.ts',
-  'tests/integration/sealing-survives.spec.ts',
-  'tests/integration/erasing.spec.ts',
-  'tests/integration/sealing.spec.ts',
+  'tests/integration/store/sealing-survives.spec.ts',
+  'tests/integration/store/erasing.spec.ts',
+  'tests/integration/store/sealing.spec.ts',
   'tests/acceptance/boot.spec.ts',
-  'tests/integration/rollout-exports.spec.ts',
-  'tests/integration/bad-uploads.spec.ts',
-  'tests/integration/verified.spec.ts',
-  'tests/integration/rollups-property.spec.ts',
-  'tests/integration/recording.spec.ts',
+  'tests/integration/exports/rollout-exports.spec.ts',
+  'tests/integration/store/bad-uploads.spec.ts',
+  'tests/integration/store/verified.spec.ts',
+  'tests/integration/store/rollups-property.spec.ts',
+  'tests/integration/sessions/recording.spec.ts',
 ];
 const root = path.resolve(import.meta.dirname, '../..');
 

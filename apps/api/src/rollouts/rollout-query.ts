@@ -14,7 +14,7 @@ import {
 } from '@palestra/query';
 import { codeOf, PHASES, STOPS } from '../store/codes.ts';
 import { sampleSql } from './sample.sql.ts';
-import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search-index.sql.ts';
+import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/search-index.sql.ts';
 
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { type Phase, PHASES } from '../store/codes.ts';
-import type { StoredFigure } from '../store/derive/rollup.figures.ts';
+import type { StoredFigure } from '../store/derive/rollup/rollup.figures.ts';
 
 /** Steps that "recent" means, and as many before them to compare with. */
 export const RECENT_STEPS = 10;

@@ -3,19 +3,19 @@ import { RunActivity } from './run-activity.service.ts';
 import { DeriveLoop } from './derive/derive.loop.ts';
 import { DeriveService } from './derive/derive.service.ts';
 import { SealedEvents } from './ingest/sealed-events.service.ts';
-import { SearchIndex } from './derive/search-index.service.ts';
+import { SearchIndex } from './derive/search/search-index.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { ObjectGarbage } from './storage/garbage.service.ts';
 import { PartitionService } from './storage/partition.service.ts';
 import { RetentionService } from './storage/retention.service.ts';
-import { RollupService } from './derive/rollup.service.ts';
+import { RollupService } from './derive/rollup/rollup.service.ts';
 import { SetAside } from './derive/set-aside.ts';
 import { SealService } from './storage/seal.service.ts';
 import { StoreJobs } from './storage/store-jobs.ts';
 import { TranscriptObjects } from './storage/transcript-objects.service.ts';
 import { TranscriptReader } from './storage/transcript-reader.service.ts';
 import { TranscriptWriter } from './storage/transcript-writer.service.ts';
-import { VerifyService } from './derive/verify.service.ts';
+import { VerifyService } from './derive/verify/verify.service.ts';
 
 const shared = [
   RunActivity,

@@ -6,12 +6,12 @@ import { type FromList, type ListOrder, printOrder, type SortKey } from '../data
 import { ApiError } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
-import { columnIds, rolloutColumns } from './columns.tsx';
+import { columnIds, rolloutColumns } from './table/columns.tsx';
 import { useRolloutPages } from './pages.ts';
 import { Peek } from './Peek.tsx';
-import { RolloutTable } from './RolloutTable.tsx';
-import type { Place } from './restore.ts';
-import type { Solved } from './solved.ts';
+import { RolloutTable } from './table/RolloutTable.tsx';
+import type { Place } from '../table/restore.ts';
+import type { Solved } from './table/solved.ts';
 import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 
 const SELECT_AFTER_MS = 120;

@@ -10,8 +10,8 @@ import { Known } from '../frame/Provenance.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { PlainText } from '../text/PlainText.tsx';
-import { flagWord } from './marks.tsx';
-import type { Solved } from './solved.ts';
+import { flagWord } from './table/marks.tsx';
+import type { Solved } from './table/solved.ts';
 
 const SETTLE_MS = 90;
 const PREVIEW_CHARACTERS = 420;

@@ -4,7 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useRef } from 'react';
 import { type Group, GROUP_SORTS, type GroupsAsk, groupsNowQuery, type GroupSort, groupsQuery } from '../data/groups.ts';
 import { useNews } from '../data/news.ts';
-import { useFirstRows, useReadings } from '../explorer/restore.ts';
+import { useFirstRows, useReadings } from '../table/restore.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';

@@ -3,7 +3,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { type ListedRun, runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
 import { formatCount, plural } from '../format/number.ts';
-import { useReadings } from '../explorer/restore.ts';
+import { useReadings } from '../table/restore.ts';
 import { useKeys } from '../frame/keyboard.ts';
 import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';

@@ -4,7 +4,7 @@ import { printText } from '@palestra/query';
 import { useEffect, useMemo } from 'react';
 import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
-import { useFirstRows, useReadings } from '../explorer/restore.ts';
+import { useFirstRows, useReadings } from '../table/restore.ts';
 import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';

@@ -1,4 +1,4 @@
-import { widthInWords } from '../../store/derive/arrival-windows.ts';
+import { widthInWords } from '../../store/derive/rollup/arrival-windows.ts';
 import { isWindow, type StepRow } from './step-figures.sql.ts';
 
 /** What a reader may ask for, and what a curve then really has below it. */

@@ -1,5 +1,5 @@
 import { groupBy } from '@palestra/metrics';
-import { weakerProvenance } from '../../store/derive/step-columns.ts';
+import { weakerProvenance } from '../../store/derive/rollup/step-columns.ts';
 import { isWindow, type StepRow } from './step-figures.sql.ts';
 
 /** Of what a row is: all environments (0), or the environment of that name, which has an id for each of its variants. */

@@ -1,8 +1,8 @@
 import { histogram, rewardPercentile, type RolloutFacts } from '@palestra/metrics';
 import { expect, test } from 'vitest';
 import type { Database } from '../../platform/database/database.ts';
-import { rollUpStep } from '../../store/derive/rollup.figures.ts';
-import { NO_FAILURE, NO_STOP, type StepPart } from '../../store/derive/step-columns.ts';
+import { rollUpStep } from '../../store/derive/rollup/rollup.figures.ts';
+import { NO_FAILURE, NO_STOP, type StepPart } from '../../store/derive/rollup/step-columns.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import type { StepRow } from './step-figures.sql.ts';

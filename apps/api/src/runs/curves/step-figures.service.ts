@@ -2,14 +2,14 @@ import { Injectable } from '@nestjs/common';
 import { type Denominator, histogram, type Lens, lensRevision, select, type SuccessRule } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../store/derive/rollup.figures.ts';
+import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import {
   type RollupTuple,
   selectPinnedThresholds,
   selectStepRows,
   selectThresholds,
   selectWindowRows,
-} from '../../store/derive/rollup.sql.ts';
+} from '../../store/derive/rollup/rollup.sql.ts';
 import { codeOf, PHASES } from '../../store/codes.ts';
 import {
   isWindow,

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import type { ArrivalWindow } from '../../store/derive/arrival-windows.ts';
-import type { StepFigures, StoredFigure } from '../../store/derive/rollup.figures.ts';
-import type { StepWindows } from '../../store/derive/rollup.sql.ts';
+import type { ArrivalWindow } from '../../store/derive/rollup/arrival-windows.ts';
+import type { StepFigures, StoredFigure } from '../../store/derive/rollup/rollup.figures.ts';
+import type { StepWindows } from '../../store/derive/rollup/rollup.sql.ts';
 
 /** One rollup as curves read it. */
 export interface StepRow {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { NORMALISER_VERSION, PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, PHASES, STOPS, VERDICTS, wordOf } from '../../store/codes.ts';
-import { successRule } from '../../store/derive/rollup.figures.ts';
+import { successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import type { StepsQuery } from './run-insights.schema.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { foundBy, plainWords } from '../../store/derive/search-index.sql.ts';
+import { foundBy, plainWords } from '../../store/derive/search/search-index.sql.ts';
 
 export interface HitRow {
   seq: string;

@@ -4,9 +4,9 @@ import { type Config, CONFIG } from '../../platform/config.ts';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
-import { SearchIndex } from './search-index.service.ts';
+import { SearchIndex } from './search/search-index.service.ts';
 import { everyStage } from './set-aside.ts';
-import { VerifyService } from './verify.service.ts';
+import { VerifyService } from './verify/verify.service.ts';
 
 const IDLE_MS = 700;
 const AFTER_ERROR_MS = 2_000;

@@ -34,7 +34,7 @@ import {
 import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
 import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
-import { RollupService } from './rollup.service.ts';
+import { RollupService } from './rollup/rollup.service.ts';
 import { everyStage, SetAside } from './set-aside.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 

@@ -4,7 +4,7 @@ import { KEEP_MARK } from '../step-marks.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/sealing.spec.ts finds one that is missing here. */
+/** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts finds one that is missing here. */
 const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'rollout_search', 'annotations'];
 /** Tables whose rows belong to one run, by `run_seq`. */
 const OF_RUN = [

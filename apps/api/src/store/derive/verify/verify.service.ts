@@ -1,0 +1,255 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type CallMessage,
+  isFalseZero,
+  type LedgerDifference,
+  type LedgerMatch,
+  PROVENANCES,
+  provenanceShift,
+  uploadedCalls,
+} from '@palestra/rollouts';
+import type { Logger } from 'pino';
+import { Database } from '../../../platform/database/database.ts';
+import { LOGGER } from '../../../platform/tokens.ts';
+import { codeOf, VERDICTS } from '../../codes.ts';
+import { withoutFaulty } from '../../faulty-members.ts';
+import { TranscriptReader } from '../../storage/transcript-reader.service.ts';
+import { selectPointers } from '../../storage/transcript.sql.ts';
+import { type CandidateSession, candidateOf } from './verify.ledger.ts';
+import { assignSessions, type Claim } from './verify.match.ts';
+import {
+  type LedgerRow,
+  selectCallMessages,
+  selectFreeSessions,
+  selectLedger,
+  selectNamedSessions,
+  selectUnverified,
+  type SessionRow,
+  type UnverifiedRollout,
+  type VerifiedRollout,
+  verifyLater,
+  writeVerdicts,
+} from './verify.sql.ts';
+
+/** Rollouts of one batch, and bytes of their messages and of the ledger's inputs: they are in memory at the same time. */
+const BATCH = 500;
+const BATCH_BYTES = 64 * 1024 * 1024;
+/** Sessions that the rollouts of one window are compared with: the latest before the last of them. */
+const SESSIONS = 2_000;
+/** Rollouts that began so far apart look in windows of their own. */
+const WINDOW_MS = 3_600_000;
+/** A session may have been open this long before its rollout is uploaded: a day of calls, and a day until the upload. */
+const BEFORE_MS = 48 * 3_600_000;
+/** The clock of the client that stamped the start is not ours. */
+const SKEW_MS = 300_000;
+const GIVE_UP_MS = 24 * 3_600_000;
+/** Outcomes of calls are written behind their answers; so long after, one that is missing is lost. */
+const LATE_OUTCOME_MS = 60_000;
+/** While its session is open, a rollout is looked at again when it is half as old again. */
+const BACK_OFF = 0.5;
+const MIN_AGAIN_S = 5;
+/** One that cannot be read is looked at again after this. */
+const FAULTY_S = 3_600;
+
+const SHIFT = provenanceShift('telemetry');
+const MASK = 3 << SHIFT;
+const NAMED = PROVENANCES.indexOf('reported') << SHIFT;
+/** Of differences so many are told in the rule. */
+const TOLD = 5;
+/** Ends the rule of a rollout whose failure was found here, so that a later look can take it back. */
+const FALSE_ZERO = '; its last call was lost, so that its 0 is no score';
+
+/**
+ * Compares rollouts with the session ledger (dashboard.md 2.7, docs/adr/0016): whether the environment saw the calls that the upload tells,
+ * how long they really took, and whose fault it was when they failed.
+ */
+@Injectable()
+export class VerifyService {
+  constructor(
+    private readonly database: Database,
+    private readonly transcripts: TranscriptReader,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  /** One batch; answers whether there may be more. */
+  async round(): Promise<boolean> {
+    const rollouts = await selectUnverified(this.database.pool, BATCH, BATCH_BYTES, NAMED);
+    if (rollouts.length === 0) return false;
+    let written = 0;
+    await withoutFaulty(
+      rollouts,
+      async (some) => (written += await this.#verify(some)),
+      async ({ seq, id }, error) => {
+        await verifyLater(this.database.pool, seq, FAULTY_S);
+        this.logger.error({ err: error, rollout: id }, 'a rollout could not be compared with the session ledger; it will be later');
+      },
+    );
+    // What somebody else holds right now is not worth a hurry.
+    return rollouts.length === BATCH && written > 0;
+  }
+
+  async #verify(rollouts: readonly UnverifiedRollout[]): Promise<number> {
+    const messages = await this.#messages(rollouts);
+    const facts: VerifiedRollout[] = [];
+    for (const window of windowsOf(rollouts)) {
+      const claims = window.map((rollout) => claimOf(rollout, messages.get(rollout.seq) ?? []));
+      const sessions = await this.#sessions(window, claims);
+      const matches = assignSessions(claims, sessions);
+      window.forEach((rollout, at) => facts.push(factOf(rollout, claims[at]!, matches.get(rollout.seq)!, sessions)));
+    }
+    return writeVerdicts(this.database.pool, facts, MASK);
+  }
+
+  async #messages(rollouts: readonly UnverifiedRollout[]): Promise<Map<string, CallMessage[]>> {
+    const found = await selectCallMessages(this.database.pool, rollouts);
+    // In this order: a rollout that is sealed in between is found both ways.
+    const seqs = rollouts.map(({ seq }) => seq);
+    const pointers = await selectPointers(this.database.pool, seqs);
+    for (const { seq, day } of rollouts) {
+      if (!pointers.has(seq)) continue;
+      const rows = await this.transcripts.messages({ seq, day, sealed: true });
+      found.set(
+        seq,
+        rows.map(({ index, type, name, call_id, reward, is_finished, content }) => {
+          return { index, type, name, callId: call_id, reward, isFinished: is_finished, content: type === 'tool_call' ? content : null };
+        }),
+      );
+    }
+    return found;
+  }
+
+  /** The sessions that these rollouts name, and those that any of the others may have happened in. */
+  async #sessions(window: readonly UnverifiedRollout[], claims: readonly Claim[]): Promise<CandidateSession[]> {
+    const { pool } = this.database;
+    const { org_id: orgId, environment } = window[0]!;
+    const sids = window.flatMap(({ named_sid }) => named_sid ?? []);
+    const rows = sids.length > 0 ? await selectNamedSessions(pool, orgId, sids) : [];
+    const starts = claims.flatMap((claim) => (claim.sessionId === null && claim.calls.length > 0 ? [claim.startedAt!] : []));
+    if (environment !== null && starts.length > 0) {
+      const to = Math.max(...starts, ...window.map(({ last_at }) => last_at)) + SKEW_MS;
+      const place = { orgId, environment, from: Math.min(...starts) - BEFORE_MS, to, limit: SESSIONS };
+      const batch = window.map(({ seq }) => seq);
+      const known = new Set(rows.map(({ sid }) => sid));
+      for (const row of await selectFreeSessions(pool, place, batch)) if (!known.has(row.sid)) rows.push(row);
+    }
+    return this.#candidates(rows);
+  }
+
+  async #candidates(sessions: readonly SessionRow[]): Promise<CandidateSession[]> {
+    if (sessions.length === 0) return [];
+    const sids = sessions.map(({ sid }) => sid);
+    const { rows, cut } = await selectLedger(this.database.pool, sids, BATCH_BYTES);
+    const calls = new Map<string, LedgerRow[]>();
+    for (const row of rows) {
+      const own = calls.get(row.sid);
+      if (own) own.push(row);
+      else calls.set(row.sid, [row]);
+    }
+    // Of a session of which some is missing nothing can be said.
+    const last = cut ? sids.indexOf(rows.at(-1)!.sid) : sids.length;
+    return sessions.slice(0, last).map((session) => candidateOf(session, calls.get(session.sid) ?? []));
+  }
+}
+
+/** Rollouts of one organisation and environment that began at about the same time. */
+function windowsOf(rollouts: readonly UnverifiedRollout[]): UnverifiedRollout[][] {
+  const windows: UnverifiedRollout[][] = [];
+  const open = new Map<string, UnverifiedRollout[]>();
+  for (const rollout of rollouts.toSorted((a, b) => startOf(a) - startOf(b))) {
+    const place = `${rollout.org_id} ${rollout.environment ?? ''}`;
+    const window = open.get(place);
+    if (window && startOf(rollout) - startOf(window[0]!) <= WINDOW_MS) window.push(rollout);
+    else {
+      const fresh = [rollout];
+      open.set(place, fresh);
+      windows.push(fresh);
+    }
+  }
+  return windows;
+}
+
+/** Clients whose clock is plainly wrong are taken at ours. */
+function startOf({ started_at, received_at }: UnverifiedRollout): number {
+  return typeof started_at === 'number' && Math.abs(started_at - received_at) < GIVE_UP_MS ? started_at : received_at;
+}
+
+function claimOf(rollout: UnverifiedRollout, messages: readonly CallMessage[]): Claim {
+  return {
+    seq: rollout.seq,
+    id: rollout.id,
+    environment: rollout.environment,
+    split: rollout.split,
+    taskIndex: rollout.task_index,
+    taskKey: rollout.task_key,
+    sessionId: rollout.named_sid,
+    startedAt: startOf(rollout),
+    calls: uploadedCalls(messages),
+  };
+}
+
+function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, sessions: readonly CandidateSession[]): VerifiedRollout {
+  const session = sessions.find(({ sid }) => sid === match.sid);
+  const isFalse =
+    session !== undefined &&
+    isFalseZero({ reported: rollout.reward_reported, ofCalls: claim.calls.map(({ reward }) => reward) }, session.calls);
+  // What a recording, or anybody else, knows of its failure stands.
+  const before = rollout.rule?.endsWith(FALSE_ZERO) ? null : rollout.failure_class;
+  const marked = isFalse && before === null;
+  const tools = new Map(claim.calls.map(({ index, tool }) => [index, tool]));
+  const durations = match.calls.flatMap(({ durationMs }) => durationMs ?? []);
+  const again = againAfter(rollout, match, sessions);
+  return {
+    seq: rollout.seq,
+    revision: rollout.revision,
+    // What an open session has not told yet is not held against a rollout that names none.
+    verdict: again !== null && claim.sessionId === null ? null : codeOf(VERDICTS, match.verdict),
+    sid: match.sid ?? claim.sessionId,
+    latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
+    telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,
+    rule: marked ? `${ruleOf(claim, match, session)}${FALSE_ZERO}` : ruleOf(claim, match, session),
+    failure_class: marked ? 'infrastructure' : before,
+    again_s: again,
+    calls: match.calls.map(({ index, ledgerSeq, durationMs, failureClass }) => ({
+      index,
+      ledger_seq: ledgerSeq,
+      tool: tools.get(index) ?? '',
+      duration_ms: durationMs,
+      failure_class: failureClass === 'ok' ? null : failureClass,
+    })),
+  };
+}
+
+/** A session that is open may still get the calls that are missing; seconds. */
+function againAfter(rollout: UnverifiedRollout, match: LedgerMatch, sessions: readonly CandidateSession[]): number | null {
+  if (match.verdict === 'verified' || rollout.age_ms > GIVE_UP_MS) return null;
+  const mine = rollout.named_sid ?? match.sid;
+  const fresh = rollout.age_ms < LATE_OUTCOME_MS;
+  const waits = sessions.some(
+    (session) => (session.open || (session.unsettled && fresh)) && (mine === null ? !session.taken : session.sid === mine),
+  );
+  return waits ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
+}
+
+/** How it was found and what differs, for people; begins with `ledger` (derive.sql.ts keeps it). Null: nothing was found, nothing was named. */
+function ruleOf(claim: Claim, match: LedgerMatch, session: CandidateSession | undefined): string | null {
+  if (session === undefined) return claim.sessionId === null ? null : 'ledger: the session that it names is not known';
+  if (session.recordedAs === claim.id) return 'ledger: recorded';
+  const how =
+    claim.sessionId !== null
+      ? 'named'
+      : match.verdict === 'partial'
+        ? 'most alike'
+        : match.confidence === 1
+          ? 'the only equal one'
+          : 'nearest of equal ones';
+  const told = match.differences.slice(0, TOLD).map(differenceText);
+  if (match.differences.length > TOLD) told.push(`${match.differences.length - TOLD} more`);
+  return [`ledger: ${how}, confidence ${match.confidence.toFixed(2)}`, ...told].join('; ');
+}
+
+function differenceText({ kind, index, uploaded, recorded }: LedgerDifference): string {
+  const at = index === null ? '' : ` of message ${index}`;
+  if (kind === 'missing_call') return `call${at} (${String(uploaded)}) is not recorded`;
+  if (kind === 'extra_call') return `a recorded call (${String(recorded)}) was not uploaded`;
+  return `${kind}${at} is ${String(uploaded)}, recorded ${String(recorded)}`;
+}

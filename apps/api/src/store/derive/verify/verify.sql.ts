@@ -1,0 +1,236 @@
+import type pg from 'pg';
+import type { CallMessage } from '@palestra/rollouts';
+import { KEEP_MARK } from '../../step-marks.sql.ts';
+
+/** A rollout that is quiet and has not been compared with the ledger since it last changed. Times in milliseconds since the epoch. */
+export interface UnverifiedRollout {
+  seq: string;
+  id: string;
+  org_id: string;
+  day: string;
+  revision: number;
+  /** As sessions name it: a bare name with the owner of the environment that it stands for. */
+  environment: string | null;
+  split: string | null;
+  task_index: number | null;
+  task_key: string | null;
+  reward_reported: number | null;
+  failure_class: string | null;
+  /** What was said of its session before. */
+  rule: string | null;
+  /** The session that the upload names. */
+  named_sid: string | null;
+  /** As the client stamped its start event: a number, or whatever stood there. */
+  started_at: unknown;
+  received_at: number;
+  last_at: number;
+  /** Since its last event. */
+  age_ms: number;
+}
+
+/** After so long without an event an unfinished rollout counts as uploaded. */
+const QUIET = `interval '10 s'`;
+
+/**
+ * `named`: the telemetry bits of the provenance when an upload names its session. At most `bytes` of messages, but always one rollout.
+ * Plan: Index Scan using rollout_heads_unverified_idx (partial) in order, bounded; per row primary keys.
+ */
+export async function selectUnverified(pool: pg.Pool, limit: number, bytes: number, named: number): Promise<UnverifiedRollout[]> {
+  const { rows } = await pool.query<UnverifiedRollout>({
+    name: 'verify-rollouts',
+    text: `SELECT * FROM (
+        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule,
+          CASE WHEN position('/' IN e.environment) = 0 THEN COALESCE(x.owner || '/' || x.name, e.environment) ELSE e.environment END AS environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
+          CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, m.start->'timestamp' AS started_at,
+          extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
+          extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
+        FROM (SELECT * FROM rollout_heads WHERE unverified AND run_seq IS NOT NULL AND verify_at <= now() AND NOT dirty AND (finished OR last_at < now() - ${QUIET})
+          ORDER BY verify_at, seq LIMIT $1) h
+        JOIN rollouts r ON r.seq = h.seq JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN environments x ON x.id = e.environment_id
+        LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq LEFT JOIN rollout_tasks t ON t.id = r.task_id) u
+      WHERE bytes_before < $2 ORDER BY seq`,
+    values: [limit, bytes, named],
+  });
+  return rows;
+}
+
+type CallTuple = [number, string, string | null, string | null, number | null, boolean, string | null];
+
+/** Calls and results of rollouts that are not sealed, by `seq`. Plan: per rollout an Index Scan of its partition's primary key. */
+export async function selectCallMessages(
+  pool: pg.Pool,
+  rollouts: readonly { seq: string; day: string }[],
+): Promise<Map<string, CallMessage[]>> {
+  const { rows } = await pool.query<{ seq: string; messages: CallTuple[] | null }>({
+    name: 'verify-messages',
+    text: `SELECT h.seq::text, (
+        SELECT json_agg(json_build_array(m.index, m.type, m.name, m.call_id, m.reward, m.is_finished, CASE WHEN m.type = 'tool_call' THEN m.content END)
+          ORDER BY m.index, m.event_id)
+        FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq AND m.type IN ('tool_call', 'tool_result')) AS messages
+      FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`,
+    values: [rollouts.map(({ seq }) => seq), rollouts.map(({ day }) => day)],
+  });
+  const messageOf = ([index, type, name, callId, reward, isFinished, content]: CallTuple): CallMessage => ({
+    index,
+    type,
+    name,
+    callId,
+    reward,
+    isFinished,
+    content,
+  });
+  return new Map(rows.map(({ seq, messages }) => [seq, (messages ?? []).map(messageOf)]));
+}
+
+/** A session of the ledger. */
+export interface SessionRow {
+  sid: string;
+  environment: string | null;
+  /** JSON texts */
+  task: string | null;
+  recording: string | null;
+  open: boolean;
+}
+const SESSION = `s.sid, s.environment, s.task, s.recording, s.ended_at IS NULL AS open`;
+
+/** Plan: sessions_pkey. */
+export async function selectNamedSessions(pool: pg.Pool, orgId: string, sids: readonly string[]): Promise<SessionRow[]> {
+  const { rows } = await pool.query<SessionRow>({
+    name: 'verify-named',
+    text: `SELECT ${SESSION} FROM sessions s WHERE s.sid = ANY($1::text[]) AND s.org_id = $2`,
+    values: [sids, orgId],
+  });
+  return rows;
+}
+
+export interface SessionWindow {
+  orgId: string;
+  environment: string;
+  /** Created in between, milliseconds since the epoch. */
+  from: number;
+  to: number;
+  limit: number;
+}
+
+/**
+ * Sessions in the window that had a task and belong to no rollout but those of `batch`, the latest first. A session's own recording
+ * leaves it to the upload of the trainer. Plan: Index Scan Backward using sessions_org_id_environment_created_at_idx, per session one
+ * probe of rollout_meta_sid_idx.
+ */
+export async function selectFreeSessions(pool: pg.Pool, window: SessionWindow, batch: readonly string[]): Promise<SessionRow[]> {
+  const { rows } = await pool.query<SessionRow>({
+    name: 'verify-free',
+    text: `SELECT ${SESSION} FROM sessions s
+      WHERE s.org_id = $1 AND s.environment = $2 AND s.created_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000) AND s.task IS NOT NULL
+        AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = s.sid AND m.rollout_seq <> ALL($5::bigint[])
+          AND h.org_id::text = s.org_id AND (s.recording IS NULL OR position(h.id::text IN s.recording) = 0))
+      ORDER BY s.created_at DESC LIMIT $6`,
+    values: [window.orgId, window.environment, window.from, window.to, batch, window.limit],
+  });
+  return rows;
+}
+
+export interface LedgerRow {
+  sid: string;
+  seq: string;
+  task_id: string;
+  tool: string;
+  input: string;
+  reward: number | null;
+  finished: boolean | null;
+  failure_class: string | null;
+  duration_ms: number | null;
+  ended_at: number | null;
+}
+
+/**
+ * Calls that are part of an episode, in order; at most `bytes` of inputs: sessions at the end of the list may lack some, or all, and are left
+ * out by the caller. Plan: per session an Index Scan using session_calls_sid_seq_idx.
+ */
+export async function selectLedger(pool: pg.Pool, sids: readonly string[], bytes: number): Promise<{ rows: LedgerRow[]; cut: boolean }> {
+  const { rows } = await pool.query<LedgerRow & { whole: boolean }>({
+    name: 'verify-ledger',
+    text: `SELECT sid, seq, task_id, tool, input, reward, finished, failure_class, extract(epoch FROM ended_at - started_at)::float8 * 1000 AS duration_ms,
+        extract(epoch FROM ended_at)::float8 * 1000 AS ended_at, bytes_before < $2 AS whole
+      FROM (SELECT c.*, sum(octet_length(c.input)) OVER (ORDER BY a.position, c.seq) - octet_length(c.input) AS bytes_before, a.position
+        FROM unnest($1::text[]) WITH ORDINALITY AS a(sid, position) JOIN session_calls c ON c.sid = a.sid
+        WHERE c.kind = 'call' AND NOT (c.state = 'refused' AND position('"code":"call_abandoned"' IN COALESCE(c.result, '')) > 0)) c
+      WHERE bytes_before < 2 * $2 ORDER BY position, seq`,
+    values: [sids, bytes],
+  });
+  const whole = rows.filter((row) => row.whole);
+  return { rows: whole, cut: whole.length < rows.length };
+}
+
+/** What was found out about one rollout. */
+export interface VerifiedRollout {
+  seq: string;
+  revision: number;
+  /** Codes of codes.ts; null leaves what is known and only looks again later. */
+  verdict: number | null;
+  sid: string | null;
+  latency_ms: number | null;
+  /** The telemetry bits of the provenance, in their place. */
+  telemetry: number;
+  rule: string | null;
+  /** It failed by no fault of its policy. */
+  failure_class: string | null;
+  /** To look again after so many seconds; null = done. */
+  again_s: number | null;
+  calls: { index: number; ledger_seq: number; tool: string; duration_ms: number | null; failure_class: string | null }[];
+}
+
+/**
+ * Writes verdicts, for rollouts that did not change since they were read. Rows are locked in the order in which deriving locks them, and
+ * heads that ingest holds are left for the next round. Who failed by infrastructure is derived again, since that changes what its
+ * reward means. Plan: primary keys throughout.
+ */
+const WRITE = `
+WITH fact AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, revision int, verdict smallint, sid text, latency_ms real, telemetry int, rule text, failure_class text,
+    again_s float8, calls jsonb)
+), old AS MATERIALIZED (
+  SELECT seq, run_seq, phase, step, verdict, latency_ms, provenance FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
+), free AS MATERIALIZED (
+  SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision JOIN old o ON o.seq = h.seq FOR UPDATE OF h SKIP LOCKED
+), looked AS (
+  UPDATE rollout_heads h SET unverified = f.again_s IS NOT NULL, verify_at = now() + COALESCE(f.again_s, 0) * interval '1 s',
+    failure_class = CASE WHEN f.verdict IS NOT NULL THEN f.failure_class ELSE h.failure_class END,
+    dirty = h.dirty OR (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class),
+    revision = h.revision + (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class)::int
+  FROM fact f JOIN free USING (seq) WHERE h.seq = f.seq RETURNING h.seq
+), known AS MATERIALIZED (
+  SELECT f.*, o.run_seq, o.phase, o.step FROM fact f JOIN looked USING (seq) JOIN old o USING (seq) WHERE f.verdict IS NOT NULL
+), written AS (
+  UPDATE rollouts r SET verdict = k.verdict, latency_ms = k.latency_ms, provenance = (r.provenance & ~$2::int) | k.telemetry
+  FROM known k WHERE r.seq = k.seq
+), labelled AS (
+  UPDATE rollout_meta m SET sid = k.sid,
+    rules = CASE WHEN k.rule IS NULL THEN COALESCE(m.rules, '{}') - 'telemetry' ELSE COALESCE(m.rules, '{}') || jsonb_build_object('telemetry', k.rule) END
+  FROM known k WHERE m.rollout_seq = k.seq
+), call AS MATERIALIZED (
+  SELECT k.seq, k.sid, x.* FROM known k CROSS JOIN LATERAL jsonb_to_recordset(k.calls) AS x(index int, ledger_seq bigint, tool text, duration_ms real, failure_class text)
+), gone AS (
+  DELETE FROM rollout_calls c USING known k WHERE c.rollout_seq = k.seq AND NOT EXISTS (SELECT FROM call n WHERE n.seq = c.rollout_seq AND n.index = c.index)
+  RETURNING c.rollout_seq
+), timed AS (
+  INSERT INTO rollout_calls (rollout_seq, index, ledger_seq, sid, tool, duration_ms, failure_class)
+  SELECT seq, index, ledger_seq, sid, tool, duration_ms, failure_class FROM call ORDER BY seq, index
+  ON CONFLICT (rollout_seq, index) DO UPDATE SET ledger_seq = excluded.ledger_seq, sid = excluded.sid, tool = excluded.tool,
+    duration_ms = excluded.duration_ms, failure_class = excluded.failure_class
+), marked AS (
+  INSERT INTO dirty_steps (run_seq, phase, step)
+  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM known k WHERE k.calls <> '[]' OR EXISTS (SELECT FROM gone WHERE gone.rollout_seq = k.seq) ORDER BY 1, 2, 3
+  ${KEEP_MARK}
+)
+SELECT count(*)::int AS looked FROM looked`;
+
+/** `mask`: the telemetry bits of the provenance. Answers how many were written. */
+export async function writeVerdicts(pool: pg.Pool, facts: readonly VerifiedRollout[], mask: number): Promise<number> {
+  const { rows } = await pool.query<{ looked: number }>({ name: 'verify-write', text: WRITE, values: [JSON.stringify(facts), mask] });
+  return rows[0]!.looked;
+}
+
+export async function verifyLater(pool: pg.Pool, seq: string, seconds: number): Promise<void> {
+  await pool.query(`UPDATE rollout_heads SET verify_at = now() + $2 * interval '1 s' WHERE seq = $1`, [seq, seconds]);
+}

@@ -1,0 +1,19 @@
+import { useQuery } from '@tanstack/react-query';
+import type { Query, QueryKey } from '@palestra/query';
+import { type Facets as FacetCounts, facetsQuery } from '../../data/explorer.ts';
+import type { RunScope } from '../../data/run-reads.ts';
+import { effectiveQuery, withoutKey } from '../query/query-edit.ts';
+
+export interface FacetContext {
+  run: string;
+  scope: RunScope;
+  snapshot: string;
+  /** The query of the bar, without the scope. */
+  query: Query;
+  onQuery: (text: string) => void;
+}
+
+/** Counts are of the query without what it wants of `key`, so that the other values of an open choice are still there. */
+export function useFacets({ run, scope, snapshot, query }: FacetContext, key: QueryKey): FacetCounts | undefined {
+  return useQuery(facetsQuery(run, effectiveQuery(scope, withoutKey(query, key)), snapshot)).data;
+}

@@ -1,0 +1,16 @@
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { facetsQuery } from '../../data/explorer.ts';
+import type { RunScope } from '../../data/run-reads.ts';
+import type { KnownValues } from './complete.ts';
+import { effectiveQuery } from './query-edit.ts';
+
+/** The values that rollouts of the scope have, for completion: whatever the query asks for. */
+export function useKnownValues(run: string, scope: RunScope, snapshot: string): KnownValues {
+  const { data } = useQuery(facetsQuery(run, effectiveQuery(scope, ''), snapshot));
+  return useMemo(() => {
+    if (!data) return {};
+    const { env, split, phase, stop, tool, tool_error, tag, model } = data;
+    return { env, split, phase, stop, tool, 'tool.error': tool_error, tag, model };
+  }, [data]);
+}

@@ -1,0 +1,208 @@
+import { Link } from '@tanstack/react-router';
+import type { RolloutRow } from '@palestra/protocol';
+import type { ReactNode } from 'react';
+import { type FromList, SORTS } from '../../data/list-order.ts';
+import { formatBytes, formatCount, formatReward, UNKNOWN } from '../../format/number.ts';
+import { taskLabel } from '../../format/task.ts';
+import { formatAbsolute, formatDuration } from '../../format/time.ts';
+import { Age } from '../../frame/Age.tsx';
+import { Known } from '../../frame/Provenance.tsx';
+import { RewardDot } from '../../frame/Reward.tsx';
+import { Stop } from '../../frame/Stop.tsx';
+import type { Column } from '../../table/DataTable.tsx';
+import { flagWord, VerifiedMark } from './marks.tsx';
+import type { Solved } from './solved.ts';
+
+type Cell = (row: RolloutRow) => ReactNode;
+interface Entry extends Omit<Column<RolloutRow>, 'cell' | 'sortable' | 'id'> {
+  /** In the list of columns. */
+  name: string;
+  cell: Cell;
+}
+
+const known =
+  (field: string, value: (row: RolloutRow) => ReactNode): Cell =>
+  (row) => <Known provenance={row.provenance[field]}>{value(row) ?? UNKNOWN}</Known>;
+const count = (value: number | null): ReactNode => (value === 0 ? <span className="text-ink-3">0</span> : formatCount(value));
+const right = { align: 'right' } as const;
+
+const entries = (solved: Solved, from: FromList) =>
+  ({
+    step: { name: 'Step', head: 'step', track: '52px', ...right, cell: known('step', (row) => row.step) },
+    policy_step: { name: 'Policy step', head: 'policy', track: '58px', ...right, cell: (row) => row.policy_step ?? UNKNOWN },
+    env: {
+      name: 'Environment',
+      head: 'environment',
+      track: 'minmax(84px,1.2fr)',
+      title: (row) => row.environment ?? undefined,
+      cell: (row) => <span className="text-ink-2">{row.environment?.split('/').at(-1) ?? UNKNOWN}</span>,
+    },
+    task: {
+      name: 'Task',
+      head: 'task',
+      track: 'minmax(76px,1fr)',
+      title: (row) => row.rolloutName ?? undefined,
+      cell: (row) => (
+        <Link to="/rollout/$id" params={{ id: row.id }} search={from} tabIndex={-1} className="hover:text-accent hover:underline">
+          {taskLabel(row)}
+        </Link>
+      ),
+    },
+    sample: {
+      name: 'Sample',
+      head: 'smp',
+      explain: 'index of the sample inside of its group',
+      track: '44px',
+      ...right,
+      cell: known('sample', (row) => row.sample),
+    },
+    reward: {
+      name: 'Reward',
+      head: 'reward',
+      explain: 'sum of message rewards, else the total as reported; – is unscored, never 0',
+      track: '78px',
+      ...right,
+      cell: (row) => <Reward row={row} solved={solved} />,
+    },
+    turns: { name: 'Turns', head: 'turns', track: '52px', ...right, cell: known('turns', (row) => formatCount(row.turns)) },
+    calls: { name: 'Tool calls', head: 'calls', track: '52px', ...right, cell: (row) => count(row.num_tool_calls) },
+    errors: {
+      name: 'Tool errors',
+      head: 'err',
+      explain: 'tool results that are errors',
+      track: '42px',
+      ...right,
+      cell: (row) => (row.num_errors > 0 ? <span className="text-bad">{row.num_errors}</span> : count(0)),
+    },
+    stop: {
+      name: 'Stop',
+      head: 'stop',
+      explain: 'why it stopped: ▲ the policy, ◆ the environment, ✕ the infrastructure',
+      track: 'minmax(104px,0.8fr)',
+      cell: known('stop', (row) => <Stop stop={row.stop} />),
+    },
+    messages: { name: 'Messages', head: 'msgs', track: '54px', ...right, cell: (row) => formatCount(row.num_messages) },
+    tokens: {
+      name: 'Tokens of the model',
+      head: 'tokens',
+      explain: '~ is an estimate from bytes',
+      track: '64px',
+      ...right,
+      cell: known('tokens', (row) => formatCount(row.tokens)),
+    },
+    latency: {
+      name: 'True latency',
+      head: 'latency',
+      explain: 'sum of the tools’ latencies, from the ledger of our own sessions',
+      track: '72px',
+      ...right,
+      cell: (row) => (
+        <Known provenance={row.latency_ms === null ? 'unknown' : row.provenance['telemetry']}>{formatDuration(row.latency_ms)}</Known>
+      ),
+    },
+    verified: {
+      name: 'Verified',
+      head: 'ledger',
+      explain: '✓ its calls are those that our session ledger recorded',
+      track: '52px',
+      cell: (row) => <VerifiedMark verified={row.verified} />,
+    },
+    flags: {
+      name: 'Flags',
+      head: 'flags',
+      track: 'minmax(80px,0.8fr)',
+      title: (row) => row.flags.map(flagWord).join(', ') || undefined,
+      cell: (row) => <span className="text-ink-3">{[...(row.gaps > 0 ? ['gap'] : []), ...row.flags.map(flagWord)].join(' · ')}</span>,
+    },
+    split: { name: 'Split', head: 'split', track: '74px', cell: (row) => <span className="text-ink-2">{row.split ?? UNKNOWN}</span> },
+    phase: { name: 'Phase', head: 'phase', track: '58px', cell: known('phase', (row) => <span className="text-ink-2">{row.phase}</span>) },
+    model: {
+      name: 'Model',
+      head: 'model',
+      track: 'minmax(90px,0.8fr)',
+      title: (row) => row.model ?? undefined,
+      cell: (row) => <span className="text-ink-2">{row.model ?? UNKNOWN}</span>,
+    },
+    name: {
+      name: 'Name',
+      head: 'name',
+      track: 'minmax(140px,1.6fr)',
+      title: (row) => row.rolloutName ?? undefined,
+      cell: (row) => row.rolloutName ?? UNKNOWN,
+    },
+    group: {
+      name: 'Group',
+      head: 'group',
+      track: '92px',
+      title: (row) => row.group ?? undefined,
+      cell: known('group', (row) => <span className="mono text-ink-3">{row.group?.slice(-8) ?? UNKNOWN}</span>),
+    },
+    bytes: { name: 'Bytes', head: 'bytes', track: '70px', ...right, cell: (row) => formatBytes(row.bytes) },
+    state: { name: 'State', head: 'state', track: '70px', cell: (row) => <span className="text-ink-2">{row.state}</span> },
+    created_at: {
+      name: 'Received',
+      head: 'received',
+      track: '78px',
+      ...right,
+      title: (row) => formatAbsolute(row.created_at),
+      cell: (row) => (
+        <span className="text-ink-3">
+          <Age iso={row.created_at} />
+        </span>
+      ),
+    },
+  }) satisfies Record<string, Entry>;
+
+export type ColumnId = keyof ReturnType<typeof entries>;
+const shape = entries(() => false, {});
+export const COLUMN_NAMES = Object.fromEntries(Object.entries(shape).map(([id, { name }]) => [id, name])) as Record<ColumnId, string>;
+export const COLUMN_IDS = Object.keys(shape) as ColumnId[];
+const narrow: ColumnId[] = ['step', 'env', 'task', 'sample', 'reward', 'turns', 'errors', 'stop'];
+const wide: ColumnId[] = [
+  'step',
+  'env',
+  'task',
+  'sample',
+  'reward',
+  'turns',
+  'calls',
+  'errors',
+  'stop',
+  'tokens',
+  'latency',
+  'verified',
+  'flags',
+  'created_at',
+];
+const WIDE_PX = 900;
+
+/** Columns of an address, or those that fit: wide screens show more. */
+export function columnIds(cols: string | undefined, width: number): ColumnId[] {
+  const asked = (cols ?? '').split(',').filter((id): id is ColumnId => id in shape);
+  if (asked.length > 0) return asked;
+  return width >= WIDE_PX ? wide : narrow;
+}
+
+/** `from`: what links to a rollout carry. */
+export function rolloutColumns(ids: readonly ColumnId[], solved: Solved, from: FromList): Column<RolloutRow>[] {
+  const all: Record<ColumnId, Entry> = entries(solved, from);
+  return ids.map((id) => ({ ...all[id], id, sortable: SORTS.some((sort) => sort === id) }));
+}
+
+function Reward({ row, solved }: { row: RolloutRow; solved: Solved }) {
+  const isSolved = (reward: number) => solved(row, reward);
+  const colour = row.reward === null ? 'text-ink-3' : isSolved(row.reward) ? 'text-good' : row.reward > 0 ? '' : 'text-bad';
+  return (
+    <span className={`inline-flex items-center gap-2 ${colour}`}>
+      {row.reward === null ? (
+        <span>
+          {UNKNOWN}
+          <span className="sr-only">not scored</span>
+        </span>
+      ) : (
+        <Known provenance={row.provenance['reward']}>{formatReward(row.reward)}</Known>
+      )}
+      <RewardDot reward={row.reward} solved={isSolved} />
+    </span>
+  );
+}

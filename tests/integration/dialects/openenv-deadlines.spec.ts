@@ -1,0 +1,131 @@
+import { systemClock } from '@palestra/kit';
+import { OpenEnvDialect, OpenEnvError, type Reply, type Seat } from '@palestra/dialects';
+import { PalestraError } from '@palestra/protocol';
+import { SessionEngine } from '@palestra/session';
+import { describe, expect, test } from 'vitest';
+import { InProcessBackend, OneEnvironmentDirectory, testCaller } from '../../../libs/session/src/in-process.fixture.ts';
+import {
+  MemoryAdmissionStore,
+  MemoryCallLedger,
+  MemoryLeases,
+  MemorySessionStore,
+  openBox,
+} from '../../../libs/session/src/memory-ports.fixture.ts';
+
+/** What is answered in time, though the environment is not: with deadlines that a test can wait for. */
+function world(capacity: number | null = null, deadlineMs = 300) {
+  const backend = new InProcessBackend();
+  const directory = new OneEnvironmentDirectory(backend, { policy: { capacity }, owned: true });
+  const store = new MemorySessionStore();
+  const problems: unknown[] = [];
+  const onBackgroundError = (error: unknown) => problems.push(error);
+  const engine = new SessionEngine({
+    store,
+    ledger: new MemoryCallLedger(store),
+    directory,
+    replicaId: 'first',
+    clock: systemClock,
+    leases: new MemoryLeases(new Set()),
+    box: openBox,
+    observer: {},
+    admission: new MemoryAdmissionStore(store),
+    queue: { limit: 100, patienceMs: 60_000 },
+    onBackgroundError,
+  });
+  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError, deadlineMs, patienceMs: 200 });
+  const seat = async () => dialect.seat(await dialect.stage(testCaller('alice'), 'acme', 'math', null), 'socket');
+  return { backend, store, dialect, seat, problems };
+}
+
+const call = (tool: string, input: object = {}) =>
+  ({ type: 'step', data: { type: 'call_tool', tool_name: tool, arguments: input } }) as const;
+const reset = { type: 'reset', data: {} } as const;
+const told = (result: Reply | OpenEnvError) =>
+  result instanceof OpenEnvError
+    ? `${result.code}: ${result.message}`
+    : result.kind === 'observation'
+      ? JSON.parse(result.observation).result?.data
+      : 'other';
+const asked = async (seat: Seat, message: Parameters<Seat['ask']>[0]) => told(await seat.ask(message));
+
+describe('a step that takes longer than the deadline', () => {
+  test('is answered with an error in time, once, and its result is dropped', async () => {
+    const { seat, backend } = world();
+    const here = await seat();
+    await here.ask(reset);
+    const answers: unknown[] = [];
+    const began = Date.now();
+    here.submit(call('slow', { n: 4_000 }), (result) => answers.push(told(result)));
+    expect(await asked(here, { type: 'state' })).toBe(
+      'EXECUTION_ERROR: No result within 0.3 s. The message before it still runs; this one was not run.',
+    );
+    expect(Date.now() - began).toBeLessThan(3_500);
+    // It counts: the environment has done it.
+    const state = async () => {
+      const reply = await here.ask({ type: 'state' });
+      return reply instanceof OpenEnvError ? null : (JSON.parse((reply as { text: string }).text) as object);
+    };
+    await expect.poll(state).toMatchObject({ step_count: 1 });
+    expect(answers).toEqual(['EXECUTION_ERROR: No result within 0.3 s. It goes on; its result is not sent.']);
+    expect([...backend.executions.values()]).toEqual([1]);
+    expect(await asked(here, call('echo', { text: 'next' }))).toBe('next');
+  });
+
+  test('holds the next message until it has ended', async () => {
+    const { seat } = world(null, 3_000);
+    const here = await seat();
+    await here.ask(reset);
+    here.submit(call('slow', { n: 3_300 }), () => {});
+    await new Promise((resolve) => setTimeout(resolve, 3_100));
+    expect(await asked(here, call('echo', { text: 'after it' }))).toBe('after it');
+    expect(JSON.parse(((await here.ask({ type: 'state' })) as { text: string }).text)).toMatchObject({ step_count: 2 });
+  });
+});
+
+describe('without a slot', () => {
+  test('the first message is told so in time, and nothing is left behind', async () => {
+    const { seat, store, dialect } = world(1);
+    const [holder, second] = [await seat(), await seat()];
+    await holder.ask(reset);
+    const refused = await second.ask(reset);
+    expect(refused).toMatchObject({
+      code: 'CAPACITY_REACHED',
+      message: 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
+      extra: { active_sessions: 1, max_sessions: 1 },
+      ends: true,
+    });
+    expect([...store.records.values()].filter(({ endedAt }) => endedAt === null)).toHaveLength(1);
+    const stage = await dialect.stage(testCaller('alice'), 'acme', 'math', null);
+    const create = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' });
+    const never = new AbortController().signal;
+    expect(JSON.parse(await dialect.mcp(stage, create, never)).error).toEqual({
+      code: -32000,
+      message: 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
+      data: { active_sessions: 1, max_sessions: 1 },
+    });
+    holder.end();
+    expect(JSON.parse(await dialect.mcp(stage, create, never)).result).toEqual({ session_id: expect.any(String) as string });
+  });
+
+  test.each([
+    ['2/2 sessions active. Cannot', { active_sessions: 2, max_sessions: 2 }],
+    [null, {}],
+  ])("of the environment's own server, it says how many that one holds, not what is allowed here (%s)", async (said, extra) => {
+    const { seat, backend } = world(16);
+    const detail = said === null ? undefined : `Server at capacity: ${said} accept new connections.`;
+    backend.create = () => Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 0.02 }));
+    const message = detail ?? 'Server at capacity. Cannot accept new connections.';
+    expect(await (await seat()).ask(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
+  });
+
+  test('an MCP session whose client left before it got its id gives its slot back', async () => {
+    const { store, dialect } = world(1);
+    const stage = await dialect.stage(testCaller('alice'), 'acme', 'math', null);
+    const gone = new AbortController();
+    const create = dialect.mcp(stage, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), gone.signal);
+    gone.abort();
+    await create;
+    await expect.poll(() => [...store.records.values()].filter(({ endedAt }) => endedAt === null).length).toBe(0);
+    expect(dialect.seats.size).toBe(0);
+  });
+});

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, type BackendCreate } from '@palestra/session';
+import { BundledEnvironments } from '../../../apps/api/src/environments/bundled/bundled-environments.ts';
+import { DiscoveryService } from '../../../apps/api/src/environments/discovery.service.ts';
+import { EnvironmentRepository } from '../../../apps/api/src/environments/environment.repository.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+/** The bundled environments as the child processes that they are. */
+const bundledNames = ['bench', 'coding_env', 'ctf', 'echo', 'echo_env', 'math', 'whodunit'];
+
+let server: TestServer;
+let repository: EnvironmentRepository;
+let bundled: BundledEnvironments;
+let echo: Backend;
+
+beforeAll(async () => {
+  server = await startServer();
+  repository = new EnvironmentRepository(server.database);
+  const config = { ...server.config, bundledEnvironments: true };
+  bundled = new BundledEnvironments(config, repository, new DiscoveryService(repository), createLogger('silent'));
+  await bundled.onApplicationBootstrap();
+  echo = bundled.backend('echo');
+});
+afterAll(async () => {
+  await bundled?.onApplicationShutdown();
+  await server?.close();
+});
+
+const soon = () => AbortSignal.timeout(40_000);
+const first = (): BackendCreate => ({
+  sid: randomUUID(),
+  env: null,
+  task: { kind: 'index', split: 'train', index: 0 },
+  toolsetName: null,
+  secrets: {},
+});
+const say = (backend: Backend, ref: Record<string, unknown>) =>
+  backend.session(ref).call({ tool: 'echo', input: { text: 'ping' }, taskId: randomUUID() }, soon());
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let waited = 0; !condition(); waited += 10) {
+    if (waited > 30_000) throw new Error('did not happen');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe('bundled environments', () => {
+  test('are registered once, public, and nobody can change them', async () => {
+    const { body } = await server.request('GET', '/v1/environments?owner=palestra');
+    expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(bundledNames);
+    expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
+    expect((await server.request('PUT', '/v1/environments/palestra/echo/details', { body: { new_name: 'mine' } })).status).toBe(403);
+    expect((await server.request('DELETE', '/v1/environments/palestra/echo')).status).toBe(403);
+    expect(body.environments[bundledNames.indexOf('echo')]).toMatchObject({
+      name: 'echo',
+      split_types: expect.arrayContaining(['train']),
+      total_task_count: expect.any(Number),
+    });
+    // This server's own part was told to run without them.
+    expect(body.environments[0]).toMatchObject({ source: { kind: 'bundled' }, status: 'unreachable' });
+  });
+
+  test.each([
+    ['whodunit', 1_000],
+    ['ctf', 100],
+    ['math', 100],
+    ['echo', 1_000],
+    ['echo_env', 1],
+    ['coding_env', 1],
+    ['bench', 1],
+  ])('%s runs and has at least %i train tasks', async (name, least) => {
+    expect(bundled.status(name)).toEqual({ status: 'ready', detail: null });
+    expect(await bundled.backend(name).numTasks(null, 'train', soon())).toBeGreaterThanOrEqual(least);
+    expect((await bundled.backend(name).tools(null, soon())).tools.length).toBeGreaterThan(0);
+  });
+
+  test('a child that dies takes its sessions with it, and comes back', async () => {
+    const ref = await echo.create(first(), soon());
+    expect(await say(echo, ref)).toMatchObject({ ok: true, reward: 0.1, finished: false });
+    process.kill(bundled.pid('echo')!, 'SIGKILL');
+    await until(() => bundled.status('echo').status === 'starting');
+    await expect(say(echo, ref)).rejects.toMatchObject({ code: 'session_lost' });
+    await expect(echo.create(first(), soon())).rejects.toMatchObject({ code: 'environment_starting', status: 503, backendStarting: true });
+    await until(() => bundled.status('echo').status === 'ready');
+    expect(await say(echo, await echo.create(first(), soon()))).toMatchObject({ ok: true });
+    await expect(say(echo, ref)).rejects.toMatchObject({ code: 'session_lost' });
+    await echo.session(ref).delete(soon());
+  });
+
+  test('one that may run inside this process has no other, and plays the same', async () => {
+    expect([bundled.pid('bench'), bundled.pid('echo')]).toEqual([null, expect.any(Number)]);
+    const bench = bundled.backend('bench');
+    const session = bench.session(await bench.create(first(), soon()));
+    const step = () => session.call({ tool: 'step', input: { wait_seconds: 0 }, taskId: randomUUID() }, soon());
+    expect(await step()).toMatchObject({ ok: true, reward: 0, text: expect.stringContaining(`\\"pid\\":${process.pid},`) });
+    expect(await session.call({ tool: 'step', input: { wait_seconds: -1 }, taskId: randomUUID() }, soon())).toMatchObject({
+      ok: false,
+      reason: 'input_validation',
+    });
+    await session.delete(soon());
+    await expect(step()).rejects.toMatchObject({ code: 'session_deleted' });
+  });
+
+  test('one that must not run inside this process is refused', async () => {
+    const config = { ...server.config, bundledEnvironments: true, inProcessEnvironments: ['coding_env'] };
+    const refused = new BundledEnvironments(config, repository, new DiscoveryService(repository), createLogger('silent'));
+    await expect(refused.onApplicationBootstrap()).rejects.toThrow('PALESTRA_IN_PROCESS_ENVIRONMENTS: "coding_env" may not');
+    await refused.onApplicationShutdown();
+  });
+
+  test('a name that is bundled no more is not run', async () => {
+    expect(bundled.status('gone').status).toBe('unreachable');
+    await expect(bundled.backend('gone').splits(null, soon())).rejects.toMatchObject({ code: 'backend_unreachable' });
+  });
+});

@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+/** Where the built command line writes to. */
+const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer({ bundledEnvironments: true });
+});
+afterAll(() => server?.close());
+
+const shell = async (command: string, url = server.url) => {
+  const env = { ...process.env, PALESTRA_URL: url, PALESTRA_API_KEY: server.apiKey };
+  const child = spawn('bash', ['-o', 'pipefail', '-c', command.replace('palestra', `"${process.execPath}" "${CLI}"`)], { env });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, stdout, stderr };
+};
+
+test('a reader that has heard enough is no fault', async () => {
+  const { code, stdout, stderr } = await shell('palestra env tasks palestra/whodunit --limit 500 | head -1');
+  expect(stdout.split('\n')).toHaveLength(2);
+  expect({ code, stderr: stderr.replace(/^\d+ of \d+ tasks\n/, '') }).toEqual({ code: 0, stderr: '' });
+});
+
+test('a full disk is told in a line', async () => {
+  const { code, stderr } = await shell('palestra env list > /dev/full');
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/palestra: cannot write: .*ENOSPC[^\n]*\n$/) });
+});
+
+test('a server that does not answer is told with how it is named', async () => {
+  const { code, stderr } = await shell('palestra runs', 'http://127.0.0.1:1');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^palestra: .*ECONNREFUSED.*Is the server running\?[^\n]*\n$/);
+});

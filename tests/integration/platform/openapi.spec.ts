@@ -1,0 +1,39 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+const FILE = path.resolve(import.meta.dirname, '../../../docs/openapi.json');
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+it('serves the document that is committed under docs/ (PALESTRA_WRITE_OPENAPI=1 rewrites it)', async () => {
+  const { body } = await server.request('GET', '/openapi.json', { headers: { 'x-api-key': '' } });
+  const text = `${JSON.stringify(body, null, 2)}\n`;
+  if (process.env.PALESTRA_WRITE_OPENAPI === '1') await writeFile(FILE, text);
+  expect(text).toBe(await readFile(FILE, 'utf8'));
+});
+
+it('describes the routes of every plane and declares the router’s own answers', async () => {
+  const { body } = await server.request('GET', '/openapi.json');
+  for (const route of [
+    '/v1/rollouts',
+    '/v1/runs/{id}',
+    '/v1/keys',
+    '/v1/environments',
+    '/v1/files/upload-urls',
+    '/create_session',
+    '/{env}/call',
+    '/v1/exports/tasks',
+  ]) {
+    expect(Object.keys(body.paths)).toContain(route);
+  }
+  for (const methods of Object.values<Record<string, { responses: object }>>(body.paths)) {
+    for (const { responses } of Object.values(methods))
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '404', '405', '500']));
+  }
+});

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CallIntent, CallOutcome, NotedCall } from '@palestra/session';
+import { SqlCallLedger } from '../../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+/** Calls that nobody can come back for are written with their outcomes; on the real PostgreSQL. */
+let server: TestServer;
+let ledger: SqlCallLedger;
+beforeAll(async () => {
+  server = await startServer();
+  ledger = new SqlCallLedger(server.database.pool, (error) => expect.unreachable(String(error)));
+});
+afterAll(() => server?.close());
+
+const intentOf = (sid: string, input: string): CallIntent => {
+  const taskId = randomBytes(16).toString('hex');
+  return { taskId, sid, kind: 'call', tool: 'step', input, replicaId: 'here', startedAt: Date.now() };
+};
+const text = (value: string): CallOutcome => ({ type: 'result', text: value, ok: true, reason: null, reward: 0.5, finished: false });
+const end = (noted: NotedCall, outcome: CallOutcome) => noted.end({ outcome, failureClass: 'ok', endedAt: Date.now() });
+
+test('one row each, in the order in which they ended', async () => {
+  const calls = Array.from({ length: 40 }, (_, n) => intentOf('noted-order', `{"n":${n}}`));
+  const noted = calls.map((call) => ledger.note(call)!);
+  for (const [n, call] of noted.entries()) end(call, text(`"${n}"`));
+  await ledger.drain();
+  const journal = await ledger.journal('noted-order');
+  expect(journal.map(({ input, outcome }) => [input, (outcome as { text: string }).text])).toEqual(
+    calls.map(({ input }, n) => [input, `"${n}"`]),
+  );
+  expect(journal[0]).toMatchObject({ replicaId: 'here', failureClass: 'ok', outcome: { reward: 0.5, ok: true, finished: false } });
+  expect(journal.map(({ startedAt, endedAt }) => [startedAt, endedAt! >= startedAt])).toEqual(calls.map((call) => [call.startedAt, true]));
+});
+
+test('every text stays as it is, and what is absent stays absent', async () => {
+  const strange = ['', '\\.', '\\N', 'a\tb\r\nc', '"quoted", \'so\'', '\u0001\u0002\u0003', '{"a":"\\\\n\\u0000"}', '🂡 héllo', ' '];
+  for (const value of strange) {
+    const call = { ...intentOf('noted-texts', value), tool: value };
+    const outcome: CallOutcome = { type: 'result', text: value, ok: false, reason: null, reward: null, finished: true };
+    end(ledger.note(call)!, outcome);
+    await ledger.drain();
+    expect(await ledger.find(call.taskId)).toMatchObject({ tool: value, input: value, outcome });
+  }
+  const nul = { ...intentOf('noted-texts', '{}'), tool: 'a\0b' };
+  end(ledger.note(nul)!, { type: 'refused', code: 'call_timeout', status: 504, detail: 'late\0' });
+  await ledger.drain();
+  expect(await ledger.find(nul.taskId)).toMatchObject({ tool: 'a\uFFFDb', outcome: { type: 'refused', code: 'call_timeout' } });
+});
+
+test('one that takes long is seen while it runs, and has one outcome', async () => {
+  const call = intentOf('noted-long', '{}');
+  const noted = ledger.note(call)!;
+  await expect.poll(() => ledger.find(call.taskId), { timeout: 20_000 }).toMatchObject({ outcome: null, sid: 'noted-long' });
+  end(noted, { type: 'tool_failed', message: 'it broke' });
+  await ledger.drain();
+  expect(await ledger.find(call.taskId)).toMatchObject({ outcome: { type: 'tool_failed', message: 'it broke' } });
+  expect(await server.database.pool.query(`SELECT FROM session_calls WHERE sid = 'noted-long'`)).toMatchObject({ rowCount: 1 });
+});
+
+test('one that ends while it is being written as one that runs has its outcome all the same', async () => {
+  const calls = Array.from({ length: 200 }, () => intentOf('noted-race', '{}'));
+  const noted = calls.map((call) => ledger.note(call)!);
+  const drained = ledger.drain();
+  for (const call of noted) end(call, text('"late"'));
+  await drained;
+  await ledger.drain();
+  expect((await ledger.journal('noted-race')).map(({ outcome }) => outcome)).toEqual(calls.map(() => text('"late"')));
+});
+
+test('what is there already, by a statement whose answer was lost, is written once and keeps its outcome', async () => {
+  const calls = Array.from({ length: 3 }, () => intentOf('noted-again', '{}'));
+  for (const round of ['"first"', '"second"']) {
+    for (const call of round === '"first"' ? calls.slice(0, 2) : calls) end(ledger.note(call)!, text(round));
+    await ledger.drain();
+  }
+  const journal = await ledger.journal('noted-again');
+  expect(journal.map(({ taskId, outcome }) => [taskId, (outcome as { text: string }).text])).toEqual([
+    [calls[0]!.taskId, '"first"'],
+    [calls[1]!.taskId, '"first"'],
+    [calls[2]!.taskId, '"second"'],
+  ]);
+});
+
+test('what PostgreSQL forgot in a crash is written again', async () => {
+  const call = intentOf('noted-crash', '{}');
+  end(ledger.note(call)!, text('"kept"'));
+  await ledger.drain();
+  await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('broke');
+  await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'noted-crash'`);
+  await ledger.confirm(async () => {});
+  expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
+});
+
+test('draining writes what runs, and what has ended', async () => {
+  const calls = [intentOf('noted-drain', '1'), intentOf('noted-drain', '2')];
+  const [running, ended] = calls.map((call) => ledger.note(call)!);
+  end(ended!, text('"x"'));
+  await ledger.drain();
+  expect(await ledger.find(calls[0]!.taskId)).toMatchObject({ outcome: null });
+  expect(await ledger.find(calls[1]!.taskId)).toMatchObject({ outcome: { text: '"x"' } });
+  end(running!, text('"y"'));
+  await ledger.drain();
+  expect(await ledger.find(calls[0]!.taskId)).toMatchObject({ outcome: { text: '"y"' } });
+});
+
+test('it takes no more than a bounded number behind', async () => {
+  let taken = 0;
+  for (let n = 0; n < 10_000; n += 1) {
+    const noted = ledger.note(intentOf('noted-many', '{}'));
+    if (noted === null) break;
+    taken += 1;
+    end(noted, text('""'));
+  }
+  expect(taken).toBeGreaterThan(500);
+  expect(taken).toBeLessThan(10_000);
+  await ledger.drain();
+  expect(await ledger.journal('noted-many')).toHaveLength(taken);
+  const more = ledger.note(intentOf('noted-many', '{}'));
+  expect(more).not.toBeNull();
+  end(more!, text('""'));
+  await ledger.drain();
+});
+
+test('one with a value that PostgreSQL refuses takes none of its batch along', async () => {
+  const { pool } = server.database;
+  await pool.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too odd' USING ERRCODE = '22003'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON session_calls FOR EACH ROW WHEN (NEW.tool = 'odd') EXECUTE FUNCTION refuse()`);
+  const lost: string[] = [];
+  const own = new SqlCallLedger(pool, (error) => lost.push(String(error)));
+  try {
+    const calls = ['a', 'b', 'odd', 'c', 'd'].map((tool) => ({ ...intentOf('refused', '{}'), tool }));
+    for (const call of calls) end(own.note(call)!, text('1'));
+    await own.drain();
+    expect((await own.journal('refused')).map(({ tool }) => tool)).toEqual(['a', 'b', 'c', 'd']);
+    expect(lost).toEqual([expect.stringContaining('too odd')]);
+
+    await pool.query(
+      `INSERT INTO sessions (sid, org_id, user_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, created_at, last_seen_at, last_request_at)
+       VALUES ('asked', 'org', 'user', 'ready', 1, 900000, 900000, now(), now(), now())`,
+    );
+    const asked = ['a', 'odd', 'c'].map((tool) => own.intent({ ...intentOf('asked', '{}'), tool }, true));
+    const answers = await Promise.allSettled(asked);
+    expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.verdict : answer.reason.message))).toEqual([
+      'begun',
+      'too odd',
+      'begun',
+    ]);
+  } finally {
+    await pool.query('DROP TRIGGER refuse ON session_calls');
+  }
+});

@@ -1,0 +1,131 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type SseEvent, SseParser } from '@palestra/protocol';
+import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
+import { ask, encode, open, sidOf, until } from './session-requests.ts';
+import { useReplicas } from './replicas.world.ts';
+import type { Replica } from './sessions.world.ts';
+
+/** Slots of an environment over several API processes on one PostgreSQL. */
+const { start, stored, query } = useReplicas();
+
+describe('slots', () => {
+  const secret = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
+
+  test('a full environment queues, in a fair order, and tells who asks where he stands', async () => {
+    const backend = new InProcessBackend();
+    const options = { policy: { capacity: 1 } };
+    const [one, two] = [await start(options, backend), await start(options, backend)];
+    const sid = await open(one, secret);
+    const controller = new AbortController();
+    onTestFinished(() => controller.abort());
+    const places: string[] = [];
+    const response = await fetch(`${two.url}/create_session`, {
+      method: 'POST',
+      signal: controller.signal,
+      headers: { 'x-api-key': 'bob', 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret },
+    });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const parser = new SseParser();
+    const seen: SseEvent[] = [];
+    const next = async (event: string) => {
+      while (!seen.some((one) => one.event === event)) seen.push(...parser.push((await reader.read()).value!));
+    };
+    await next('queue');
+    places.push(seen.find(({ event }) => event === 'queue')!.data);
+    expect(JSON.parse(places[0]!)).toEqual({ position: 1, waiting: 1, estimated_wait_s: null });
+    const waiting = seen.find(({ event }) => event === 'task_id')!.data;
+    expect(await stored(waiting)).toMatchObject({ state: 'reserved', admitted_at: null });
+    await ask(one, 'POST', '/delete', { sid });
+    await next('end');
+    expect((await stored(waiting))['admitted_at']).not.toBeNull();
+  });
+
+  test('a client that leaves gives up its turn at once and keeps its place', async () => {
+    const backend = new InProcessBackend();
+    const options = { policy: { capacity: 1 } };
+    const [one, two] = [await start(options, backend), await start(options, backend)];
+    const held = await open(one, secret);
+    const wait = async (replica: Replica, key: string, sid?: string) => {
+      const controller = new AbortController();
+      const headers = { 'x-api-key': key, 'x-deployment': 'acme/math', 'x-palestra-queue': '1', ...secret };
+      const body = sid === undefined ? '{}' : JSON.stringify({ task_id: sid });
+      const response = await fetch(`${replica.url}/create_session`, { method: 'POST', body, headers, signal: controller.signal });
+      const reader = response.body!.getReader();
+      const first = new SseParser().push(new TextDecoder().decode((await reader.read()).value))[0]!.data;
+      return {
+        sid: first,
+        leave: () => controller.abort(),
+        done: async () => {
+          while (!(await reader.read()).done);
+        },
+      };
+    };
+    const first = await wait(one, 'bob');
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    const second = await wait(two, 'carol');
+    await until(
+      () => stored(second.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    first.leave();
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on === null,
+    );
+    const back = await wait(two, 'bob', first.sid);
+    expect(back.sid).toBe(first.sid);
+    await until(
+      () => stored(first.sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    await ask(one, 'POST', '/delete', { sid: held });
+    await back.done();
+    expect((await stored(first.sid))['admitted_at']).not.toBeNull();
+    expect((await stored(second.sid))['admitted_at']).toBeNull();
+    second.leave();
+  });
+
+  test('past the bound, and past its patience, a client hears which limit it is and when to come again', async () => {
+    const one = await start({ policy: { capacity: 1 }, queue: { limit: 0, patienceMs: 60_000 } });
+    await open(one, secret);
+    const refused = await ask(one, 'POST', '/create_session', { headers: secret });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('10');
+    expect(JSON.parse(refused.text)).toMatchObject({ code: 'capacity_exhausted' });
+    expect(refused.text).toContain('acme/math runs 1 sessions');
+    const impatient = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 300 } });
+    expect((await ask(impatient, 'POST', '/create_session', { headers: secret })).text).toContain('none became free within 0.3 s');
+  });
+
+  test('discovery needs no slot; a client without secrets waits at /create', async () => {
+    const one = await start({ policy: { capacity: 1 } });
+    const sid = await open(one, secret);
+    const discovery = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
+    expect((await ask(one, 'GET', '/tools', { sid: discovery })).status).toBe(200);
+    const creating = ask(one, 'POST', '/create', { sid: discovery, body: { split: 'train', index: 0 } });
+    await until(
+      () => stored(discovery),
+      ({ waiting_on: on }) => on !== null,
+    );
+    await ask(one, 'POST', '/delete', { sid });
+    expect((await creating).status).toBe(200);
+  });
+
+  test('slots of a dead process are back', async () => {
+    const options = { owned: true, policy: { capacity: 1 } };
+    const one = await start(options);
+    await open(one, secret);
+    const two = await start(options);
+    await one.kill();
+    const [first, second] = [open(two, secret), open(two, secret)];
+    await Promise.race([first, second]);
+    const { rows } = await query(`SELECT count(*)::int AS held FROM sessions WHERE admitted_at IS NOT NULL AND ended_at IS NULL`);
+    expect(rows[0].held).toBeLessThanOrEqual(2);
+    // As another process ends them: with its name, or their owner takes the change for its own write.
+    await query(`UPDATE sessions SET state = 'closed', version = version + 1, written_by = 'another', ended_at = now(), waiting_on = NULL`);
+    await Promise.allSettled([first, second]);
+  });
+});

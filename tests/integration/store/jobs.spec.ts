@@ -1,0 +1,221 @@
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { JobQueue } from '../../../apps/api/src/jobs/job-queue.service.ts';
+import { readConfig } from '../../../apps/api/src/platform/config.ts';
+import { Database } from '../../../apps/api/src/platform/database/database.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
+import { createDatabase } from '../../support/server.ts';
+
+let database: Database;
+let drop: () => Promise<void>;
+const queues: JobQueue[] = [];
+const metrics: Metrics[] = [];
+beforeAll(async () => {
+  const created = await createDatabase();
+  database = new Database(created.url, 8);
+  drop = created.drop;
+});
+afterAll(async () => {
+  await database.close();
+  await drop();
+});
+afterEach(async () => {
+  await Promise.all(queues.splice(0).map((queue) => queue.beforeApplicationShutdown()));
+  await database.pool.query('DELETE FROM palestra_jobs._private_jobs');
+});
+
+/** One more process, as far as the database can tell. */
+function queueOf(prepare: (queue: JobQueue) => void, jobs = true): JobQueue {
+  const counted = new Metrics();
+  metrics.push(counted);
+  const queue = new JobQueue(database, counted, { ...readConfig({}, (file) => file), jobs }, createLogger('silent'));
+  prepare(queue);
+  queue.onApplicationBootstrap();
+  queues.push(queue);
+  return queue;
+}
+const waiting = async () =>
+  (await database.pool.query(`SELECT task_identifier FROM palestra_jobs.jobs WHERE task_identifier = 'work'`)).rows;
+const WITHIN = { timeout: 20_000, interval: 50 };
+
+describe('the job queue', () => {
+  it('runs what a process that runs none has added, once', async () => {
+    const done: number[] = [];
+    const handler = (queue: JobQueue) =>
+      queue.handle('work', { deadlineMs: 5_000 }, async (payload: { n: number }) => void done.push(payload.n));
+    const producer = queueOf(handler, false);
+    await producer.add('work', { n: 1 });
+    await producer.add('work', { n: 2 }, { key: 'same', runAt: new Date(Date.now() + 500) });
+    await producer.add('work', { n: 3 }, { key: 'same', runAt: new Date(Date.now() + 500) });
+    queueOf(handler);
+    queueOf(handler);
+    await expect.poll(() => done.toSorted((a, b) => a - b), WITHIN).toEqual([1, 3]);
+    await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
+    expect(done).toHaveLength(2);
+  });
+
+  it('adds in the transaction of its caller', async () => {
+    const queue = queueOf((other) => other.handle('work', { deadlineMs: 1_000 }, async () => {}), false);
+    const client = await database.pool.connect();
+    await client.query('BEGIN');
+    await queue.add('work', {}, {}, client);
+    await client.query('ROLLBACK');
+    client.release();
+    expect(await waiting()).toEqual([]);
+    await expect(queue.add('nobody knows', {})).rejects.toThrow('nobody handles');
+  });
+
+  it('tries again what failed, and counts it', async () => {
+    let tries = 0;
+    queueOf((queue) =>
+      queue.handle('work', { deadlineMs: 5_000 }, async () => {
+        tries += 1;
+        if (tries === 1) throw new Error('not yet');
+      }),
+    );
+    await queues[0]!.add('work');
+    await expect.poll(() => tries, WITHIN).toBe(2);
+    await expect
+      .poll(() => metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total'), WITHIN)
+      .toContain('{job="work",outcome="done"} 1');
+    expect(await metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total')).toContain('{job="work",outcome="failed"} 1');
+  });
+
+  it('a regular job that fails goes on at its next time, and is never given up', async () => {
+    let tries = 0;
+    queueOf((queue) =>
+      queue.handle('work', { deadlineMs: 5_000, everyMs: 500 }, async () => {
+        tries += 1;
+        throw new Error('the object store is away');
+      }),
+    );
+    await expect.poll(() => tries, WITHIN).toBeGreaterThanOrEqual(4);
+  });
+
+  it('runs a regular job once an interval, however many processes ask for it', async () => {
+    const runs: number[] = [];
+    let running = 0;
+    let most = 0;
+    const prepare = (queue: JobQueue) =>
+      queue.handle('work', { deadlineMs: 5_000, everyMs: 1_000 }, async () => {
+        runs.push(Date.now());
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        running -= 1;
+      });
+    for (let process = 0; process < 3; process += 1) queueOf(prepare);
+    const started = Date.now();
+    await expect.poll(() => runs.length, WITHIN).toBeGreaterThanOrEqual(4);
+    const intervals = (Date.now() - started) / 1_000;
+    expect(runs.length).toBeLessThanOrEqual(Math.ceil(intervals) + 3);
+    expect(most).toBe(1);
+  });
+
+  it('tells a job of its deadline and of the end of the process', async () => {
+    const aborted: string[] = [];
+    const queue = queueOf((other) => {
+      const untilAborted = (name: string) => (_payload: never, signal: AbortSignal) =>
+        new Promise<void>((resolve) => {
+          const hear = () => {
+            aborted.push(name);
+            resolve();
+          };
+          // A job is locked a moment before its handler runs: it may have been told by then.
+          if (signal.aborted) hear();
+          else signal.addEventListener('abort', hear);
+        });
+      other.handle('work', { deadlineMs: 200 }, untilAborted('deadline'));
+      other.handle('long', { deadlineMs: 60_000 }, untilAborted('stop'));
+    });
+    await queue.add('work');
+    await expect.poll(() => aborted, WITHIN).toEqual(['deadline']);
+    await queue.add('long');
+    await expect
+      .poll(
+        async () =>
+          (await database.pool.query(`SELECT FROM palestra_jobs.jobs WHERE task_identifier = 'long' AND locked_at IS NOT NULL`)).rowCount,
+        WITHIN,
+      )
+      .toBe(1);
+    const started = performance.now();
+    queues.splice(queues.indexOf(queue), 1);
+    await queue.beforeApplicationShutdown();
+    expect(aborted).toEqual(['deadline', 'stop']);
+    expect(performance.now() - started).toBeLessThan(20_000);
+  });
+
+  it('goes on after PostgreSQL cut every connection', async () => {
+    let runs = 0;
+    const queue = queueOf((other) => other.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1)));
+    await queue.add('work');
+    await expect.poll(() => runs, WITHIN).toBe(1);
+    await database.pool.query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
+    await expect
+      .poll(
+        () =>
+          queue.add('work', {}, { key: 'after' }).then(
+            () => true,
+            () => false,
+          ),
+        WITHIN,
+      )
+      .toBe(true);
+    await expect.poll(() => runs, WITHIN).toBe(2);
+  });
+
+  it.each(['ends', 'fails'])('goes on when PostgreSQL is away at the moment in which a job %s', async (how) => {
+    let runs = 0;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const queue = queueOf((other) =>
+      other.handle('work', { deadlineMs: 60_000 }, async () => {
+        runs += 1;
+        if (runs > 1) return;
+        await held;
+        if (how === 'fails') throw new Error('the object store is away');
+      }),
+    );
+    await queue.add('work', {}, { line: 'one' });
+    await expect.poll(() => runs, WITHIN).toBe(1);
+    const url = new URL(database.connectionString);
+    const name = url.pathname.slice(1);
+    url.pathname = '/postgres';
+    const server = new pg.Client({ connectionString: url.href });
+    await server.connect();
+    await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+    release();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+    await server.end();
+    await expect.poll(() => runs, { timeout: 40_000 }).toBe(2);
+    await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
+  });
+
+  it('frees the jobs of a runner that is gone, and of no other', async () => {
+    // What a killed process leaves: a job that is locked by a name behind which nobody is.
+    let runs = 0;
+    const producer = queueOf((queue) => queue.handle('work', { deadlineMs: 5_000 }, async () => {}), false);
+    await producer.add('work', {}, { line: 'one' });
+    await database.pool.query(`UPDATE palestra_jobs._private_jobs SET locked_by = 'pool-gone', locked_at = now(), attempts = attempts + 1`);
+    await database.pool.query(`UPDATE palestra_jobs._private_job_queues SET locked_by = 'pool-gone', locked_at = now()`);
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const busy = queueOf((queue) => {
+      queue.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1));
+      queue.handle('held', { deadlineMs: 60_000 }, () => held);
+    });
+    await busy.add('held');
+    queueOf((queue) => queue.handle('other', { deadlineMs: 5_000 }, async () => {}));
+    await expect.poll(() => runs, WITHIN).toBe(1);
+    const { rows } = await database.pool.query(
+      `SELECT attempts FROM palestra_jobs.jobs WHERE task_identifier = 'held' AND locked_at IS NOT NULL`,
+    );
+    expect(rows).toEqual([{ attempts: 1 }]);
+    release();
+  });
+});

@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FileBlobStore, UrlSigner } from '@palestra/blobs';
+import { freePort } from '@palestra/hosting';
+import { type Palestra, startPalestra } from '../../support/palestra.ts';
+
+const root = path.resolve(import.meta.dirname, '../../..');
+const ROLLOUTS = 1_500;
+const MESSAGES = 6;
+const KILLS = 2;
+
+let api: Palestra;
+let client: pg.Client;
+beforeAll(async () => {
+  api = await startPalestra({ env: { PALESTRA_JOBS: 'off' } });
+  client = new pg.Client({ connectionString: api.databaseUrl! });
+  await client.connect();
+});
+afterAll(async () => {
+  await client.end();
+  await api.stop();
+});
+
+const query = async (sql: string, values: unknown[] = []) => (await client.query(sql, values)).rows;
+const sealedNow = async (): Promise<number> => (await query('SELECT count(*)::int AS n FROM rollout_transcripts'))[0].n;
+
+interface Worker {
+  child: ChildProcess;
+  url: string;
+  output(): string;
+}
+
+async function startWorker(env: Record<string, string> = {}): Promise<Worker> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [path.join(root, 'apps/worker/dist/main.js')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      NODE_OPTIONS: '',
+      DATABASE_URL: api.databaseUrl!,
+      DATABASE_POOL_SIZE: '6',
+      PALESTRA_DATA_DIR: api.dataDir,
+      PALESTRA_WORKER_PORT: String(port),
+      PALESTRA_SEAL_FINISHED_S: '0',
+      PALESTRA_SEAL_SILENT_S: '0',
+      ...env,
+    },
+  });
+  let output = '';
+  const collect = (data: Buffer) => (output += data.toString());
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  return { child, url: `http://127.0.0.1:${port}`, output: () => output };
+}
+
+async function end({ child }: Worker, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  }
+  return child.exitCode;
+}
+
+/** Acknowledged: event ids by rollout. */
+async function upload(): Promise<Map<string, string[]>> {
+  const acknowledged = new Map<string, string[]>();
+  const ids = Array.from({ length: ROLLOUTS }, () => randomUUID());
+  for (let at = 0; at < ROLLOUTS; at += 50) {
+    const events = ids.slice(at, at + 50).flatMap((id) => {
+      const messages = Array.from({ length: MESSAGES }, (_, index) => ({
+        eventType: 'message',
+        eventId: randomUUID(),
+        rolloutEventId: id,
+        index,
+        type: 'assistant_message',
+        content: `message ${index} of ${id} `.repeat(20),
+        isFinished: index === MESSAGES - 1,
+      }));
+      acknowledged.set(
+        id,
+        messages.map(({ eventId }) => eventId),
+      );
+      return [{ eventType: 'rollout', eventId: id, runName: 'killed', rolloutName: 'r', environment: 'acme/math' }, ...messages];
+    });
+    const answer = await fetch(`${api.url}/v1/rollouts`, {
+      method: 'POST',
+      headers: { 'x-api-key': api.apiKey, 'content-type': 'application/json' },
+      body: JSON.stringify({ events }),
+    });
+    expect(answer.status).toBe(200);
+  }
+  return acknowledged;
+}
+
+describe('a worker', () => {
+  it('does not start without the database or the objects of an API', async () => {
+    const homeless = await startWorker({ DATABASE_URL: '' });
+    await once(homeless.child, 'close');
+    expect(homeless.child.exitCode).toBe(1);
+    expect(homeless.output()).toContain('palestra worker: DATABASE_URL: a worker needs the database');
+    const blind = await startWorker({ PALESTRA_DATA_DIR: '/nonexistent' });
+    await once(blind.child, 'close');
+    expect(blind.child.exitCode).toBe(1);
+    expect(blind.output()).toContain('palestra worker: PALESTRA_DATA_DIR: /nonexistent is not the data directory of an API');
+  });
+
+  it('that is killed in the middle of sealing loses and doubles nothing', { timeout: 420_000 }, async () => {
+    const acknowledged = await upload();
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const before = await sealedNow();
+      const worker = await startWorker();
+      // As soon as anything more is sealed: groups of a hundred are in work in all their stages.
+      await expect.poll(sealedNow, { timeout: 120_000, interval: 3 }).toBeGreaterThan(before);
+      await end(worker, 'SIGKILL');
+      expect(await sealedNow(), 'the kill came too late to prove anything').toBeLessThan(ROLLOUTS);
+    }
+    const worker = await startWorker();
+    await expect.poll(sealedNow, { timeout: 120_000, interval: 200 }).toBe(ROLLOUTS);
+    expect(await (await fetch(`${worker.url}/health`)).json()).toEqual({ status: 'ok' });
+    await expect
+      .poll(async () => (await fetch(`${worker.url}/metrics`)).text())
+      .toMatch(/palestra_jobs_total\{job="seal",outcome="done"\} [1-9]/);
+    expect(await (await fetch(`${worker.url}/metrics`)).text()).toMatch(/palestra_seals_total\{outcome="sealed"\} \d+/);
+    expect(await end(worker, 'SIGTERM'), worker.output()).toBe(0);
+
+    expect(await query('SELECT count(*)::int AS n FROM rollout_messages')).toEqual([{ n: 0 }]);
+    expect(await query('SELECT sum(messages)::int AS n FROM rollout_transcripts')).toEqual([{ n: ROLLOUTS * MESSAGES }]);
+    for (const [id, eventIds] of acknowledged) {
+      const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
+      const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
+      expect(messages.map(({ eventId }) => eventId)).toEqual(eventIds);
+    }
+    // Every object is pointed at, or known as garbage that the next sweep takes.
+    const blobs = new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSigner(Buffer.from('x'), () => '', Date.now));
+    const known = new Set(
+      (await query('SELECT blob_key FROM rollout_transcripts UNION SELECT blob_key FROM rollout_garbage')).map((row) => row.blob_key),
+    );
+    let pageToken: string | null = '';
+    const unknown: string[] = [];
+    while (pageToken !== null) {
+      const page = await blobs.list({ prefix: 'orgs/', ...(pageToken && { pageToken }) });
+      unknown.push(...page.blobs.map(({ key }) => key).filter((key) => !known.has(key)));
+      pageToken = page.nextPageToken;
+    }
+    expect(unknown).toEqual([]);
+  });
+});

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { PIPELINES } from '../../../apps/api/src/platform/database/database.ts';
+import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { SetAside } from '../../../apps/api/src/store/derive/set-aside.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
+import { RollupService } from '../../../apps/api/src/store/derive/rollup/rollup.service.ts';
+import type { RunActivity } from '../../../apps/api/src/store/run-activity.service.ts';
+import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+const STEPS = 40;
+let server: TestServer;
+
+/** Two rollouts a step, of one group, with rewards that tell the step. */
+const eventsOf = (step: number) =>
+  [0, 1].flatMap((sample) => {
+    const eventId = randomUUID();
+    const metadata = { step, group_id: `g${step}`, n_samples: 2, phase: 'train' };
+    const start = {
+      eventType: 'rollout',
+      eventId,
+      timestamp: 1,
+      runName: 'chunks',
+      environment: `acme/${step % 2}`,
+      split: 'train',
+      metadata,
+    };
+    const message = { type: 'tool_result', content: 'x', isFinished: true, reward: (step + sample) / 100, metadata: {} };
+    return [start, { eventType: 'message', eventId: randomUUID(), rolloutEventId: eventId, timestamp: 1, index: 0, ...message }];
+  });
+
+const sql = async (text: string) => (await server.database.pool.query(text)).rows;
+/** With the transaction that wrote each row. */
+const groups = () => sql('SELECT step, xmin::text AS writer, to_jsonb(g) AS row FROM rollout_groups g ORDER BY step');
+const mark = () => sql('INSERT INTO dirty_steps SELECT DISTINCT run_seq, phase, step FROM rollouts ON CONFLICT DO NOTHING');
+
+beforeAll(async () => {
+  server = await startServer();
+  const events = Array.from({ length: STEPS }, (_, step) => eventsOf(step)).flat();
+  await server.request('POST', '/v1/rollouts', { body: { events } });
+  await settled(server.database.pool);
+});
+afterAll(() => server.close());
+
+it('steps of several chunks have each their own figures, groups and tools', async () => {
+  await mark();
+  await settled(server.database.pool);
+  const rollups = await sql('SELECT step, rollouts, reward_sum FROM step_rollups WHERE env_id = 0 ORDER BY step');
+  expect(rollups.map(({ step, rollouts }) => [step, rollouts])).toEqual(Array.from({ length: STEPS }, (_, step) => [step, 2]));
+  for (const { step, reward_sum } of rollups) expect(reward_sum).toBeCloseTo((2 * step + 1) / 100, 9);
+  const stored = await groups();
+  expect(stored.map(({ step }) => step)).toEqual(Array.from({ length: STEPS }, (_, step) => step));
+  for (const { step, row } of stored) expect(row.min).toBe(step / 100);
+});
+
+it('groups that are as they were are not written again; one that another hand has changed, taken away or put there is set right', async () => {
+  const before = await groups();
+  await mark();
+  await settled(server.database.pool);
+  expect(await groups()).toEqual(before);
+
+  await sql('UPDATE rollout_groups SET errors = 1 WHERE step = 3');
+  await sql('UPDATE rollout_groups SET min = NULL WHERE step = 4');
+  await sql('DELETE FROM rollout_groups WHERE step = 20');
+  await sql(`INSERT INTO rollout_groups SELECT run_seq, group_key + 1, phase, step, env_id, task_id, n, n_expected, scored, errors, successes, sum, sum_squares, min, max
+    FROM rollout_groups WHERE step = 30`);
+  await mark();
+  await settled(server.database.pool);
+  const after = await groups();
+  expect(after.map(({ row }) => row)).toEqual(before.map(({ row }) => row));
+  const written = after.filter(({ writer }, at) => writer !== before[at]!.writer).map(({ step }) => step);
+  expect(written).toEqual([3, 4, 20]);
+  await expectSameFromNothing(server.database.pool);
+});
+
+it('a step that cannot be made leaves its figures and its mark as they were; all others of its batch are made', async () => {
+  const rollups = () => sql('SELECT step, to_jsonb(s) AS row FROM step_rollups s ORDER BY step, env_id');
+  const marks = async () => (await sql('SELECT step FROM dirty_steps')).map(({ step }) => step);
+  const service = () =>
+    new RollupService(server.database, { rolled: () => {} } as unknown as RunActivity, new SetAside(new Metrics(), createLogger('silent')));
+  const unlucky = STEPS / 2;
+  const held = await server.database.pool.connect();
+  try {
+    await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+    await sql('UPDATE rollouts SET reward = reward / 2');
+    const before = await rollups();
+    // Its chunk is written when those before it are, and those after it have been read.
+    await sql(`ALTER TABLE step_rollups ADD CONSTRAINT unlucky CHECK (step <> ${unlucky}) NOT VALID`);
+    for (let attempt = 0; attempt < PIPELINES + 1; attempt += 1) {
+      await mark();
+      const rounds = service();
+      await rounds.round();
+      expect(await marks()).toEqual([unlucky]);
+      // Set aside: it is no work any more.
+      expect(await rounds.round()).toBe(false);
+    }
+    const after = await rollups();
+    expect(after.map(({ step }) => step)).toEqual(before.map(({ step }) => step));
+    for (const [at, { step, row }] of after.entries()) {
+      if (step === unlucky) expect(row).toEqual(before[at]!.row);
+      else expect(row).not.toEqual(before[at]!.row);
+    }
+
+    await sql('ALTER TABLE step_rollups DROP CONSTRAINT unlucky');
+    await service().round();
+    expect(await marks()).toEqual([]);
+  } finally {
+    await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+    held.release();
+  }
+  const [{ row }] = await sql(`SELECT row_to_json(g) AS row FROM rollout_groups g WHERE step = ${STEPS / 2}`);
+  expect(row.min).toBeCloseTo(STEPS / 2 / 200, 9);
+});
