@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlobStore } from '@palestra/blobs';
+import { eraseRollouts } from '../../apps/api/src/store/storage/erase.sql.ts';
 import { startStore, stores, type StoreWorld } from './sealing.world.ts';
 
 describe.each(stores)('erasing with objects in %s', (kind) => {
@@ -109,6 +111,79 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       await client.query('ROLLBACK');
       client.release();
     }
+  });
+
+  it('a rollout that is being made searchable leaves no word', async () => {
+    const client = await world.server.database.pool.connect();
+    try {
+      const [{ seq }] = await query(`SELECT (nextval(pg_get_serial_sequence('rollout_heads', 'seq')) + 1)::text AS seq`);
+      // Whoever indexes the first message waits for this one, and writes its words when that is rolled back.
+      await client.query('BEGIN');
+      await client.query(`INSERT INTO rollout_search (rollout_seq, index, words) VALUES ($1, 0, '')`, [seq]);
+      const gone = await world.upload(2);
+      expect((await world.head(gone)).seq).toBe(seq);
+      const waits = `SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`;
+      await expect.poll(async () => (await client.query(waits)).rows[0].n, { timeout: 20_000 }).toBe(1);
+      expect(await world.server.request('DELETE', `/v1/rollouts/${gone}`)).toMatchObject({ status: 200 });
+      await client.query('ROLLBACK');
+      // Words of a later one are there once the round of this one is over.
+      await world.upload(1);
+      await world.settled();
+      expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
+
+  it('what is said of a rollout while it is erased is refused, and kept nowhere', async () => {
+    const gone = await world.upload(1);
+    await world.settled();
+    const { seq } = await world.head(gone);
+    const client = await world.server.database.pool.connect();
+    try {
+      await client.query('BEGIN');
+      await eraseRollouts(client, [seq], true);
+      const said = world.server.request('POST', '/v1/annotations', { body: { rollout: gone, tag: 'too late' } });
+      await Promise.race([said, new Promise((resolve) => setTimeout(resolve, 1_000))]);
+      await client.query('COMMIT');
+      expect(await said).toMatchObject({ status: 404, body: { code: 'rollout_not_found' } });
+      expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
+
+  it('what an earlier version left of rollouts without a head goes with the upgrade, from figures too', async () => {
+    const runName = 'of an earlier version';
+    const stays = await full(runName);
+    const left = [await world.upload(2, { runName }), await world.upload(2, { runName, metadata: { task_index: 4 } })];
+    await world.settled();
+    const run = async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body;
+    await expect.poll(async () => (await run()).num_rollouts).toBe(3);
+    const seqs: string[] = [];
+    for (const id of left) {
+      const { seq } = await world.head(id);
+      seqs.push(seq);
+      await query(`INSERT INTO annotations (org_id, rollout_seq, run_seq, note, author) VALUES ($1, $2, $3, 'n', 'a')`, [
+        stays.orgId,
+        seq,
+        stays.runSeq,
+      ]);
+      await query('DELETE FROM rollout_messages WHERE rollout_seq = $1', [seq]);
+      await query('DELETE FROM rollout_heads WHERE seq = $1', [seq]);
+    }
+    const kept = await rowsBy('rollout_seq', stays.seq);
+    await query(await readFile('prisma/migrations/0020_headless_rows/migration.sql', 'utf8'));
+    await expect.poll(async () => (await run()).num_rollouts).toBe(1);
+    for (const seq of seqs) {
+      expect([await query('SELECT FROM rollouts WHERE seq = $1', [seq]), total(await rowsBy('rollout_seq', seq))]).toEqual([[], 0]);
+    }
+    expect(await rowsBy('rollout_seq', stays.seq)).toEqual(kept);
+    expect((await query('SELECT sum(rollouts)::int AS n FROM step_rollups WHERE run_seq = $1 AND env_id = 0', [stays.runSeq]))[0].n).toBe(
+      1,
+    );
   });
 
   it('an environment is none of the run any more when its last rollout there is gone', async () => {

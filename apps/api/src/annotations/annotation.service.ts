@@ -42,7 +42,9 @@ export class AnnotationService {
     if (head.run_seq === null) throw new PalestraError('rollout_not_found', { detail: 'The rollout’s start event has not come yet.' });
     const author = await selectUserName(this.database.pool, caller.userId);
     const place = { orgId: caller.orgId, seq: head.seq, runSeq: head.run_seq, rollout: head.id };
-    return present(await insertAnnotation(this.database.pool, place, body, author));
+    const row = await insertAnnotation(this.database.pool, place, body, author);
+    if (!row) throw new PalestraError('rollout_not_found');
+    return present(row);
   }
 
   async list(caller: Caller, { rollout, run, tag, limit, cursor }: AnnotationQuery) {

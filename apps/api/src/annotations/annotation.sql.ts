@@ -14,16 +14,21 @@ export interface AnnotationRow {
   created_at: Date;
 }
 
-/** Also counts up the run's version: queries by tag, verdict, note and author answer otherwise now. Plan: primary keys. */
+/**
+ * Null when the rollout was erased meanwhile: its head is held until the row is written. Also counts up the run's version: queries by tag, verdict, note and author answer
+ * otherwise now. Plan: primary keys.
+ */
 export async function insertAnnotation(
   pool: pg.Pool,
   place: { orgId: string; seq: string; runSeq: number; rollout: string },
   body: AnnotationBody,
   author: string,
-): Promise<AnnotationRow> {
+): Promise<AnnotationRow | null> {
   const { rows } = await pool.query<AnnotationRow>(
-    `WITH bumped AS (UPDATE runs SET version = version + 1 WHERE seq = $3)
-     INSERT INTO annotations (org_id, rollout_seq, run_seq, from_index, to_index, verdict, score, tag, note, author) VALUES ($1, $2, $3, $5, $6, $7, $8, $9, $10, $11)
+    `WITH held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq = $2 FOR KEY SHARE),
+     bumped AS (UPDATE runs SET version = version + 1 WHERE seq = $3 AND EXISTS (SELECT FROM held))
+     INSERT INTO annotations (org_id, rollout_seq, run_seq, from_index, to_index, verdict, score, tag, note, author)
+     SELECT $1, seq, $3, $5, $6, $7, $8, $9, $10, $11 FROM held
      RETURNING id, $4::text AS rollout, from_index, to_index, verdict, score, tag, note, author, created_at`,
     [
       place.orgId,
@@ -39,7 +44,7 @@ export async function insertAnnotation(
       author,
     ],
   );
-  return rows[0]!;
+  return rows[0] ?? null;
 }
 
 export interface AnnotationFilter {

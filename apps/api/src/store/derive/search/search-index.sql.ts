@@ -58,6 +58,14 @@ UPDATE rollout_heads SET unsearched = false WHERE seq IN (
   SELECT h.seq FROM rollout_heads h JOIN unnest($1::bigint[], $2::int[]) AS head(seq, revision) ON h.seq = head.seq AND h.revision = head.revision
   ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED)`;
 
+/**
+ * Words of rollouts that were erased while they were indexed, whose rows the erasing did not see. It waits for one that is under way; whoever comes later sees the rows.
+ * A statement of its own, too: with rows of words held it could wait for an erasing that waits for those. Plan: primary keys.
+ */
+const ERASED = `
+WITH held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR KEY SHARE)
+DELETE FROM rollout_search WHERE rollout_seq = ANY(ARRAY(SELECT unnest($1::bigint[]) EXCEPT SELECT seq FROM held))`;
+
 /** Answers how many rollouts it looked at. */
 export async function indexMessages(pool: pg.Pool, limit: number): Promise<number> {
   const { rows } = await pool.query<{ seqs: string[] | null; revisions: number[] }>({
@@ -67,6 +75,7 @@ export async function indexMessages(pool: pg.Pool, limit: number): Promise<numbe
   });
   const { seqs, revisions } = rows[0]!;
   if (seqs === null) return 0;
+  await pool.query({ name: 'rollouts-search-erased', text: ERASED, values: [seqs] });
   await pool.query({ name: 'rollouts-search-done', text: DONE, values: [seqs, revisions] });
   return seqs.length;
 }
