@@ -46,6 +46,18 @@ const stored = async (run: string) => {
   return rows as { id: string; finished: boolean; messages: number; start: any; rewards: (number | null)[] }[];
 };
 
+/** Events of our own format, with information in its start and an update of it. */
+function ours(): object[] {
+  const id = 'dddddddd-dddd-4ddd-8ddd-dddddddddddd';
+  const timestamp = 1_770_000_000_000;
+  const message = { eventType: 'message', eventId: 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee', rolloutEventId: id, timestamp, index: 0 };
+  return [
+    { eventType: 'rollout', eventId: id, timestamp, runName: 'ours', rolloutName: null, rollout_info: { early: 1, step: 1 } },
+    { ...message, type: 'user_message', content: 'x', isFinished: true, metadata: {} },
+    { eventType: 'rollout_update', eventId: id, timestamp: timestamp + 1, rollout_info: { step: 2, list: [1, null] } },
+  ];
+}
+
 describe('palestra rollouts import', () => {
   it('refuses a file of no known format, a missing one, and one without a run', async () => {
     const odd = path.join(folder, 'odd.csv');
@@ -70,7 +82,7 @@ describe('palestra rollouts import', () => {
     expect(figures(first.stdout)).toEqual([6, 38, 38, 0, 0, 0, 0]);
     const messages = await count('rollout_messages');
     const second = await palestra(fixture('arithmetic.eval'), '--run', 'inspect');
-    expect(figures(second.stdout)).toEqual([6, 38, 6, 32, 0, 0, 0]);
+    expect(figures(second.stdout)).toEqual([6, 38, 0, 38, 0, 0, 0]);
     expect(await count('rollout_messages')).toBe(messages);
     const rollouts = await stored('inspect');
     expect(rollouts).toHaveLength(6);
@@ -80,6 +92,25 @@ describe('palestra rollouts import', () => {
       [false, [null, null]],
     ]);
   });
+
+  it.each(['arithmetic.json.log', 'openai.jsonl', 'results.jsonl', 'ours.jsonl'])(
+    '%s is there already a second time, starts and updates too',
+    async (name) => {
+      const file = name === 'ours.jsonl' ? path.join(folder, name) : fixture(name);
+      if (name === 'ours.jsonl')
+        await writeFile(
+          file,
+          ours()
+            .map((event) => `${JSON.stringify(event)}\n`)
+            .join(''),
+        );
+      const args = [file, '--run', `twice ${name}`];
+      const [, events, accepted, ...others] = figures((await palestra(...args)).stdout);
+      expect([events, accepted, others.slice(0, 3)]).toEqual([expect.any(Number), events, [0, 0, 0]]);
+      const again = figures((await palestra(...args)).stdout);
+      expect(again.slice(1, 6)).toEqual([events, 0, events, 0, 0]);
+    },
+  );
 
   it('is history: none of its events is late, and those of a trainer that come so late are', async () => {
     const late = async (run: string) => {

@@ -156,7 +156,8 @@ describe('POST /v1/rollouts keeps', () => {
     const batches = Array.from({ length: 30 }, (_, i) => events.slice(i * 10, i * 10 + 10)).toReversed();
     const answers = await Promise.all([...batches, ...batches, [start(id)], [start(id)]].map((batch) => post(batch)));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
-    expect(answers.reduce((sum, { body }) => sum + body.duplicates, 0)).toBe(300);
+    // Of two start events in one moment both may be told as new.
+    expect(answers.slice(0, -2).reduce((sum, { body }) => sum + body.duplicates, 0)).toBe(300);
     expect(await get(id)).toMatchObject({
       num_messages: 300,
       num_tool_calls: 150,
@@ -183,6 +184,23 @@ describe('POST /v1/rollouts keeps', () => {
     const read = await get(id);
     expect(read).toMatchObject({ metadata: { k: 'ab', lone: '\ufffd' }, reward: null, flags: ['nonfinite'], num_messages: 2 });
     expect(read.messages[0]).toMatchObject({ reward: null, nonfinite: true });
+  });
+
+  it('what is no number in an update, or in the information of a start, is told of the rollout', async () => {
+    const sent = [randomUUID(), randomUUID(), randomUUID()] as const;
+    const [updated, begun, finite] = sent;
+    const update = (id: string, reward: unknown) => ({
+      eventType: 'rollout_update',
+      eventId: id,
+      timestamp: Date.now(),
+      rollout_info: { reward },
+    });
+    // One update comes with its rollout, one later.
+    const text = JSON.stringify({ events: [start(updated), start(begun), start(finite), update(begun, 'R'), update(finite, 1)] });
+    expect(await postText(text.replace('"R"', '-Infinity'))).toMatchObject({ status: 200, body: { accepted: 5 } });
+    expect(await postText(JSON.stringify({ events: [update(updated, 'R')] }).replace('"R"', 'NaN'))).toMatchObject({ status: 200 });
+    for (const id of [updated, begun]) expect(await get(id)).toMatchObject({ reward: null, flags: ['nonfinite'] });
+    expect((await get(finite)).flags).toEqual([]);
   });
 
   it('a gzipped body, three megabytes and nine megabytes in one event', async () => {

@@ -38,6 +38,7 @@ export interface ReadMessage extends ReadBase {
 export interface ReadUpdate extends ReadBase {
   kind: 'update';
   rolloutInfo: JsonObject;
+  nonfinite: boolean;
 }
 export type ReadEvent = ReadStart | ReadMessage | ReadUpdate;
 
@@ -96,7 +97,7 @@ function readEvent(event: unknown, nonfinite: boolean): ReadEvent | string {
       return readMessage(event, event.eventId, sentAt, nonfinite);
     case 'rollout_update':
       if (!isObject(event.rollout_info)) return 'rollout_info must be an object.';
-      return { kind: 'update', rolloutId: event.eventId.toLowerCase(), sentAt, rolloutInfo: event.rollout_info };
+      return { kind: 'update', rolloutId: event.eventId.toLowerCase(), sentAt, rolloutInfo: event.rollout_info, nonfinite };
     default:
       return 'eventType must be "rollout", "message" or "rollout_update".';
   }

@@ -110,8 +110,7 @@ export class IngestService {
 
   /** `batch`: what was sent; `events`: each of its events once. */
   #receipt(batch: ReadBatch, events: readonly ReadEvent[], stored: IngestResult, perEvent: boolean): IngestReceipt {
-    const messages = events.filter((event) => event.kind === 'message').length;
-    const accepted = events.length - messages + stored.inserted.size;
+    const accepted = events.filter((event) => isNew(event, stored)).length;
     const duplicates = batch.events.length - accepted;
     this.#count(accepted, duplicates, batch.rejected.length);
     this.activity.received(stored.runSeqs, {
@@ -119,11 +118,11 @@ export class IngestService {
       duplicates,
       conflicts: stored.conflicts.length,
       late: batch.history ? 0 : events.filter((event) => event.sentAt < Date.now() - LATE_MS).length,
-      nonfinite: events.filter((event) => event.kind !== 'update' && event.nonfinite).length,
+      nonfinite: events.filter((event) => event.nonfinite).length,
     });
     const rejected = batch.rejected.map(({ position, eventId, detail }) => ({ position, event_id: eventId, detail }));
     const receipt = { accepted, duplicates, conflicts: stored.conflicts.length, rejected };
-    return perEvent ? { ...receipt, results: resultsOf(batch, stored.inserted, new Set(stored.conflicts)) } : receipt;
+    return perEvent ? { ...receipt, results: resultsOf(batch, stored) } : receipt;
   }
 
   #count(accepted: number, duplicates: number, rejected: number): void {
@@ -180,12 +179,20 @@ export class IngestService {
   }
 }
 
-function resultsOf(batch: ReadBatch, inserted: ReadonlySet<string>, conflicts: ReadonlySet<string>): EventResult[] {
+/** Whether it was not there already: of a start event or an update, whether it said something that its rollout did not know. */
+function isNew(event: ReadEvent, { inserted, started, informed }: IngestResult): boolean {
+  if (event.kind === 'message') return inserted.has(event.eventId);
+  if (event.kind === 'update') return informed.has(event.rolloutId);
+  return started.has(event.rolloutId) || (event.raw.rollout_info !== undefined && informed.has(event.rolloutId));
+}
+
+function resultsOf(batch: ReadBatch, stored: IngestResult): EventResult[] {
+  const conflicts = new Set(stored.conflicts);
   const told = new Set<string>();
   const statusOf = (event: ReadEvent): EventResult['status'] => {
-    if (event.kind !== 'message') return 'accepted';
+    if (event.kind !== 'message') return isNew(event, stored) ? 'accepted' : 'duplicate';
     if (conflicts.has(event.eventId)) return 'conflict';
-    if (!inserted.has(event.eventId) || told.has(event.eventId)) return 'duplicate';
+    if (!isNew(event, stored) || told.has(event.eventId)) return 'duplicate';
     told.add(event.eventId);
     return 'accepted';
   };

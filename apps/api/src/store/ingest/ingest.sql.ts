@@ -29,7 +29,7 @@ WITH message AS MATERIALIZED (
 ), start AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($3::jsonb) AS s(rollout_id uuid, run_seq int, flags int, raw jsonb)
 ), info AS MATERIALIZED (
-  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, rollout_info jsonb, rollout_info_at jsonb)
+  SELECT * FROM jsonb_to_recordset($4::jsonb) AS i(rollout_id uuid, flags int, rollout_info jsonb, rollout_info_at jsonb)
 ), failure AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($5::jsonb) AS f(rollout_id uuid, failure_class text)
 ), checked AS MATERIALIZED (
@@ -49,8 +49,9 @@ WITH message AS MATERIALIZED (
 ), fresh AS (
   INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, finished, flags, bytes, output_chars, failure_class)
   SELECT $1, t.rollout_id, (now() AT TIME ZONE 'UTC')::date, s.run_seq, COALESCE(n.messages, 0), COALESCE(n.calls, 0), COALESCE(n.max_index, -1),
-    COALESCE(n.finished, false), COALESCE(n.flags, 0) | COALESCE(s.flags, 0), COALESCE(n.bytes, 0), COALESCE(n.output_chars, 0), f.failure_class
-  FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN sent n USING (rollout_id) LEFT JOIN failure f USING (rollout_id)
+    COALESCE(n.finished, false), COALESCE(n.flags, 0) | COALESCE(s.flags, 0) | COALESCE(i.flags, 0), COALESCE(n.bytes, 0), COALESCE(n.output_chars, 0), f.failure_class
+  FROM touched t LEFT JOIN start s USING (rollout_id) LEFT JOIN sent n USING (rollout_id) LEFT JOIN info i USING (rollout_id)
+    LEFT JOIN failure f USING (rollout_id)
   WHERE NOT EXISTS (SELECT FROM known WHERE known.id = t.rollout_id)
   ORDER BY t.rollout_id
   ON CONFLICT (org_id, id) DO NOTHING
@@ -76,7 +77,7 @@ WITH message AS MATERIALIZED (
     calls = h.calls + COALESCE(d.calls, 0),
     max_index = GREATEST(h.max_index, d.max_index),
     finished = h.finished OR COALESCE(d.finished, false),
-    flags = h.flags | COALESCE(d.flags, 0) | COALESCE(s.flags, 0),
+    flags = h.flags | COALESCE(d.flags, 0) | COALESCE(s.flags, 0) | COALESCE(i.flags, 0),
     bytes = h.bytes + COALESCE(d.bytes, 0),
     output_chars = h.output_chars + COALESCE(d.output_chars, 0),
     failure_class = COALESCE(f.failure_class, h.failure_class),
@@ -92,6 +93,8 @@ WITH message AS MATERIALIZED (
   WHERE h.seq = k.seq AND (d.messages > 0 OR i.rollout_id IS NOT NULL OR f.failure_class IS DISTINCT FROM h.failure_class AND f.failure_class IS NOT NULL
     OR s.rollout_id IS NOT NULL)
   RETURNING h.run_seq
+), before AS MATERIALIZED (
+  SELECT rollout_seq, start, rollout_info FROM rollout_meta WHERE rollout_seq = ANY(ARRAY(SELECT seq FROM open))
 ), meta AS (
   INSERT INTO rollout_meta (rollout_seq, start, rollout_info, rollout_info_at)
   SELECT p.seq, start.raw, info.rollout_info, info.rollout_info_at
@@ -105,8 +108,13 @@ WITH message AS MATERIALIZED (
     rollout_info_at = COALESCE(rollout_meta.rollout_info_at, '{}') || COALESCE((
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info_at)
       WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
+  RETURNING rollout_seq, start, rollout_info
+), changed AS (
+  SELECT p.id, (m.start IS DISTINCT FROM b.start) AS start, (m.rollout_info IS DISTINCT FROM b.rollout_info) AS info
+  FROM meta m JOIN place p ON p.seq = m.rollout_seq LEFT JOIN before b USING (rollout_seq)
 )
 SELECT ARRAY(SELECT id::text FROM place) AS handled, ARRAY(SELECT event_id::text FROM inserted) AS inserted,
+  ARRAY(SELECT id::text FROM changed WHERE start) AS started, ARRAY(SELECT id::text FROM changed WHERE info) AS informed,
   ARRAY(SELECT jsonb_build_object('seq', k.seq::text, 'rollout_id', k.id) FROM known k WHERE NOT EXISTS (SELECT FROM open WHERE open.id = k.id)) AS sealed,
   ARRAY(SELECT DISTINCT run_seq FROM (SELECT run_seq FROM fresh UNION ALL SELECT run_seq FROM grown UNION ALL SELECT run_seq FROM known) r WHERE run_seq IS NOT NULL) AS run_seqs`;
 
@@ -129,6 +137,9 @@ export type StoredMessage = ReadMessage & { blobKey?: string; bodyBytes?: number
 export interface IngestResult {
   /** Event ids of messages that were new. */
   inserted: Set<string>;
+  /** Rollouts of whose start events, and of whose information, something was new. */
+  started: Set<string>;
+  informed: Set<string>;
   /** Event ids of messages that were there with other content; the stored one stays. */
   conflicts: string[];
   /** Of all rollouts of the batch, also of those that it changed nothing in. */
@@ -161,6 +172,16 @@ export type FindSealed = (
   messages: readonly MessageRow[],
 ) => Promise<Map<string, SealedMessages>>;
 
+/** What `INGEST` answers. */
+interface Stored {
+  handled: string[];
+  inserted: string[];
+  started: string[];
+  informed: string[];
+  sealed: SealedHead[];
+  run_seqs: number[];
+}
+
 /** Another batch that made the same rollout has long committed by then, and nothing is sealed so often. */
 const MAX_ROUNDS = 5;
 
@@ -180,16 +201,18 @@ export async function storeBatch(
     failures: failures.map(({ rolloutId, failureClass }) => ({ rollout_id: rolloutId, failure_class: failureClass })),
     checked: [] as { rollout_id: string; sealed_at: string }[],
   };
-  const result: IngestResult = { inserted: new Set(), conflicts: [], runSeqs: [] };
+  const result: IngestResult = { inserted: new Set(), started: new Set(), informed: new Set(), conflicts: [], runSeqs: [] };
   const sealedRows = new Set<MessageRow>();
   for (let round = 0; ; round += 1) {
-    const { rows } = await pool.query<{ handled: string[]; inserted: string[]; sealed: SealedHead[]; run_seqs: number[] }>({
+    const { rows } = await pool.query<Stored>({
       name: 'rollouts-ingest',
       text: INGEST,
       values: [orgId, ...[batch.messages, batch.starts, batch.infos, batch.failures, batch.checked].map((part) => JSON.stringify(part))],
     });
-    const { handled, inserted, sealed, run_seqs } = rows[0]!;
+    const { handled, inserted, started, informed, sealed, run_seqs } = rows[0]!;
     for (const id of inserted) result.inserted.add(id);
+    for (const id of started) result.started.add(id);
+    for (const id of informed) result.informed.add(id);
     result.runSeqs = [...new Set([...result.runSeqs, ...run_seqs])];
     const done = new Set(handled);
     const left = <T extends { rollout_id: string }>(part: T[]) => part.filter((row) => !done.has(row.rollout_id));
@@ -255,18 +278,20 @@ function startRows(starts: ResolvedStart[]) {
 
 /** One row a rollout: its updates (and the start event's own rollout_info) merged key by key, the newest client time wins. */
 function infoRows(events: readonly ReadEvent[]) {
-  const merged = new Map<string, { info: JsonObject; at: Record<string, number> }>();
-  for (const { rolloutId, sentAt, info } of events.flatMap(infoOf).toSorted((a, b) => a.sentAt - b.sentAt)) {
-    const row = merged.get(rolloutId) ?? { info: {}, at: {} };
+  const merged = new Map<string, { info: JsonObject; at: Record<string, number>; flags: number }>();
+  for (const { rolloutId, sentAt, info, nonfinite } of events.flatMap(infoOf).toSorted((a, b) => a.sentAt - b.sentAt)) {
+    const row = merged.get(rolloutId) ?? { info: {}, at: {}, flags: 0 };
     Object.assign(row.info, info);
     for (const key of Object.keys(info)) row.at[key] = sentAt;
+    if (nonfinite) row.flags = MESSAGE_FLAGS.nonfinite;
     merged.set(rolloutId, row);
   }
-  return [...merged].map(([rolloutId, { info, at }]) => ({ rollout_id: rolloutId, rollout_info: info, rollout_info_at: at }));
+  return [...merged].map(([rolloutId, { info, at, flags }]) => ({ rollout_id: rolloutId, flags, rollout_info: info, rollout_info_at: at }));
 }
 
-function infoOf(event: ReadEvent): { rolloutId: string; sentAt: number; info: JsonObject }[] {
-  const info = event.kind === 'update' ? event.rolloutInfo : event.kind === 'start' ? event.raw.rollout_info : null;
+function infoOf(event: ReadEvent): { rolloutId: string; sentAt: number; info: JsonObject; nonfinite: boolean }[] {
+  if (event.kind === 'message') return [];
+  const info = event.kind === 'update' ? event.rolloutInfo : event.raw.rollout_info;
   if (typeof info !== 'object' || info === null || Array.isArray(info)) return [];
-  return [{ rolloutId: event.rolloutId, sentAt: event.sentAt, info: info as JsonObject }];
+  return [{ rolloutId: event.rolloutId, sentAt: event.sentAt, info: info as JsonObject, nonfinite: event.nonfinite }];
 }

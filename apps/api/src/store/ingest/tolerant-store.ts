@@ -11,15 +11,17 @@ export async function storeTolerantly(
   events: readonly ReadEvent[],
   store: (some: readonly ReadEvent[]) => Promise<IngestResult>,
 ): Promise<{ stored: IngestResult; refused: Refused }> {
-  let stored: IngestResult = { inserted: new Set(), conflicts: [], runSeqs: [] };
+  let stored: IngestResult = { inserted: new Set(), started: new Set(), informed: new Set(), conflicts: [], runSeqs: [] };
   const refused: Refused = new Map();
   if (events.length === 0) return { stored, refused };
   await withoutFaulty(
     events,
     async (some) => {
-      const { inserted, conflicts, runSeqs } = await store(some);
+      const { inserted, started, informed, conflicts, runSeqs } = await store(some);
       stored = {
         inserted: new Set([...stored.inserted, ...inserted]),
+        started: new Set([...stored.started, ...started]),
+        informed: new Set([...stored.informed, ...informed]),
         conflicts: [...stored.conflicts, ...conflicts],
         runSeqs: [...new Set([...stored.runSeqs, ...runSeqs])],
       };
