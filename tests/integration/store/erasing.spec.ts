@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlobStore } from '@palestra/blobs';
-import { eraseRollouts } from '../../apps/api/src/store/storage/erase.sql.ts';
+import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
 import { startStore, stores, type StoreWorld } from './sealing.world.ts';
 
 describe.each(stores)('erasing with objects in %s', (kind) => {

@@ -94,7 +94,8 @@ WITH message AS MATERIALIZED (
     OR s.rollout_id IS NOT NULL)
   RETURNING h.run_seq
 ), before AS MATERIALIZED (
-  SELECT rollout_seq, start, rollout_info FROM rollout_meta WHERE rollout_seq = ANY(ARRAY(SELECT seq FROM open))
+  SELECT rollout_seq, start, rollout_info FROM rollout_meta WHERE rollout_seq = ANY(ARRAY(
+    SELECT seq FROM open WHERE id IN (SELECT rollout_id FROM start UNION ALL SELECT rollout_id FROM info)))
 ), meta AS (
   INSERT INTO rollout_meta (rollout_seq, start, rollout_info, rollout_info_at)
   SELECT p.seq, start.raw, info.rollout_info, info.rollout_info_at
