@@ -1,6 +1,6 @@
 -- A rollout that was erased in the moment in which it was derived, made searchable or annotated left rows without a head, which stayed in lists and figures of its run.
 -- A row without a head in the snapshot in which it is seen has none for good: heads come first, and their numbers never again.
--- Nothing is written anew and nobody is locked out: some seconds for ten million rollouts. Where numbers of heads are missing is read once, and each such place is looked
+-- Nothing is written anew and nobody is locked out: 4 s were measured for two million rollouts beside 200 000 erased ones. Where numbers of heads are missing is read once, and each such place is looked
 -- up in the index of each table, since tables of messages are too long to be walked over.
 DO $$
 DECLARE
