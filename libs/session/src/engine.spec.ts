@@ -430,6 +430,7 @@ describe('calls', () => {
 describe('expiry', () => {
   test('idle sessions and orphan SIDs expire, pinged ones and those whose environment still opens or sets up live', async () => {
     const here = world({ policy: { heartbeatTimeoutMs: 2_000 } });
+    here.leases.isAlone = true;
     const [idle, pinged, orphan] = [await opened(here), await opened(here), await reserve(here)];
     here.first.start();
     onTestFinished(() => here.first.stop(0));
@@ -474,6 +475,29 @@ describe('several processes', () => {
     await third.stop(0);
     expect(here.store.records.get(sid)).toMatchObject({ state: 'ready', ownerReplicaId: 'second' });
   });
+
+  test('a session that is pinged through one process is not ended by another, however short its heartbeat is', async () => {
+    const here = world({ policy: { heartbeatTimeoutMs: 1_000 } });
+    const second = here.engine('second');
+    const sid = await opened(here);
+    // The other one has heard of it, too, and not again.
+    await second.ping(alice, sid);
+    let looks = 0;
+    const { findIdle } = here.store;
+    here.store.findIdle = async (now) => {
+      const idle = await findIdle.call(here.store, now);
+      looks += idle.length;
+      return idle;
+    };
+    for (const engine of [here.first, second]) engine.start();
+    const pings = setInterval(() => void here.first.ping(alice, sid), 200);
+    onTestFinished(() => clearInterval(pings));
+    await systemClock.sleep(6_000);
+    expect(looks).toBeGreaterThan(0);
+    expect(await codeOf(here.first.ping(alice, sid))).toBe('ok');
+    for (const engine of [here.first, second]) await engine.stop(0);
+    expect([here.store.records.get(sid)?.state, here.backend.deleted]).toEqual(['ready', []]);
+  }, 15_000);
 
   test('a process that only reserved a session leaves its end to its owner', async () => {
     const here = world({ owned: true, policy: { heartbeatTimeoutMs: 4_000 } });

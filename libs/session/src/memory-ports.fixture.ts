@@ -142,6 +142,7 @@ export class MemoryCallLedger implements CallLedger {
 /** Processes are alive until they are added to `dead`. */
 export class MemoryLeases implements ReplicaLeases {
   readonly lastSeenAt = new Map<string, number>();
+  isAlone = false;
 
   constructor(readonly dead: Set<string>) {}
 
@@ -153,7 +154,7 @@ export class MemoryLeases implements ReplicaLeases {
     return !this.dead.has(replicaId);
   }
   alone(): boolean {
-    return false;
+    return this.isAlone;
   }
   async locate(replicaId: string): Promise<string | null> {
     return this.dead.has(replicaId) ? null : `http://${replicaId}`;

@@ -8,7 +8,7 @@ import type { SessionRegistry } from '../registry/session-registry.ts';
 
 export interface ReaperOptions {
   clock: Clock;
-  leases: Pick<ReplicaLeases, 'isAlive'>;
+  leases: Pick<ReplicaLeases, 'isAlive' | 'alone'>;
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
@@ -17,6 +17,8 @@ const SWEEP_MS = 5_000;
 const ORPHANS_MS = 1_000;
 /** Activity reaches the store at most this late; far below any idle timeout. */
 const TOUCH_MS = 10_000;
+/** What another process may have heard of a session, and has not told the store: a touch that came with the sweep after the next, and one sweep that failed. */
+const HEARD_ELSEWHERE_MS = TOUCH_MS + 2 * SWEEP_MS;
 /** The environment's server hears of a session that only pings this often (its own idle limit is 15 minutes). */
 const UPSTREAM_PING_MS = 30_000;
 const PING_DEADLINE_MS = 20_000;
@@ -178,10 +180,15 @@ export class SessionReaper {
     await Promise.all(
       idle.map(async (record) => {
         const live = await this.registry.adopt(record);
-        const silent = now - live.lastSeenAt >= record.heartbeatTimeoutMs || now - live.lastRequestAt >= record.idleTimeoutMs;
-        // Its owner ends it, and has the process that must be told.
         const { ownerReplicaId } = live.record;
-        if (!silent || (ownerReplicaId !== null && ownerReplicaId !== this.registry.replicaId)) return;
+        // Its owner ends it, and has the process that must be told. Requests and pings of a session without an owner may be anywhere.
+        if (ownerReplicaId !== null && ownerReplicaId !== this.registry.replicaId) return;
+        const allowance = ownerReplicaId === null && !this.options.leases.alone() ? HEARD_ELSEWHERE_MS : 0;
+        const quiet = (here: number, stored: number) => now - Math.max(here, stored) - allowance;
+        const silent =
+          quiet(live.lastSeenAt, record.lastSeenAt) >= record.heartbeatTimeoutMs ||
+          quiet(live.lastRequestAt, record.lastRequestAt) >= record.idleTimeoutMs;
+        if (!silent) return;
         if ((await this.registry.advance(live, 'expired')) && live.record.ref !== null) await this.teardown(live);
       }),
     );
