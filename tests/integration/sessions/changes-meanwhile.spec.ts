@@ -120,3 +120,31 @@ test('a key that is revoked loses its sockets and its streams', { timeout: 60_00
   expect(await kept.ask({ type: 'state' })).toMatchObject({ type: 'state' });
   expect(await streamed).toBe('cut');
 });
+
+test('a browser that signs out loses the sockets that it opened, and no other', { timeout: 60_000 }, async () => {
+  const { environment, standing } = await host('browsed');
+  const signIn = async () => {
+    const answer = await server.request('POST', '/v1/login', { body: { key: server.apiKey } });
+    return { cookie: answer.headers.get('set-cookie')!.split(';')[0]!, 'x-api-key': '', 'sec-fetch-site': 'same-origin' };
+  };
+  const [leaves, stays] = [await signIn(), await signIn()];
+  const connect = async ({ cookie }: { cookie: string }) => {
+    const socket = new WebSocket(`${server.url.replace('http', 'ws')}/openenv/${environment}/ws`, {
+      headers: { cookie, origin: server.url },
+    });
+    onTestFinished(() => socket.terminate());
+    await once(socket, 'open');
+    const ask = async (message: object) => {
+      socket.send(JSON.stringify(message));
+      return JSON.parse(String((await once(socket, 'message'))[0])) as object;
+    };
+    await ask({ type: 'reset', data: {} });
+    return { closed: once(socket, 'close').then(([code, reason]) => [code, String(reason)]), ask };
+  };
+  const [gone, kept] = [await connect(leaves), await connect(stays)];
+  expect(standing.size).toBe(2);
+  expect(await server.request('POST', '/v1/logout', { headers: leaves })).toMatchObject({ status: 200 });
+  expect(await gone.closed).toEqual([1008, 'This browser was signed out.']);
+  await expect.poll(() => standing.size).toBe(1);
+  expect(await kept.ask({ type: 'state' })).toMatchObject({ type: 'state' });
+});

@@ -6,7 +6,7 @@ import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
-import { KeyWatch } from './key-watch.ts';
+import { SocketWatch } from './socket-watch.ts';
 import { OrganisationController } from './organisation.controller.ts';
 import { OrganisationService } from './organisation.service.ts';
 import { ShareAccess } from './share-access.ts';
@@ -17,7 +17,7 @@ import { SignInController } from './sign-in.controller.ts';
   controllers: [AccountController, KeyController, OrganisationController, SignInController],
   providers: [
     Authenticator,
-    KeyWatch,
+    SocketWatch,
     KeyService,
     AccountService,
     OrganisationService,

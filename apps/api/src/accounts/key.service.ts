@@ -6,7 +6,7 @@ import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
 import { Authenticator } from './authenticator.ts';
 import type { CreateKeyBody } from './key.schema.ts';
-import { KeyWatch } from './key-watch.ts';
+import { SocketWatch } from './socket-watch.ts';
 import { hashToken, newApiKey } from './secret-token.ts';
 
 const PREFIX_LENGTH = 9;
@@ -17,7 +17,7 @@ export class KeyService {
   constructor(
     private readonly database: Database,
     private readonly authenticator: Authenticator,
-    private readonly watch: KeyWatch,
+    private readonly watch: SocketWatch,
   ) {}
 
   async list(caller: Caller): Promise<ApiKeyView[]> {

@@ -7,6 +7,7 @@ import { isDuplicate } from '../platform/database/database-errors.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService } from './account.service.ts';
 import { Authenticator } from './authenticator.ts';
+import { SocketWatch } from './socket-watch.ts';
 import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
 
 type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
@@ -19,6 +20,7 @@ export class OrganisationService {
     private readonly database: Database,
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
+    private readonly watch: SocketWatch,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -108,6 +110,7 @@ export class OrganisationService {
       await transaction.membership.delete({ where: { orgId_userId: theirs } });
     });
     this.authenticator.forget();
+    await this.watch.look();
   }
 
   /** Another sign-in link for a member: for a new browser, or who lost the first one. Throws `member_not_found`. */

@@ -7,6 +7,7 @@ import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { Authenticator, COOKIE_NAME } from './authenticator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf, readCookie } from './cookies.ts';
+import { SocketWatch } from './socket-watch.ts';
 
 const signInBodySchema = z.object({ key: z.string().min(1) });
 const okSchema = z.object({ ok: z.literal(true) });
@@ -17,6 +18,7 @@ export class SignInController {
   constructor(
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
+    private readonly watch: SocketWatch,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -45,6 +47,7 @@ export class SignInController {
     const token = readCookie(request.headers.cookie, COOKIE_NAME);
     if (token) await this.accounts.closeBrowserSession(token);
     this.authenticator.forget();
+    await this.watch.look();
     reply.header('set-cookie', this.#cookie('', 0));
     return { ok: true };
   }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -72,6 +72,11 @@ export class Sockets {
     for (const socket of this.#server.clients) if (keyIds.has(keys.get(socket) ?? '')) socket.close(1008, 'This API key was revoked.');
   }
 
+  /** Sockets that a cookie may have opened, and the headers that they came with. */
+  browsers(): Map<WebSocket, IncomingHttpHeaders> {
+    return new Map([...this.#server.clients].flatMap((socket) => (cookies.has(socket) ? [[socket, cookies.get(socket)!]] : [])));
+  }
+
   close(): void {
     if (this.#pinging !== null) clearInterval(this.#pinging);
     for (const socket of this.#server.clients) socket.close(1001);
@@ -91,6 +96,7 @@ export class Sockets {
         missed.set(opened, 0);
         streams.set(opened, socket);
         if (accepted.keyId !== null) keys.set(opened, accepted.keyId);
+        else if (raw.headers.cookie !== undefined) cookies.set(opened, raw.headers);
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
         route.open(opened, request, accepted.context);
@@ -118,6 +124,9 @@ const missed = new WeakMap<WebSocket, number>();
 
 /** Id of the API key that a socket was opened with. */
 const keys = new WeakMap<WebSocket, string>();
+
+/** Headers of a socket that came with cookies and no API key. */
+const cookies = new WeakMap<WebSocket, IncomingHttpHeaders>();
 
 /** What a socket's frames go through. */
 const streams = new WeakMap<WebSocket, Duplex>();
