@@ -68,6 +68,25 @@ const codeOf = (work: Promise<unknown>) =>
   );
 
 describe('reserve and create', () => {
+  test('a create whose failure the store could not hear of may be asked again', async () => {
+    const here = world();
+    const sid = await reserve(here);
+    const { update } = here.store;
+    let updates = 0;
+    here.store.update = async (record) => {
+      // The claim is written; then the store is away, for the news that it has opened and for those that it has not.
+      if ((updates += 1) > 1) throw new Error('away');
+      return update.call(here.store, record);
+    };
+    await expect(create(here.first, here, sid)).rejects.toThrow('away');
+    expect(updates).toBe(3);
+    here.store.update = update;
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'starting', ref: null });
+    await create(here.first, here, sid);
+    expect(await codeOf(here.first.prompt(alice, sid))).toBe('ok');
+    expect(await codeOf(create(here.first, here, sid))).toBe('session_exists');
+  });
+
   test('a repeated reservation gives the same SID', async () => {
     const here = world();
     const sid = await reserve(here);

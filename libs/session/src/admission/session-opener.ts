@@ -194,13 +194,16 @@ export class SessionOpener {
   /**
    * What a `/create` for a session that exists is: `open`, when it comes from the client that opened it and never read the answer,
    * because it asks for the same and the connection or the process broke that would have told it; `abandoned`, when that process died
-   * before the environment answered, so that it is to be opened anew; `other` is a second one.
+   * before the environment answered, or the opening failed, so that it is to be opened anew; `other` is a second one.
    */
   async #isRepeat(known: LiveSession, env: string | null, task: JsonObject, repeated: boolean): Promise<'open' | 'abandoned' | 'other'> {
     const { store, leases, replicaId } = this.#options;
     const { record } = known;
-    if (record.env !== env || stringifyJson(record.task) !== stringifyJson(task)) return 'other';
-    if (record.writtenBy !== replicaId && !(await leases.confirm(record.writtenBy)).alive) {
+    const isOurs = record.writtenBy === replicaId;
+    // The opening has failed, and the store was away when it was to hear so.
+    const unheard = isOurs && record.state === 'starting' && record.ref === null && !known.opening;
+    if (!unheard && (record.env !== env || stringifyJson(record.task) !== stringifyJson(task))) return 'other';
+    if (unheard || (!isOurs && !(await leases.confirm(record.writtenBy)).alive)) {
       if (record.ref !== null) return record.state === 'finished' || record.state === 'failed' ? 'other' : 'open';
       const back = await this.#registry.advance(known, 'reserved', { ownerReplicaId: null }, 'starting');
       return back ? 'abandoned' : 'other';
