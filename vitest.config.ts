@@ -22,6 +22,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'unit',
+          isolate: false,
           include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', 'tests/*.spec.ts'],
           exclude: ['**/node_modules/**', '**/dist/**'],
           // What a busy machine needs, here too.
@@ -34,6 +35,8 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'integration',
+          // Files of one worker share its modules, and by them one running service (`sharedServer`).
+          isolate: false,
           include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts'],
           globalSetup: ['tests/support/postgres.global.ts'],
           testTimeout: 60_000,

@@ -11,6 +11,8 @@ export default defineConfig({
     name: 'browser',
     root: import.meta.dirname,
     include: ['*.spec.ts'],
+    // Files of one worker share its modules, and by them one running service (`sharedPalestra`).
+    isolate: false,
     globalSetup: ['../support/postgres.global.ts'],
     testTimeout: 60_000,
     // What a busy machine needs; Vitest's own second is none.

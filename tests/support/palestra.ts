@@ -7,6 +7,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { freePort } from '@palestra/hosting';
+import { createOrganisation } from './organisation.ts';
 // Declares what postgres.global.ts provides.
 import type {} from './postgres.global.ts';
 
@@ -140,6 +141,35 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
       if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Files of one worker share its modules (`isolate: false`), so this is one service per worker. */
+let shared: Promise<Palestra> | undefined;
+
+async function startShared(): Promise<Palestra> {
+  const palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+  const end = () => {
+    try {
+      process.kill(palestra.pid(), 'SIGKILL');
+    } catch {
+      // It has ended before.
+    }
+    rmSync(palestra.dataDir, { recursive: true, force: true });
+  };
+  // The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
+  process.once('exit', end);
+  process.once('SIGTERM', () => process.exit());
+  process.once('disconnect', () => process.exit());
+  return palestra;
+}
+
+/** A new organisation in the built service of this worker, which hosts the bundled environments. `stop` leaves the service running. */
+export async function sharedPalestra(): Promise<Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>> {
+  shared ??= startShared();
+  const palestra = await shared;
+  const { name, apiKey } = await createOrganisation(palestra.url, palestra.apiKey);
+  const { url, port, dataDir, databaseUrl, pid, output } = palestra;
+  return { url, port, dataDir, databaseUrl, pid, output, apiKey, namespace: name, stop: async () => {} };
 }
 
 /** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */

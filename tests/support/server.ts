@@ -5,6 +5,7 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { type Config, readConfig } from '../../apps/api/src/platform/config.ts';
 import { startServer as start, type RunningServer } from '../../apps/api/src/server.ts';
+import { createOrganisation } from './organisation.ts';
 
 const TEMPLATE = 'palestra_template';
 
@@ -40,7 +41,30 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
   return { url: `${base}/${name}`, drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 
-/** The whole service on a free port, with a database of its own and without bundled environments (unless asked for). */
+/** fetch on a service with a key; `body` objects are sent as JSON. */
+const requestWith =
+  (url: string, apiKey: string): TestServer['request'] =>
+  async (method, path, { body, headers = {} } = {}) => {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { 'x-api-key': apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      redirect: 'manual',
+    });
+    const text = await answer.text();
+    let parsed: unknown = text;
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      // Not JSON: the caller looks at the text.
+    }
+    return { status: answer.status, body: parsed, headers: answer.headers };
+  };
+
+/**
+ * A service of the caller's own, with its own database: for files that test start, stop, configuration, several replicas, or whole tables.
+ * Other files use `sharedServer`. Without bundled environments, unless asked for.
+ */
 export async function startServer(overrides: Partial<Config> = {}): Promise<TestServer> {
   const database = overrides.databaseUrl ? null : await createDatabase();
   const dataDir = overrides.dataDir ?? (await mkdtemp(path.join(tmpdir(), 'palestra-data-')));
@@ -59,26 +83,22 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
   return {
     ...server,
     config,
+    request: requestWith(server.url, server.apiKey),
     async close() {
       await server.close();
       await database?.drop();
       if (!overrides.dataDir) await rm(dataDir, { recursive: true, force: true });
     },
-    async request(method, url, { body, headers = {} } = {}) {
-      const answer = await fetch(server.url + url, {
-        method,
-        headers: { 'x-api-key': server.apiKey, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-        redirect: 'manual',
-      });
-      const text = await answer.text();
-      let parsed: unknown = text;
-      try {
-        parsed = JSON.parse(text);
-      } catch {
-        // Not JSON: the caller looks at the text.
-      }
-      return { status: answer.status, body: parsed, headers: answer.headers };
-    },
   };
+}
+
+/** Files of one worker share its modules (`isolate: false`), so this is one service per worker. It ends with the worker's process. */
+let shared: Promise<TestServer> | undefined;
+
+/** A new organisation in the running service of this worker, which hosts the bundled environments. `close` leaves the service running. */
+export async function sharedServer(): Promise<TestServer> {
+  shared ??= startServer({ bundledEnvironments: true });
+  const server = await shared;
+  const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
+  return { ...server, orgName: name, apiKey, request: requestWith(server.url, apiKey), close: async () => {} };
 }

@@ -1,0 +1,76 @@
+# Sourced by .ci/run: installs what the suites need on Debian 12. What is expensive to make stays in a cache of the machine, outside the
+# clone, so that the next run in another clone finds it. A changed list of requirements makes a new entry.
+cache=${PALESTRA_CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/palestra-ci}
+mkdir -p "$cache/bin" "$cache/venvs" "$cache/sdist" "$cache/trainers"
+
+packages=(chromium fonts-liberation python3-venv python3-dev git curl ca-certificates)
+# A container engine, and the shell of the images that tests build: no image registry is needed.
+packages+=(podman runc netavark aardvark-dns iptables busybox-static)
+
+install_packages() {
+  local package missing=()
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+}
+
+# A real S3 server, built from the Go module proxy: about three minutes on a machine that has never built it.
+versitygw_version=v1.8.0
+s3_server=$cache/bin/versitygw-$versitygw_version
+install_s3_server() {
+  [ -x "$s3_server" ] && return 0
+  GOBIN=$cache/bin CGO_ENABLED=0 GOFLAGS=-p=2 go install -ldflags '-s -w' "github.com/versity/versitygw/cmd/versitygw@$versitygw_version" \
+    && mv "$cache/bin/versitygw" "$s3_server"
+}
+
+# venv NAME REQUIREMENT...: a virtual environment, built again only when its requirements change.
+venv() {
+  local folder=$cache/venvs/$1 wanted
+  shift
+  wanted="$(python3 --version) $*"
+  [ -f "$folder/.requirements" ] && [ "$(cat "$folder/.requirements")" = "$wanted" ] && return 0
+  rm -rf "$folder"
+  "$uv" venv -q "$folder" && "$uv" pip install -q --python "$folder/bin/python" "$@" && printf '%s' "$wanted" >"$folder/.requirements"
+}
+
+# sdist NAME VERSION: the unpacked source distribution, which contains the package's own tests. It is never part of this repository.
+sdist() {
+  local unpacked=$cache/sdist/${1//-/_}-$2
+  [ -d "$unpacked" ] && return 0
+  "$cache/uv/bin/pip" download -q --no-binary "$1" --no-deps -d "$cache/sdist/download" "$1==$2" || return 1
+  tar -xzf "$cache/sdist/download/$(basename "$unpacked").tar.gz" -C "$cache/sdist"
+}
+
+# trainer PACKAGE VERSION FOLDER: the unpacked wheel of a trainer, for its own metric functions (tests/conformance/metrics.spec.ts).
+trainer() {
+  local folder=$cache/trainers/$3
+  [ -f "$folder/.version" ] && [ "$(cat "$folder/.version")" = "$2" ] && return 0
+  rm -rf "$folder"
+  "$cache/uv/bin/pip" download -q --no-deps --only-binary :all: -d "$cache/trainers/download" "$1==$2" || return 1
+  python3 -m zipfile -e "$(ls "$cache"/trainers/download/"${1//-/_}"-"$2"-*.whl)" "$folder" \
+    && printf '%s' "$2" >"$folder/.version"
+}
+
+uv=$cache/uv/bin/uv
+tests_need=(pytest==9.2.0 pytest-asyncio==1.5.0 httpx openpyxl)
+# Every generation of OpenEnv and of the official MCP package that Palestra supports, each with the fastmcp it was released with.
+install_python_packages() {
+  [ -x "$uv" ] || { python3 -m venv "$cache/uv" && "$cache/uv/bin/pip" install -q uv; } || return 1
+  venv v167 openreward==0.1.167 "${tests_need[@]}" pyarrow datasets duckdb==1.5.5 duckdb-extension-httpfs==1.5.5 \
+    opentelemetry-sdk==1.45.2 opentelemetry-exporter-otlp-proto-http==1.45.2 \
+    && venv v112 openreward==0.1.112 "${tests_need[@]}" \
+    && venv ors ors-sdk==0.1.0 "${tests_need[@]}" \
+    && sdist openreward 0.1.167 && sdist openreward 0.1.112 && sdist ors-sdk 0.1.0 \
+    && trainer skyrl 0.3.0 skyrl && trainer verl 0.9.1 verl && trainer tinker-cookbook 0.6.1 tinker_cookbook \
+    && venv oe-0.10.0 openenv==0.10.0 fastmcp==3.4.10 mcp==1.30.0 \
+    && venv oe-0.5.0 openenv==0.5.0 fastmcp==3.4.10 mcp==1.30.0 \
+    && venv oe-0.4.1 openenv==0.4.1 fastmcp==4.1.2 mcp==2.3.0 \
+    && venv oe-0.3.0 openenv-core==0.3.0 fastmcp==4.1.2 mcp==2.3.0 \
+    && venv oe-0.2.3 openenv-core==0.2.3 fastmcp==4.1.2 mcp==2.3.0 \
+    && venv oe-0.1.1 openenv-core==0.1.1 \
+    && venv mcp1 'mcp==1.30.0' \
+    && venv mcp2 'mcp==2.3.0' \
+    && venv skyrl skyrl-gym==0.4.0 requests pandas
+}

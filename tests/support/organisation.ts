@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto';
+
+/** An organisation in a running service: what a test file works in when it shares the service with other files. */
+export interface TestOrganisation {
+  /** Its name, which is also the namespace of its environments. */
+  name: string;
+  /** A key of its owner with all scopes. */
+  apiKey: string;
+}
+
+/** Creates an organisation with an owner's key, over HTTP as an operator does. `ownerKey` is the first key of the service. */
+export async function createOrganisation(url: string, ownerKey: string): Promise<TestOrganisation> {
+  const name = `test-${randomBytes(5).toString('hex')}`;
+  const post = async (path: string, headers: Record<string, string>, body: object): Promise<any> => {
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const { sign_in_url: link } = await post('/v1/organisations', { 'x-api-key': ownerKey }, { name });
+  const signedIn = await fetch(link, { redirect: 'manual' });
+  const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0]!;
+  const { key } = await post(
+    '/v1/keys',
+    { cookie, 'sec-fetch-site': 'same-origin' },
+    { name: 'tests', scopes: ['sessions', 'environments', 'rollouts', 'keys'] },
+  );
+  return { name, apiKey: key };
+}
