@@ -16,6 +16,7 @@ const maxWorkers = Number(process.env['PALESTRA_TEST_WORKERS'] ?? Math.max(3, Ma
 
 export default defineConfig({
   test: {
+    experimental: { fsModuleCache: true },
     sequence: { sequencer: LongestFirst },
     projects: [
       {
