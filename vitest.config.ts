@@ -38,7 +38,7 @@ export default defineConfig({
           name: 'integration',
           // Files of one worker share its modules, and by them one running service (`sharedServer`).
           isolate: false,
-          include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts'],
+          include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts', 'tests/security/**/*.spec.ts'],
           globalSetup: ['tests/support/postgres.global.ts'],
           testTimeout: 60_000,
           // What a busy machine needs; Vitest's own second is none.

@@ -21,12 +21,19 @@ export async function createOrganisation(url: string, ownerKey: string): Promise
     return answer.json();
   };
   const { sign_in_url: link } = await post('/v1/organisations', { 'x-api-key': ownerKey }, { name });
-  const signedIn = await fetch(link, { redirect: 'manual' });
-  const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0]!;
+  const cookie = await signIn(link);
   const { key } = await post(
     '/v1/keys',
     { cookie, 'sec-fetch-site': 'same-origin' },
     { name: 'tests', scopes: ['sessions', 'environments', 'rollouts', 'keys'] },
   );
   return { name, apiKey: key };
+}
+
+/** The cookie of a browser that opens a sign-in link and confirms it; the empty string when the link is not valid. */
+export async function signIn(link: string): Promise<string> {
+  const { origin, searchParams } = new URL(link);
+  const body = new URLSearchParams({ token: searchParams.get('token') ?? '' });
+  const answer = await fetch(`${origin}/login`, { method: 'POST', body, redirect: 'manual' });
+  return (answer.headers.get('set-cookie') ?? '').split(';')[0]!;
 }

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
 import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
@@ -27,7 +28,9 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
     forceCloseConnections: true,
   });
   const fastify = app.getHttpAdapter().getInstance();
-  prepareFastify(fastify, app.get(RouteTable));
+  const authenticator = app.get(Authenticator);
+  const authenticate = (request: FastifyRequest) => authenticator.authenticate(request);
+  prepareFastify(fastify, { routes: app.get(RouteTable), origin: dependencies.origin, authenticate });
   measureRequests(fastify, app.get(Metrics));
   app.get(SessionTraces).readParents(fastify);
   fastify.setErrorHandler(refuse);

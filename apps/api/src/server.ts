@@ -2,6 +2,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { createApp } from './app.ts';
 import { AccountService, FIRST_ORG } from './accounts/account.service.ts';
+import { ALL_SCOPES } from './accounts/authenticator.ts';
 import { newApiKey } from './accounts/secret-token.ts';
 import { migrateJobs } from './jobs/job-schema.ts';
 import type { Config } from './platform/config.ts';
@@ -60,7 +61,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const url = await listen(app, config);
     origin.url ||= url;
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
-    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken(owner)}`;
+    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES })}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
   } catch (error) {
     await close();

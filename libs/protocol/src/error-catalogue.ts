@@ -9,6 +9,8 @@ export const errorCatalogue = {
     text: 'Missing or unknown API key. Send it as the X-API-Key header (OPENREWARD_API_KEY).',
   },
   key_revoked: { status: 401, retryable: false, text: 'This API key was revoked. Create another one under /keys.' },
+  key_expired: { status: 401, retryable: false, text: 'This API key has expired. Create another one under /keys.' },
+  browser_session_not_found: { status: 404, retryable: false, text: 'No such signed-in browser.' },
   forbidden: { status: 403, retryable: false, text: 'This API key has no permission for that.' },
   scope_missing: { status: 403, retryable: false, text: 'This API key lacks the scope that this route needs.' },
   invalid_request: { status: 400, retryable: false, text: 'The request is not valid.' },

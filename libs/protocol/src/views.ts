@@ -241,12 +241,16 @@ export interface MeView {
 export interface ApiKeyView {
   id: string;
   name: string;
+  /** The member that the key belongs to. */
+  user: string;
   /** First characters of the key, enough to recognise it. */
   prefix: string;
   scopes: string[];
   /** Sessions open at the same time; null = the default of the server. */
   max_sessions: number | null;
   created_at: string;
+  /** null = never. */
+  expires_at: string | null;
   last_used_at: string | null;
   revoked_at: string | null;
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signIn } from '../../support/organisation.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
@@ -9,8 +10,7 @@ afterAll(() => server.close());
 
 /** A browser that signed in by a link: requests with its cookie, as the dashboard sends them. */
 async function browserOf(link: string) {
-  const answer = await fetch(link, { redirect: 'manual' });
-  const cookie = (answer.headers.get('set-cookie') ?? '').split(';')[0]!;
+  const cookie = await signIn(link);
   return (method: string, path: string, body?: unknown) =>
     server.request(method, path, {
       ...(body !== undefined && { body }),

@@ -61,7 +61,7 @@ export async function startReplica(
   });
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => filter.send(error, request, reply);
   const server = createFastifyAdapter(refuse).getInstance() as unknown as FastifyInstance;
-  prepareFastify(server, routes);
+  prepareFastify(server, { routes, origin: { url: '' }, authenticate: async () => ({}) });
   server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
   sockets.listen(server.server);

@@ -4,6 +4,7 @@ import { type MeView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
+import { ALL_SCOPES } from './authenticator.ts';
 import { KeyService } from './key.service.ts';
 import { hashToken, newToken } from './secret-token.ts';
 
@@ -12,6 +13,17 @@ export const FIRST_ORG = 'local';
 export const FIRST_USER = 'me';
 const SIGN_IN_LINK_MS = 24 * 3_600_000;
 export const BROWSER_SESSION_MS = 30 * 24 * 3_600_000;
+
+const USER_AGENT_CHARACTERS = 200;
+
+/** What a browser session may do: never more than the credential that it came from. */
+export interface BrowserAccess {
+  orgId: string;
+  userId: string;
+  /** The key that it ends with; null for a link that the service itself printed or that an owner made for somebody else. */
+  keyId: string | null;
+  scopes: string[];
+}
 
 /** Organisations, users, and browsers that sign in. */
 @Injectable()
@@ -48,34 +60,42 @@ export class AccountService {
   /** The first owner, with this key; `revoked` when somebody has revoked it since. */
   async ensureFirstOwner(key: string): Promise<{ owner: { orgId: string; userId: string }; revoked: boolean }> {
     const owner = await this.ensureOwner(FIRST_ORG, FIRST_USER);
-    const stored = await this.keys.store({ ...owner, name: 'first key', scopes: ['sessions', 'environments', 'rollouts', 'keys'] }, key);
+    const stored = await this.keys.store({ ...owner, name: 'first key', scopes: ALL_SCOPES }, key);
     return { owner, revoked: stored.revokedAt !== null };
   }
 
-  /** A token for `/login?token=`, good for one use within a day. */
-  async createSignInToken(owner: { orgId: string; userId: string }): Promise<string> {
+  /** A token for `/login?token=`, good for one use within a day. The browser session gets these scopes, and ends with the key. */
+  async createSignInToken(access: BrowserAccess): Promise<string> {
     const token = newToken();
     const now = this.clock.now();
     await this.database.prisma.signInToken.deleteMany({ where: { expiresAt: { lt: new Date(now) } } });
     await this.database.prisma.signInToken.create({
-      data: { ...owner, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) },
+      data: { ...access, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) },
     });
     return token;
   }
 
+  /** Whether a sign-in token would work now. Does not use it up. */
+  async knowsSignInToken(token: string): Promise<boolean> {
+    const row = await this.database.prisma.signInToken.findUnique({ where: { hash: hashToken(token) } });
+    return row !== null && row.expiresAt.getTime() > this.clock.now();
+  }
+
   /** Uses a sign-in token up; the cookie's token, or null when it is unknown, used or expired. */
-  async redeemSignInToken(token: string): Promise<string | null> {
+  async redeemSignInToken(token: string, userAgent: string): Promise<string | null> {
     const hash = hashToken(token);
     const row = await this.database.prisma.signInToken.findUnique({ where: { hash } });
     if (!row || row.expiresAt.getTime() <= this.clock.now()) return null;
     const { count } = await this.database.prisma.signInToken.deleteMany({ where: { hash } });
-    return count === 1 ? this.openBrowserSession(row) : null;
+    return count === 1 ? this.openBrowserSession(row, userAgent) : null;
   }
 
-  async openBrowserSession({ orgId, userId }: { orgId: string; userId: string }): Promise<string> {
+  async openBrowserSession({ orgId, userId, keyId, scopes }: BrowserAccess, userAgent: string): Promise<string> {
     const token = newToken();
     const expiresAt = new Date(this.clock.now() + BROWSER_SESSION_MS);
-    await this.database.prisma.browserSession.create({ data: { hash: hashToken(token), orgId, userId, expiresAt } });
+    await this.database.prisma.browserSession.create({
+      data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent: userAgent.slice(0, USER_AGENT_CHARACTERS) },
+    });
     return token;
   }
 

@@ -4,9 +4,11 @@ import { AccountController } from './account.controller.ts';
 import { AccountService } from './account.service.ts';
 import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
+import { BrowserSessionController } from './browser-session.controller.ts';
+import { BrowserSessionService } from './browser-session.service.ts';
+import { CredentialWatch } from './credential-watch.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
-import { SocketWatch } from './socket-watch.ts';
 import { OrganisationController } from './organisation.controller.ts';
 import { OrganisationService } from './organisation.service.ts';
 import { ShareAccess } from './share-access.ts';
@@ -14,10 +16,11 @@ import { SignInController } from './sign-in.controller.ts';
 
 @Global()
 @Module({
-  controllers: [AccountController, KeyController, OrganisationController, SignInController],
+  controllers: [AccountController, BrowserSessionController, KeyController, OrganisationController, SignInController],
   providers: [
     Authenticator,
-    SocketWatch,
+    CredentialWatch,
+    BrowserSessionService,
     KeyService,
     AccountService,
     OrganisationService,

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, SingleFlight } from '@palestra/kit';
@@ -5,23 +6,26 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
+import type { ApiKeyModel, OrganisationModel } from '../platform/generated/prisma/models.ts';
 import { patiently } from '../platform/database/database-retry.ts';
-import { CLOCK } from '../platform/tokens.ts';
+import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
 import { readCookie } from './cookies.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { hashToken } from './secret-token.ts';
 
-export const COOKIE_NAME = 'palestra_session';
+const COOKIE_NAME = 'palestra_session';
+/** Under https a browser takes a cookie of this prefix only from this very host, with Secure and Path=/ (RFC 6265bis section 4.1.3.2). */
+export const sessionCookieName = (origin: string) => (origin.startsWith('https:') ? `__Host-${COOKIE_NAME}` : COOKIE_NAME);
 
 /** A revoked key stops working on every replica within this time. */
 const CACHE_MS = 5_000;
 const CACHE_ENTRIES = 10_000;
 /** `last_used_at` is written at most this often per key. */
 const LAST_USED_MS = 60_000;
-const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
+export const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
 
-type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' };
+type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
 
 /** Who a request comes from, by API key or browser cookie. No query per request: verdicts are kept for a few seconds. */
 @Injectable()
@@ -35,11 +39,13 @@ export class Authenticator {
     private readonly database: Database,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(CLOCK) private readonly clock: Clock,
+    @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
   /**
    * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
-   * key, `key_revoked` for a revoked one, `forbidden` for a cookie on a changing request from another site.
+   * key, `key_revoked` or `key_expired` for one that
+   * has ended, `forbidden` for a cookie on a changing request from another site.
    */
   async authenticate(request: Pick<FastifyRequest, 'headers' | 'method'>): Promise<Caller | null> {
     const key = keyOf(request.headers);
@@ -47,7 +53,7 @@ export class Authenticator {
       if (!this.config.anonymous) return this.ofKey(key);
       return this.ofKey(key).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
     }
-    const cookie = readCookie(request.headers.cookie, COOKIE_NAME);
+    const cookie = this.sessionToken(request.headers);
     if (cookie !== null) {
       assertSameOrigin(request);
       return this.#callerOf('cookie', cookie).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
@@ -55,7 +61,12 @@ export class Authenticator {
     return this.config.anonymous ? this.#anonymousCaller() : null;
   }
 
-  /** The owner of an API key. Throws `unauthorized` or `key_revoked`. */
+  /** The token of the browser session that a request carries; null without one. */
+  sessionToken(headers: IncomingHttpHeaders): string | null {
+    return readCookie(headers.cookie, sessionCookieName(this.origin.url));
+  }
+
+  /** The owner of an API key. Throws `unauthorized`, `key_revoked` or `key_expired`. */
   ofKey(key: string): Promise<Caller> {
     return this.#callerOf('key', key);
   }
@@ -89,21 +100,32 @@ export class Authenticator {
   async #loadKey(key: string): Promise<Verdict> {
     const row = await patiently(() => this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }));
     if (!row) return { refused: 'unauthorized' };
+    return this.#verdictOf(row);
+  }
+
+  #verdictOf(row: ApiKeyModel & { org: OrganisationModel }): Verdict {
     if (row.revokedAt) return { refused: 'key_revoked' };
+    if (row.expiresAt !== null && row.expiresAt.getTime() <= this.clock.now()) return { refused: 'key_expired' };
     this.#noteUse(row.id);
     const { userId, orgId, org, scopes } = row;
     const maxSessions = { key: row.maxSessions ?? this.config.maxSessions.key, org: org.maxSessions ?? this.config.maxSessions.org };
     return { caller: { userId, orgId, orgName: org.name, keyId: row.id, scopes, anonymous: false, maxSessions } };
   }
 
+  /** A browser session can do what the key that opened it can do, and ends with that key. */
   async #loadCookie(token: string): Promise<Verdict> {
-    const row = await this.database.prisma.browserSession.findUnique({ where: { hash: hashToken(token) } });
+    const row = await this.database.prisma.browserSession.findUnique({
+      where: { hash: hashToken(token) },
+      include: { key: { include: { org: true } } },
+    });
     if (!row || row.expiresAt.getTime() <= this.clock.now()) return { refused: 'unauthorized' };
-    const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: row.orgId } });
-    const maxSessions = { key: null, org: org.maxSessions ?? this.config.maxSessions.org };
-    return {
-      caller: { userId: row.userId, orgId: row.orgId, orgName: org.name, keyId: null, scopes: ALL_SCOPES, anonymous: false, maxSessions },
-    };
+    const { userId, orgId, scopes, key } = row;
+    const verdict = key && this.#verdictOf(key);
+    if (verdict && 'refused' in verdict) return verdict;
+    // A link into a new organisation may come from a key of another one.
+    const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: orgId } });
+    const maxSessions = { key: verdict?.caller.maxSessions.key ?? null, org: org.maxSessions ?? this.config.maxSessions.org };
+    return { caller: { userId, orgId, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, maxSessions } };
   }
 
   async #anonymousCaller(): Promise<Caller> {
@@ -136,10 +158,12 @@ const isWrongKey = (error: unknown): boolean => error instanceof PalestraError &
 function assertSameOrigin(request: Pick<FastifyRequest, 'headers' | 'method'>): void {
   // Any page may open a socket to anywhere, and what goes over it changes things.
   if ((request.method === 'GET' || request.method === 'HEAD') && request.headers.upgrade === undefined) return;
-  const site = request.headers['sec-fetch-site'];
-  const { origin, host } = request.headers;
-  const same =
-    site === 'same-origin' || (site === undefined && origin !== undefined && URL.canParse(origin) && new URL(origin).host === host);
-  if (!same)
+  if (!isFromOwnPage(request.headers))
     throw new PalestraError('forbidden', { detail: 'A browser session may change things only from the dashboard itself. Use an API key.' });
+}
+
+/** Whether a browser sent the request from a page of this origin. Browsers send at least one of the two headers with a changing request. */
+export function isFromOwnPage({ 'sec-fetch-site': site, origin, host }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site === 'same-origin';
+  return origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
 }

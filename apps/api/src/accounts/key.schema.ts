@@ -12,16 +12,24 @@ export const createKeyBodySchema = z.object({
     .nullable()
     .default(null)
     .describe('Sessions open at the same time; null = the default of the server'),
+  expires_at: z.iso
+    .datetime({ offset: true })
+    .refine((time) => Date.parse(time) > Date.now(), 'must be in the future')
+    .nullable()
+    .default(null)
+    .describe('When the key stops working; null = never'),
 });
 export type CreateKeyBody = z.infer<typeof createKeyBodySchema>;
 
 export const keyViewSchema = z.object({
   id: z.string(),
   name: z.string(),
+  user: z.string().describe('The member that the key belongs to'),
   prefix: z.string(),
   scopes: z.array(z.string()),
   max_sessions: z.int().nullable(),
   created_at: z.string(),
+  expires_at: z.string().nullable(),
   last_used_at: z.string().nullable(),
   revoked_at: z.string().nullable(),
 });

@@ -7,7 +7,8 @@ import { isDuplicate } from '../platform/database/database-errors.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService } from './account.service.ts';
 import { Authenticator } from './authenticator.ts';
-import { SocketWatch } from './socket-watch.ts';
+import { isOwner } from './owner.ts';
+import { CredentialWatch } from './credential-watch.ts';
 import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
 
 type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
@@ -20,7 +21,7 @@ export class OrganisationService {
     private readonly database: Database,
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
-    private readonly watch: SocketWatch,
+    private readonly watch: CredentialWatch,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -58,7 +59,7 @@ export class OrganisationService {
       throw isDuplicate(error) ? new PalestraError('organisation_exists') : error;
     });
     const organisation = await this.get({ ...caller, orgId: row.id, orgName: row.name });
-    return { organisation, sign_in_url: await this.#link(row.id, caller.userId) };
+    return { organisation, sign_in_url: await this.#link(caller, { orgId: row.id, userId: caller.userId }) };
   }
 
   async members(caller: Caller) {
@@ -86,7 +87,14 @@ export class OrganisationService {
       throw isDuplicate(error) ? new PalestraError('user_exists') : error;
     });
     const created_at = user.memberships[0]!.createdAt.toISOString();
-    return { id: user.id, name: user.name, role, created_at, keys: 0, sign_in_url: await this.#link(caller.orgId, user.id) };
+    return {
+      id: user.id,
+      name: user.name,
+      role,
+      created_at,
+      keys: 0,
+      sign_in_url: await this.#link(caller, { orgId: caller.orgId, userId: user.id }),
+    };
   }
 
   /** Throws `member_not_found`, `last_owner`. */
@@ -110,23 +118,24 @@ export class OrganisationService {
       await transaction.membership.delete({ where: { orgId_userId: theirs } });
     });
     this.authenticator.forget();
-    await this.watch.look();
+    await this.watch.check();
   }
 
   /** Another sign-in link for a member: for a new browser, or who lost the first one. Throws `member_not_found`. */
   async linkOf(caller: Caller, id: string) {
     if (id !== caller.userId) await this.#requireOwner(caller);
     await this.#member(caller, id);
-    return { sign_in_url: await this.#link(caller.orgId, id) };
+    return { sign_in_url: await this.#link(caller, { orgId: caller.orgId, userId: id }) };
   }
 
-  async #link(orgId: string, userId: string): Promise<string> {
-    return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId })}`;
+  /** The link gives no scope that the caller lacks. One for the caller's own user also ends with the caller's key. */
+  async #link(caller: Caller, { orgId, userId }: { orgId: string; userId: string }): Promise<string> {
+    const keyId = userId === caller.userId ? caller.keyId : null;
+    return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId, keyId, scopes: caller.scopes })}`;
   }
 
-  async #requireOwner({ orgId, userId }: Caller): Promise<void> {
-    const membership = await this.database.prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } });
-    if (membership?.role !== 'owner') throw new PalestraError('owner_required');
+  async #requireOwner(caller: Caller): Promise<void> {
+    if (!(await isOwner(this.database, caller))) throw new PalestraError('owner_required');
   }
 
   async #member({ orgId }: Caller, userId: string) {

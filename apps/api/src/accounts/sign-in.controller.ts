@@ -1,16 +1,45 @@
+import { createHash } from 'node:crypto';
 import { Body, Controller, Get, Inject, Post, Query, Req, Res } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { PalestraError } from '@palestra/protocol';
 import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
-import { Authenticator, COOKIE_NAME } from './authenticator.ts';
+import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
-import { cookieOf, readCookie } from './cookies.ts';
-import { SocketWatch } from './socket-watch.ts';
+import { cookieOf } from './cookies.ts';
+import { CredentialWatch } from './credential-watch.ts';
 
 const signInBodySchema = z.object({ key: z.string().min(1) });
 const okSchema = z.object({ ok: z.literal(true) });
+
+const STYLE = 'body{font:16px system-ui;margin:20vh auto;max-width:24em;padding:0 1em}button{font:inherit;padding:.5em 1em}';
+/** In place of the headers that every answer has: this page has one style, and one form that goes to this origin. */
+const CONFIRM_HEADERS = {
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; frame-ancestors 'none'`,
+  'cache-control': 'no-store',
+};
+const confirmPage = (token: string) => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Sign in to Palestra</title>
+<style>${STYLE}</style>
+<h1>Sign in to Palestra</h1>
+<p>This signs the browser in. The link works once.</p>
+<form method="post" action="/login">
+<input type="hidden" name="token" value="${encodeURIComponent(token)}">
+<button>Sign in</button>
+</form>
+`;
+
+/** A page of another site must not sign its visitor in as somebody else (login CSRF). Programs send neither of the two headers. */
+function assertOwnForm({ headers }: FastifyRequest): void {
+  const isBrowser = headers['sec-fetch-site'] !== undefined || headers.origin !== undefined;
+  if (isBrowser && !isFromOwnPage(headers)) throw new PalestraError('forbidden', { detail: 'Sign in from a page of Palestra itself.' });
+}
 
 /** Browsers get a cookie, by the link that the terminal printed or by pasting an API key. */
 @Controller()
@@ -18,15 +47,27 @@ export class SignInController {
   constructor(
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
-    private readonly watch: SocketWatch,
+    private readonly watch: CredentialWatch,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
+  /** Asks before it signs in: a link preview, or a page of another site that opens the link, must not use it. */
   @Get('login')
   @Public()
-  async byLink(@Query('token') token: string | undefined, @Res() reply: FastifyReply): Promise<void> {
-    const cookie = token ? await this.accounts.redeemSignInToken(token) : null;
-    // A used link is no error for somebody who is signed in already: the page says what to do for anybody else.
+  async confirmLink(@Query('token') token: string | undefined, @Res() reply: FastifyReply): Promise<void> {
+    const known = token !== undefined && (await this.accounts.knowsSignInToken(token));
+    // A used link is no error for a person who is signed in already; the page at "/" says what to do for others.
+    if (!known) await reply.redirect('/', 303);
+    else await reply.headers(CONFIRM_HEADERS).type('text/html; charset=utf-8').send(confirmPage(token));
+  }
+
+  @Post('login')
+  @Public()
+  @RouteConfig({ rawBody: true })
+  async byLink(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    assertOwnForm(request);
+    const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
+    const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', request.headers['user-agent'] ?? '');
     if (cookie) reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     await reply.redirect('/', 303);
   }
@@ -34,9 +75,15 @@ export class SignInController {
   @Post('v1/login')
   @Public()
   @Api({ summary: 'Sign a browser in with an API key', body: signInBodySchema, response: okSchema })
-  async byKey(@Body({ schema: signInBodySchema }) body: z.infer<typeof signInBodySchema>, @Res({ passthrough: true }) reply: FastifyReply) {
+  async byKey(
+    @Body({ schema: signInBodySchema }) body: z.infer<typeof signInBodySchema>,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    assertOwnForm(request);
     const caller = await this.authenticator.ofKey(body.key.trim());
-    reply.header('set-cookie', this.#cookie(await this.accounts.openBrowserSession(caller), BROWSER_SESSION_MS / 1000));
+    const cookie = await this.accounts.openBrowserSession(caller, request.headers['user-agent'] ?? '');
+    reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     return { ok: true };
   }
 
@@ -44,15 +91,15 @@ export class SignInController {
   @Public()
   @Api({ summary: 'Sign the browser out', response: okSchema })
   async logout(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
-    const token = readCookie(request.headers.cookie, COOKIE_NAME);
+    const token = this.authenticator.sessionToken(request.headers);
     if (token) await this.accounts.closeBrowserSession(token);
     this.authenticator.forget();
-    await this.watch.look();
+    await this.watch.check();
     reply.header('set-cookie', this.#cookie('', 0));
     return { ok: true };
   }
 
   #cookie(value: string, maxAgeSeconds: number): string {
-    return cookieOf(COOKIE_NAME, value, maxAgeSeconds, this.origin.url);
+    return cookieOf(sessionCookieName(this.origin.url), value, maxAgeSeconds, this.origin.url);
   }
 }

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { Public } from '../platform/http/public.decorator.ts';
-import { discardRest } from '../platform/http/fastify.ts';
+import { discardRest } from '../platform/http/body.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 
 /** The signed URLs of the file store; with S3 its own server answers them. No key: the signature is the permission. */

@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
+import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
@@ -27,7 +28,7 @@ export class RolloutController {
   ) {}
 
   @Post()
-  @RouteConfig({ rawBody: true })
+  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT })
   @Api({ summary: 'Store rollout events', body: ingestBodySchema, response: receiptSchema, errors: ['ingest_overloaded', 'invalid_json'] })
   store(
     @CurrentCaller() caller: Caller,

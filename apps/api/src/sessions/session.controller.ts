@@ -1,10 +1,10 @@
 import { Body, Controller, Delete, Get, Header, Inject, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorCode, PalestraError, stringifyJson } from '@palestra/protocol';
+import { type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { Authenticator } from '../accounts/authenticator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { SESSION_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { SessionEvents } from './events/session-events.service.ts';
 import { parsePosition } from './events/session-events.watcher.ts';
@@ -57,7 +57,6 @@ export class SessionController {
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(SessionPlane) private readonly plane: SessionPlane,
     @Inject(SessionEvents) private readonly events: SessionEvents,
-    @Inject(Authenticator) private readonly authenticator: Authenticator,
   ) {}
 
   @Get()
@@ -68,7 +67,7 @@ export class SessionController {
   }
 
   @Post()
-  @RouteConfig({ rawBody: true })
+  @RouteConfig({ rawBody: true, bodyLimit: SESSION_BODY_LIMIT })
   @Api({
     summary: 'Reserve and open a session in one; waits for a slot where they are limited',
     body: openSessionSchema,
@@ -135,13 +134,10 @@ export class SessionController {
     @Res() reply: FastifyReply,
   ) {
     await this.sessions.known(caller, sid);
-    const { events, sessions, authenticator } = this;
+    const { events, sessions } = this;
     const last = parsePosition(request.headers['last-event-id'] as string | undefined);
     const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
-    const authorise = async () => {
-      if ((await authenticator.authenticate(request)) === null) throw new PalestraError('unauthorized');
-    };
-    streamSession(request, reply, { events, sid, from, view: () => sessions.get(caller, sid), authorise });
+    streamSession(request, reply, { events, sid, from, view: () => sessions.get(caller, sid) });
   }
 
   @Delete(':sid')

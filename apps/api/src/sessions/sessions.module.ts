@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { type BeforeApplicationShutdown, Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
@@ -8,6 +9,7 @@ import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
+import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
 import { Sockets } from '../platform/http/sockets.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
@@ -26,6 +28,10 @@ import { TextSocket } from './text/text.socket.ts';
 
 /** The reference whose behaviour `/version` promises. */
 const ORS_VERSION = '0.1.167';
+
+/** Everything that a page's script does not fetch itself: documents, frames, images and the like (Fetch Metadata, sec-fetch-dest). */
+const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
+  destination !== undefined && destination !== 'empty' && destination !== 'websocket';
 
 const sessionPlane = {
   provide: SessionPlane,
@@ -52,6 +58,8 @@ const sessionPlane = {
       queue: config.queue,
       orgQuota: config.maxSessions.org,
       authenticate: async (request) => {
+        // A link or a frame of another site must not act here as the person whose browser follows it.
+        if (isNavigation(request.headers) && keyOf(request.headers) === null) return null;
         const caller = await authenticator.authenticate(request);
         if (caller !== null) authenticator.requireScope(caller, 'sessions');
         return caller;

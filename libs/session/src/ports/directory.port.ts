@@ -6,7 +6,7 @@ export interface Caller {
   userId: string;
   orgId: string;
   orgName: string;
-  /** null for a browser session. */
+  /** The key, also of a browser session that a key opened; null for a browser session opened by a link, and for guests. */
   keyId: string | null;
   scopes: string[];
   anonymous: boolean;

@@ -6,7 +6,7 @@ import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { discardRest } from '../../platform/http/fastify.ts';
+import { discardRest } from '../../platform/http/body.ts';
 import {
   draftDeletedSchema,
   publishedSchema,

@@ -59,6 +59,8 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
     maxAge: '365d',
     index: false,
     decorateReply: true,
+    // The policy of a worker's script holds for the worker.
+    setHeaders: (reply) => void reply.header('content-security-policy', CONTENT_SECURITY_POLICY),
   });
   const page = async (request: FastifyRequest, reply: FastifyReply) => {
     // No organisation has this name: `/v1/runs/x/y` is a route that there is not.

@@ -6,7 +6,7 @@ import { RouteTable } from './route-table.ts';
 
 it('answers shutting_down while it closes', async () => {
   const app = fastify({ return503OnClosing: false });
-  prepareFastify(app, new RouteTable());
+  prepareFastify(app, { routes: new RouteTable(), origin: { url: '' }, authenticate: async () => null });
   app.setErrorHandler((error, _request, reply) => reply.status((error as PalestraError).status).send((error as PalestraError).toBody()));
   app.get('/x', async () => ({ fine: true }));
   const url = await app.listen({ port: 0, host: '127.0.0.1' });

@@ -1,15 +1,15 @@
 import { type IncomingMessage, maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
+import type { PublicOrigin } from '../tokens.ts';
+import { bodyParser, INGEST_BODY_LIMIT } from './body.ts';
 import { takePathKey } from './credentials.ts';
 import type { RouteTable } from './route-table.ts';
 
-/** The largest body that any route takes, bytes after decompression. The largest real upload was 9 MB (openreward-wire.md 13.7). */
-export const BODY_LIMIT = 64 * 1024 * 1024;
+/** A client sends its headers within this time. */
+const HEADERS_TIMEOUT_MS = 20_000;
 
 /** Nest answers POST with 201; every client of this API expects exactly 200 (openreward-wire.md 2.1). */
 class OkFastifyAdapter extends FastifyAdapter {
@@ -44,7 +44,8 @@ function refuseUnread({ code }: ConnectionError, socket: Socket): void {
 /** Fastify with the traps of openreward-wire.md section 6 taken care of. `refuse` answers what has no route because its address cannot be read. */
 export function createFastifyAdapter(refuse: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void): FastifyAdapter {
   const options: FastifyServerOptions = {
-    bodyLimit: BODY_LIMIT,
+    // body.ts has the limits of routes.
+    bodyLimit: INGEST_BODY_LIMIT,
     frameworkErrors: refuse,
     clientErrorHandler: refuseUnread,
     rewriteUrl: (request) => takePathKey(request as IncomingMessage),
@@ -60,17 +61,37 @@ export function createFastifyAdapter(refuse: (error: unknown, request: FastifyRe
   return new OkFastifyAdapter(options);
 }
 
-/**
- * Bodies. JSON is parsed, an empty body is `undefined` whatever its type, any other type stays a Buffer. A route with
- * `config: { rawBody: true }` gets the bytes as they came (a Buffer, or undefined when empty): the session plane and the
- * ingest parse by their own rules. One with `streamBody: true` gets the stream, without a limit. `Content-Encoding: gzip` is undone for all.
- */
-export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): void {
-  fastify.server.headersTimeout = 95_000;
+/** Headers of every answer, also of streams: nothing that the service sends is a page, except its own pages, which set their own policy. */
+const SAFE_HEADERS: [name: string, value: string][] = [
+  ['content-security-policy', "default-src 'none'; frame-ancestors 'none'; sandbox"],
+  ['x-content-type-options', 'nosniff'],
+  ['referrer-policy', 'no-referrer'],
+  ['cross-origin-resource-policy', 'same-origin'],
+  ['cache-control', 'no-store'],
+];
+const HSTS = 'max-age=31536000';
+
+export interface FastifyDependencies {
+  routes: RouteTable;
+  origin: PublicOrigin;
+  /** See `bodyParser`. */
+  authenticate(request: FastifyRequest): Promise<unknown>;
+}
+
+/** What holds for every route: safe headers, bounded bodies (`BodyConfig`), and the catalogue's answers while the service shuts down. */
+export function prepareFastify(fastify: FastifyInstance, { routes, origin, authenticate }: FastifyDependencies): void {
+  fastify.server.headersTimeout = HEADERS_TIMEOUT_MS;
   let closing = false;
   fastify.addHook('preClose', async () => void (closing = true));
-  fastify.addHook('onRequest', async (request) => {
-    if (closing) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
+  fastify.addHook('onRequest', async (request, { raw }) => {
+    // On the raw response: streams write their head past Fastify.
+    for (const [name, value] of SAFE_HEADERS) raw.setHeader(name, value);
+    if (origin.url.startsWith('https:')) raw.setHeader('strict-transport-security', HSTS);
+    if (closing) {
+      // A client that keeps the connection would ask this process again.
+      raw.setHeader('connection', 'close');
+      throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
+    }
     // PostgreSQL's text holds none, so that nothing has it in its name.
     if (request.url.includes('%00')) throw new PalestraError('invalid_request', { detail: 'The address has a NUL character (%00).' });
   });
@@ -79,47 +100,6 @@ export function prepareFastify(fastify: FastifyInstance, routes: RouteTable): vo
     if ((route.config as { unlisted?: boolean } | undefined)?.unlisted) return;
     for (const method of [route.method].flat()) routes.add(method, route.url);
   });
-  fastify.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.headers['content-encoding'] !== 'gzip') return done(null, payload);
-    const gunzip = Object.assign(createGunzip(), { receivedEncodedLength: 0 });
-    payload.on('data', (chunk: Buffer) => (gunzip.receivedEncodedLength += chunk.length));
-    payload.on('error', (error) => gunzip.destroy(error));
-    gunzip.on('error', (cause) => ((cause as { statusCode?: number }).statusCode ??= 400));
-    delete request.headers['content-length'];
-    done(null, payload.pipe(gunzip));
-  });
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser('*', async (request: FastifyRequest, payload: Readable) => {
-    const config = request.routeOptions.config as { rawBody?: boolean; streamBody?: boolean };
-    if (config.streamBody) return payload;
-    if (Number(request.headers['content-length'] ?? 0) > BODY_LIMIT) throw new PalestraError('body_too_large');
-    const body = await collect(payload).catch((error: unknown) => discardRest(request.raw, error));
-    if (body.length === 0) return undefined;
-    if (config.rawBody || !/json/i.test(request.headers['content-type'] ?? 'application/json')) return body;
-    try {
-      return JSON.parse(body.toString('utf8')) as unknown;
-    } catch (error) {
-      throw new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${(error as Error).message}`, cause: error });
-    }
-  });
-}
-
-/** Reads what is left of a refused body, so that the connection serves the client's next request; rethrows `error`. */
-export function discardRest(body: Readable, error: unknown): never {
-  body.unpipe();
-  body.resume();
-  throw error;
-}
-
-/** The whole body. Throws `body_too_large` beyond the limit, whatever its length header or its compression said. */
-async function collect(payload: Readable): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  // Not destroyed on the way out: the refusal has to reach the client on this very connection.
-  for await (const piece of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += piece.length;
-    if (size > BODY_LIMIT) throw new PalestraError('body_too_large');
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
+  fastify.addContentTypeParser('*', bodyParser(authenticate));
 }

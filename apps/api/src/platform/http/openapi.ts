@@ -24,7 +24,7 @@ const COMMON: ErrorCode[] = [
   'database_unavailable',
   'shutting_down',
 ];
-const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'scope_missing'];
+const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'key_expired', 'scope_missing'];
 
 const errorSchema = {
   type: 'object',

@@ -18,7 +18,7 @@ async function start(pingMs: number) {
     pattern: /^\/of\/(?<name>[^/]+)$/,
     accept: async ({ raw }) => {
       if (raw.headers['x-api-key'] !== 'sk-1') throw new PalestraError('unauthorized');
-      return { elsewhere: false, keyId: null, context: null };
+      return { elsewhere: false, context: null };
     },
     open: (socket, { params }) => {
       opened.push(socket);

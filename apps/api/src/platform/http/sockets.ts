@@ -24,13 +24,9 @@ export interface SocketRoute {
   pattern: RegExp;
   /**
    * Before the upgrade: whatever this rejects with is the HTTP answer (401 for a bad key). `elsewhere` true: it has taken the raw socket
-   * over. Its `context` is given to `open`; `keyId` is the API key that the socket was opened with, null for none.
+   * over. Its `context` is given to `open`.
    */
-  accept(
-    request: SocketRequest,
-    socket: Duplex,
-    head: Buffer,
-  ): Promise<{ elsewhere: true } | { elsewhere: false; keyId: string | null; context: unknown }>;
+  accept(request: SocketRequest, socket: Duplex, head: Buffer): Promise<{ elsewhere: true } | { elsewhere: false; context: unknown }>;
   open(socket: WebSocket, request: SocketRequest, context: unknown): void;
 }
 
@@ -62,19 +58,9 @@ export class Sockets {
     return this.#server.clients.size;
   }
 
-  /** Of the API keys that sockets were opened with. */
-  keyIds(): Set<string> {
-    return new Set([...this.#server.clients].flatMap((socket) => keys.get(socket) ?? []));
-  }
-
-  /** Closes the sockets of API keys that are good for nothing any more (1008, RFC 6455 section 7.4.1). */
-  closeOf(keyIds: ReadonlySet<string>): void {
-    for (const socket of this.#server.clients) if (keyIds.has(keys.get(socket) ?? '')) socket.close(1008, 'This API key was revoked.');
-  }
-
-  /** Sockets that a cookie may have opened, and the headers that they came with. */
-  browsers(): Map<WebSocket, IncomingHttpHeaders> {
-    return new Map([...this.#server.clients].flatMap((socket) => (cookies.has(socket) ? [[socket, cookies.get(socket)!]] : [])));
+  /** Sockets that are open now, with the headers of the request that opened each. */
+  opened(): Map<WebSocket, IncomingHttpHeaders> {
+    return new Map([...this.#server.clients].map((socket) => [socket, openedWith.get(socket) ?? {}]));
   }
 
   close(): void {
@@ -95,8 +81,7 @@ export class Sockets {
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
         streams.set(opened, socket);
-        if (accepted.keyId !== null) keys.set(opened, accepted.keyId);
-        else if (raw.headers.cookie !== undefined) cookies.set(opened, raw.headers);
+        openedWith.set(opened, raw.headers);
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
         route.open(opened, request, accepted.context);
@@ -122,11 +107,8 @@ export class Sockets {
 /** Pings that a socket has not answered yet. */
 const missed = new WeakMap<WebSocket, number>();
 
-/** Id of the API key that a socket was opened with. */
-const keys = new WeakMap<WebSocket, string>();
-
-/** Headers of a socket that came with cookies and no API key. */
-const cookies = new WeakMap<WebSocket, IncomingHttpHeaders>();
+/** Headers of the request that opened a socket; a key in its path is among them. */
+const openedWith = new WeakMap<WebSocket, IncomingHttpHeaders>();
 
 /** What a socket's frames go through. */
 const streams = new WeakMap<WebSocket, Duplex>();

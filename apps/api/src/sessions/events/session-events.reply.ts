@@ -1,13 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import {
-  encodeSseEvent,
-  encodeSseHeartbeat,
-  PalestraError,
-  SSE_HEADERS,
-  SSE_HEARTBEAT_MS,
-  type SessionView,
-  stringifyJson,
-} from '@palestra/protocol';
+import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS, SSE_HEARTBEAT_MS, type SessionView, stringifyJson } from '@palestra/protocol';
 import { type EventPosition, formatPosition } from './session-events.watcher.ts';
 import type { SessionEvents, SessionNews } from './session-events.service.ts';
 
@@ -27,8 +19,6 @@ export function streamSession(
     sid: string;
     from: EventPosition;
     view: () => Promise<SessionView>;
-    /** Rejects once its reader's credentials stand for nobody. */
-    authorise: () => Promise<unknown>;
   },
 ): void {
   reply.hijack();
@@ -40,13 +30,7 @@ export function streamSession(
     if (raw.writableLength > MAX_PENDING_BYTES) raw.destroy();
     else raw.write(`id: ${formatPosition(position)}\r\n${encodeSseEvent(event, stringifyJson(value))}`);
   };
-  const heartbeat = setInterval(() => {
-    raw.write(encodeSseHeartbeat(new Date()));
-    // A database that is away says nothing about a key.
-    watching.authorise().catch((error: unknown) => {
-      if (error instanceof PalestraError && [401, 403].includes(error.status)) raw.destroy();
-    });
-  }, SSE_HEARTBEAT_MS);
+  const heartbeat = setInterval(() => raw.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
   const tell = async ({ before, position, session, calls, over }: SessionNews) => {
     // Purged meanwhile, or the database is away: the stream ends without `end`, and its reader asks again.
     const view = session || over ? await watching.view().catch(() => null) : null;

@@ -3,6 +3,7 @@ import { newUuid } from '@palestra/kit';
 import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { errorHeaders } from '../../platform/http/error.filter.ts';
 import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
@@ -22,7 +23,7 @@ import {
 
 const PATH = '/mcp/:owner/:name';
 const VERSION = '0.1.0';
-const BODY_LIMIT = 64 * 1024 * 1024;
+const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 /**
  * A call that takes longer is answered as a stream, which stays open and can be taken up again. Shorter ones are JSON: mcp 2.x takes no stream
  * events above 1 MiB.
@@ -50,15 +51,13 @@ interface Asked {
  */
 export async function mcpPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
   const mcp: McpScope = { ...options, dialect: new McpDialect(options.engine, options.directory, VERSION) };
-  scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => sendRpcError(error, request, reply, options));
   const routes = { POST: post, GET: listen, DELETE: end };
   for (const [method, handle] of Object.entries(routes)) {
     scope.route({
       method,
       url: PATH,
-      bodyLimit: BODY_LIMIT,
+      ...BODY,
       exposeHeadRoute: false,
       handler: async (request, reply) => handle(await admitted(request, reply, options), mcp),
     });

@@ -12,13 +12,14 @@ import {
   type Stage,
   type TaskOperation,
 } from '@palestra/dialects';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { addContainerRoutes } from './openenv-container.routes.ts';
 import { type AddRoute, askedBy, bodyOfRequest } from './openenv.handlers.ts';
 import { addOpenEnvSockets } from './openenv.sockets.ts';
 
-const BODY_LIMIT = 64 * 1024 * 1024;
+const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 const RELAY_DEADLINE_MS = 120_000;
 const BASE = '/openenv/:owner/:env';
 const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
@@ -30,8 +31,6 @@ const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
 export async function openEnvPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
   const { engine, directory, onBackgroundError } = options;
   const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError });
-  scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
   scope.addHook('onClose', () => dialect.seats.close());
   addOpenEnvSockets(dialect, options);
@@ -40,7 +39,7 @@ export async function openEnvPlugin(scope: FastifyInstance, options: DialectPlug
     scope.route({
       method,
       url: BASE + path,
-      bodyLimit: BODY_LIMIT,
+      ...BODY,
       exposeHeadRoute: false,
       handler: async (request, reply) => {
         const stage = await stageOf(dialect, options, request);
@@ -136,6 +135,13 @@ async function relay({ hosted }: Stage, request: FastifyRequest, reply: FastifyR
     },
     AbortSignal.timeout(RELAY_DEADLINE_MS),
   );
-  await reply.code(answer.status).type(answer.contentType).send(answer.body);
+  const isJson = /^application\/json\b/i.test(answer.contentType);
+  // uvicorn words its failures as plain text. Anything else is not OpenEnv, and a browser could take it for a page of ours.
+  if (!isJson && answer.status < 400)
+    throw new PalestraError('backend_invalid', { detail: 'The environment server answered with something other than JSON.' });
+  await reply
+    .code(answer.status)
+    .type(isJson ? 'application/json' : 'text/plain')
+    .send(answer.body);
   return null;
 }

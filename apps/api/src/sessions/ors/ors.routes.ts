@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/dialects';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import type { Authenticate } from '../authenticate.ts';
@@ -15,7 +16,7 @@ export interface OrsPluginOptions {
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 }
 
-const BODY_LIMIT = 64 * 1024 * 1024;
+const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 /** A refused `/score_group` must be a status (404 means "unsupported"); a judge takes longer than that. */
 const SCORE_GROUP_HOLD_MS = 5_000;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -25,8 +26,6 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
  * task specs and tool inputs keep their numbers, and body-less POSTs come with any content type.
  */
 export async function orsPlugin(scope: FastifyInstance, options: OrsPluginOptions): Promise<void> {
-  scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
   const allowed = new Map<string, string[]>();
   for (const route of orsRoutes) {
@@ -35,7 +34,7 @@ export async function orsPlugin(scope: FastifyInstance, options: OrsPluginOption
       scope.route({
         method: route.method,
         url,
-        bodyLimit: BODY_LIMIT,
+        ...BODY,
         exposeHeadRoute: false,
         handler: (request, reply) => handle(route, request, reply, options),
       });

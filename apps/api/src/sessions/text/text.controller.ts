@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, type JsonObject, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { SessionPlane } from '../session-plane.ts';
 import { openTextHere } from './text-opening.ts';
@@ -49,7 +50,7 @@ export class TextController {
   ) {}
 
   @Post()
-  @RouteConfig({ rawBody: true })
+  @RouteConfig({ rawBody: true, bodyLimit: SESSION_BODY_LIMIT })
   @Api({
     summary: 'Open a session that is played by the texts of a model; waits for a slot where they are limited',
     body: openTextSchema,

@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { INGEST_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { traceReceiptSchema, traceRequestSchema } from './otlp.schema.ts';
 import { encodeTraceResponse } from './otlp-protobuf.ts';
@@ -19,7 +20,7 @@ export class OtlpController {
 
   /** OTLP/HTTP; the answer has the type of the request. */
   @Post()
-  @RouteConfig({ rawBody: true })
+  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT })
   @Api({
     summary: 'Store traces of GenAI spans as rollouts (OTLP/HTTP, JSON or protobuf)',
     body: traceRequestSchema,

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { isUuid } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { Database } from '../platform/database/database.ts';
+import { Authenticator } from './authenticator.ts';
+import { CredentialWatch } from './credential-watch.ts';
+import { isOwner } from './owner.ts';
+
+/** Browsers that are signed in to an organisation. An owner manages those of all members, anybody else their own. */
+@Injectable()
+export class BrowserSessionService {
+  constructor(
+    private readonly database: Database,
+    private readonly authenticator: Authenticator,
+    private readonly watch: CredentialWatch,
+  ) {}
+
+  async list(caller: Caller) {
+    const where = { ...(await this.#manageable(caller)), expiresAt: { gt: new Date() } };
+    const rows = await this.database.prisma.browserSession.findMany({ where, include: { key: true }, orderBy: { createdAt: 'desc' } });
+    const users = await this.database.prisma.user.findMany({ where: { id: { in: rows.map(({ userId }) => userId) } } });
+    const nameOf = new Map(users.map(({ id, name }) => [id, name]));
+    return rows.map((row) => ({
+      id: row.id,
+      user: nameOf.get(row.userId) ?? '',
+      user_agent: row.userAgent,
+      scopes: row.scopes,
+      key: row.key && { id: row.key.id, name: row.key.name },
+      created_at: row.createdAt.toISOString(),
+      expires_at: row.expiresAt.toISOString(),
+    }));
+  }
+
+  /** Throws `browser_session_not_found`, also for one that the caller may not manage. */
+  async end(caller: Caller, id: string): Promise<void> {
+    const where = isUuid(id) ? { id, ...(await this.#manageable(caller)) } : null;
+    const { count } = where ? await this.database.prisma.browserSession.deleteMany({ where }) : { count: 0 };
+    if (count === 0) throw new PalestraError('browser_session_not_found');
+    this.authenticator.forget();
+    await this.watch.check();
+  }
+
+  async #manageable(caller: Caller): Promise<{ orgId: string; userId?: string }> {
+    const { orgId, userId } = caller;
+    return (await isOwner(this.database, caller)) ? { orgId } : { orgId, userId };
+  }
+}

@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Clock } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import { keyOf } from '../platform/http/credentials.ts';
+import { Sockets } from '../platform/http/sockets.ts';
+import { CLOCK } from '../platform/tokens.ts';
+import { Authenticator } from './authenticator.ts';
+
+/** With the 5 s that a verdict is cached, a stream or socket ends within 10 s of losing its credential, on every replica. */
+const CHECK_MS = 4_000;
+/** Shorter requests are answered before a check matters, among them the one that revokes its own key. */
+const LONG_REQUEST_MS = 2_000;
+
+/** Requests and sockets are authorised when they open. This ends those whose key was revoked or expired, or whose browser signed out. */
+@Injectable()
+export class CredentialWatch implements OnModuleInit, OnApplicationShutdown {
+  readonly #requests = new Map<FastifyRequest, { since: number; end: () => void }>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(
+    private readonly sockets: Sockets,
+    private readonly authenticator: Authenticator,
+    private readonly adapterHost: HttpAdapterHost,
+    @Inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  onModuleInit(): void {
+    this.adapterHost.httpAdapter.getInstance<FastifyInstance>().addHook('onRequest', async (request, reply) => {
+      if (!this.#hasCredential(request.headers)) return;
+      this.#requests.set(request, { since: this.clock.now(), end: () => reply.raw.destroy() });
+      reply.raw.once('close', () => this.#requests.delete(request));
+    });
+    this.#timer = setInterval(() => void this.check(), CHECK_MS).unref();
+  }
+
+  onApplicationShutdown(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+  }
+
+  /** Verdicts are cached, so this asks the database once per credential. */
+  async check(): Promise<void> {
+    const before = this.clock.now() - LONG_REQUEST_MS;
+    const long = [...this.#requests].filter(([, { since }]) => since < before);
+    await Promise.all([
+      ...long.map(async ([{ headers }, { end }]) => (await this.#isRefused(headers)) && end()),
+      ...[...this.sockets.opened()].map(async ([socket, headers]) => {
+        if (await this.#isRefused(headers)) socket.close(1008, 'The credential of this socket is no longer valid.');
+      }),
+    ]);
+  }
+
+  async #isRefused(headers: IncomingHttpHeaders): Promise<boolean> {
+    if (!this.#hasCredential(headers)) return false;
+    try {
+      return (await this.authenticator.authenticate({ headers, method: 'GET' })) === null;
+    } catch (error) {
+      // A database that is away says nothing about a key.
+      return error instanceof PalestraError && error.status === 401;
+    }
+  }
+
+  #hasCredential(headers: IncomingHttpHeaders): boolean {
+    return keyOf(headers) !== null || this.authenticator.sessionToken(headers) !== null;
+  }
+}

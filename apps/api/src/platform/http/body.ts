@@ -1,0 +1,91 @@
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { FastifyRequest } from 'fastify';
+import { PalestraError } from '@palestra/protocol';
+import { assertBoundedJson } from './json-bounds.ts';
+
+/** `config` of a route: what its body may be. */
+export interface BodyConfig {
+  /** Bytes after decompression, of a request with a valid key or browser session. */
+  bodyLimit?: number;
+  /** The handler gets the bytes (a Buffer, or undefined when empty): the session plane and the ingest parse by their own rules. */
+  rawBody?: boolean;
+  /** The handler gets the stream and bounds it itself. */
+  streamBody?: boolean;
+}
+
+/** Most bodies are a few kilobytes of JSON. */
+const DEFAULT_LIMIT = 1024 * 1024;
+/** Of a request without a valid key: a sign-in. */
+const PUBLIC_LIMIT = 64 * 1024;
+/** Tool calls and actions. A batch of rollout events: the largest real upload was 9 MB (openreward-wire.md 13.7). */
+export const SESSION_BODY_LIMIT = 16 * 1024 * 1024;
+export const INGEST_BODY_LIMIT = 64 * 1024 * 1024;
+/** A client that sends nothing for this long has lost its connection, or holds ours. */
+const IDLE_MS = 20_000;
+
+/**
+ * Reads the bodies of all routes. The key is checked before the first byte is read: without one a body is small and never compressed, so
+ * that strangers cannot make the service decompress or parse. `authenticate` resolves to null without a credential and throws for a wrong one.
+ */
+export function bodyParser(authenticate: (request: FastifyRequest) => Promise<unknown>) {
+  return async (request: FastifyRequest, payload: Readable): Promise<unknown> => {
+    const config = request.routeOptions.config as BodyConfig;
+    if (config.streamBody) return payload;
+    try {
+      const isKnown = (await authenticate(request)) !== null;
+      const limit = isKnown ? (config.bodyLimit ?? DEFAULT_LIMIT) : PUBLIC_LIMIT;
+      if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+      const isJson = /json/i.test(request.headers['content-type'] ?? 'application/json');
+      const body = await collect(decoded(request, payload, isKnown), limit);
+      if (body.length === 0) return undefined;
+      if (isJson) assertBoundedJson(body);
+      if (config.rawBody || !isJson) return body;
+      return JSON.parse(body.toString('utf8')) as unknown;
+    } catch (error) {
+      discardRest(request.raw, error instanceof SyntaxError ? notJson(error) : error);
+    }
+  };
+}
+
+const tooLarge = (limit: number) => new PalestraError('body_too_large', { detail: `This route takes bodies of at most ${limit} bytes.` });
+const notJson = (cause: SyntaxError) =>
+  new PalestraError('invalid_json', { detail: `The request body is not valid JSON: ${cause.message}`, cause });
+
+/** The body without its `Content-Encoding`. */
+function decoded(request: FastifyRequest, payload: Readable, isKnown: boolean): Readable {
+  if (request.headers['content-encoding'] !== 'gzip') return payload;
+  if (!isKnown) throw new PalestraError('unauthorized', { detail: 'A compressed body needs an API key.' });
+  const gunzip = createGunzip();
+  payload.on('error', (error) => gunzip.destroy(error));
+  gunzip.on('error', (cause) => ((cause as { statusCode?: number }).statusCode ??= 400));
+  return payload.pipe(gunzip);
+}
+
+/** The whole body. Throws `body_too_large` beyond the limit, whatever its headers said; 408 when it stops arriving. */
+async function collect(body: Readable, limit: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  const onIdle = () =>
+    body.destroy(new PalestraError('invalid_request', { status: 408, detail: 'The request body did not arrive in time.' }));
+  const idle = setTimeout(onIdle, IDLE_MS);
+  try {
+    // Not destroyed on the way out: the refusal has to reach the client on this very connection.
+    for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      idle.refresh();
+      size += piece.length;
+      if (size > limit) throw tooLarge(limit);
+      pieces.push(piece);
+    }
+  } finally {
+    clearTimeout(idle);
+  }
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+}
+
+/** Reads what is left of a refused body, so that the connection serves the client's next request; rethrows `error`. */
+export function discardRest(body: Readable, error: unknown): never {
+  body.unpipe();
+  body.resume();
+  throw error;
+}
