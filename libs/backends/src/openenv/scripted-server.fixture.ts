@@ -14,6 +14,8 @@ export interface Script {
   onSocket?: (socket: WebSocket, count: number) => boolean | void;
   /** Instead of sending the reply to a message; the next message is taken when it has returned. `n`: the action's number. */
   onMessage?: (socket: WebSocket, reply: string, message: { type: string; n: number | null }) => boolean | void | Promise<boolean | void>;
+  /** Answers a GET itself; true: nothing else answers. */
+  onGet?: (path: string, response: http.ServerResponse) => boolean;
   /** In place of an answer to a POST. */
   onPost?: (socket: Socket) => boolean;
   /** An HTTP status in place of the upgrade. */
@@ -55,6 +57,7 @@ export async function startScripted(script: Script): Promise<ScriptedServer> {
       request.on('end', () => answer(rpc(JSON.parse(body))));
       return;
     }
+    if (script.onGet?.(request.url ?? '', response)) return;
     const routes: Record<string, unknown> = {
       '/schema': schema,
       '/openapi.json': { paths: { '/reset': {}, '/mcp': {} } },
