@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, SingleFlight } from '@palestra/kit';
@@ -51,14 +52,14 @@ export class Authenticator {
     const key = keyOf(request.headers);
     if (key !== null) {
       if (!this.config.anonymous) return this.ofKey(key);
-      return this.ofKey(key).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller() : Promise.reject(error)));
+      return this.ofKey(key).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller(request) : Promise.reject(error)));
     }
     const cookie = this.sessionToken(request.headers);
     if (cookie !== null) {
       assertSameOrigin(request);
       return this.#callerOf('cookie', cookie).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
     }
-    return this.config.anonymous ? this.#anonymousCaller() : null;
+    return this.config.anonymous ? this.#anonymousCaller(request) : null;
   }
 
   /** The token of the browser session that a request carries; null without one. */
@@ -128,7 +129,13 @@ export class Authenticator {
     return { caller: { userId, orgId, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, maxSessions } };
   }
 
-  async #anonymousCaller(): Promise<Caller> {
+  async #anonymousCaller({ headers }: Pick<FastifyRequest, 'headers'>): Promise<Caller> {
+    if (!isFromProgram(headers) && !isFromOwnPage(headers))
+      throw new PalestraError('forbidden', { detail: 'A page of another site may not use this service without an API key.' });
+    if (!isTrustedHost(headers.host, this.origin.url)) {
+      const detail = `The address "${headers.host}" is not one of this service. Set PALESTRA_PUBLIC_URL to it, or use an API key.`;
+      throw new PalestraError('forbidden', { detail });
+    }
     if (this.#anonymous) return this.#anonymous;
     const row = await this.database.prisma.membership.findFirstOrThrow({ include: { org: true }, orderBy: { org: { createdAt: 'asc' } } });
     this.#anonymous = {
@@ -166,4 +173,18 @@ function assertSameOrigin(request: Pick<FastifyRequest, 'headers' | 'method'>): 
 export function isFromOwnPage({ 'sec-fetch-site': site, origin, host }: IncomingHttpHeaders): boolean {
   if (site !== undefined) return site === 'same-origin';
   return origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
+}
+
+/** Whether no browser sent the request on behalf of a page. */
+const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) => (site === undefined || site === 'none') && origin === undefined;
+
+/**
+ * Whether a page of somebody else cannot have this host as its own. DNS rebinding needs a registered name; loopback names, IP addresses and
+ * names without a dot, as in a container network, are not that.
+ */
+function isTrustedHost(host: string | undefined, publicUrl: string): boolean {
+  if (host === undefined || !URL.canParse(`http://${host}`)) return false;
+  const { hostname } = new URL(`http://${host}`);
+  if (URL.canParse(publicUrl) && new URL(publicUrl).hostname === hostname) return true;
+  return isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || !hostname.includes('.') || hostname.endsWith('.localhost');
 }

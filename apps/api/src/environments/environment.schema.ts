@@ -47,7 +47,7 @@ export const createEnvironmentSchema = z.object({
   /** null = the caller's organisation. */
   namespace: z.string().min(1).max(64).nullish(),
   description: description.default(''),
-  isPrivate: z.boolean().default(false),
+  isPrivate: z.boolean().default(true).describe('Only the organisation can see and play it'),
   isHarbor: z.boolean().default(false),
   readme: readme.optional(),
   source: serverSource.optional(),

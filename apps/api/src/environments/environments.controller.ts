@@ -130,7 +130,6 @@ export class EnvironmentsController {
     return stringifyJson(await this.environments.discoveryOf(caller, owner, name));
   }
 
-  @Public()
   @Api({ summary: 'A page of tasks', query: taskPageSchema, errors: [...BACKEND_ERRORS, 'invalid_split', 'unknown_variant'] })
   @Get(':owner/:name/tasks')
   @Header('content-type', 'application/json; charset=utf-8')

@@ -23,10 +23,9 @@ import { TaskSetsService } from './task-sets.service.ts';
 export class TaskSetsController {
   constructor(@Inject(TaskSetsService) private readonly taskSets: TaskSetsService) {}
 
-  @Public()
   @Api({ summary: 'Uploaded task sets', response: taskSetListSchema, errors: ['environment_not_found'] })
   @Get()
-  list(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
+  list(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string) {
     return this.taskSets.list(caller, owner, name);
   }
 
