@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RegexValue } from './ast.ts';
 import { compileRegex, QueryError } from './index.ts';
 import { requiredLiteral } from './regex.ts';
+import { cpuTime } from '../../../tests/support/cpu-time.ts';
 
 const regex = (pattern: string, ignoreCase = false): RegexValue => ({
   kind: 'regex',
@@ -22,10 +23,10 @@ test('matches anywhere, ignores case when told to, and takes linear time', () =>
   expect(compileRegex(regex('b+\\/c'))('abb/cd')).toBe(true);
   expect(compileRegex(regex('B'))('b')).toBe(false);
   expect(compileRegex(regex('STRASSE', true))('Hauptstrasse')).toBe(true);
-  const started = performance.now();
+  const started = cpuTime();
   expect(compileRegex(regex('(x+x+)+y'))('x'.repeat(500_000))).toBe(false);
   expect(compileRegex(regex('^(a|aa|a?)*$'))(`${'a'.repeat(100_000)}b`)).toBe(false);
-  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(cpuTime() - started).toBeLessThan(2_000);
 });
 
 describe('requiredLiteral', () => {
