@@ -13,6 +13,7 @@ import {
   type QueryKeyEntry,
 } from './index.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 /** Of a tree without positions. */
 type Bare = Record<string, unknown>;
@@ -113,6 +114,7 @@ const countClauses = (clauses: Clause[]): number =>
   );
 
 test('what is printed is read back as the same tree, and printed the same', () => {
+  const runs = full ? 2_000 : 500;
   let seen = 0;
   fc.assert(
     fc.property(query, (tree) => {
@@ -123,9 +125,9 @@ test('what is printed is read back as the same tree, and printed the same', () =
       expect(bare(read)).toEqual(bare(tree));
       expect(printQuery(read)).toBe(printed);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs },
   );
-  expect(seen).toBeGreaterThan(1_500);
+  expect(seen).toBeGreaterThan(0.75 * runs);
 });
 
 const fragments = [
@@ -153,6 +155,7 @@ const hostile = ['2h', '1', '2026-11-01', 'null', 'i', '(a', '[b', '\\1', '(?=x)
 const pieces = fc.constantFrom(...fragments, ...hostile);
 
 test('no text makes the parser or the compiler throw anything but QueryError, and no text reaches the SQL', () => {
+  const runs = full ? 5_000 : 1_500;
   let parsed = 0;
   const noise = fc.oneof(
     fc.array(pieces, { maxLength: 40 }).map((all) => all.join('')),
@@ -174,9 +177,9 @@ test('no text makes the parser or the compiler throw anything but QueryError, an
         expect(position + length).toBeLessThanOrEqual(input.length + 1);
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs },
   );
-  expect(parsed).toBeGreaterThan(300);
+  expect(parsed).toBeGreaterThan(0.06 * runs);
 });
 
 test.each(['/a ', '/ ', '/\\/ ', '(', '((a OR ', '"a" ', '-', 'tool:/a ', '\\', 'a,', 'tool:a,', '/a/'])(

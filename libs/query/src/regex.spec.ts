@@ -4,6 +4,7 @@ import type { RegexValue } from './ast.ts';
 import { compileRegex, QueryError } from './index.ts';
 import { requiredLiteral } from './regex.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 const regex = (pattern: string, ignoreCase = false): RegexValue => ({
   kind: 'regex',
@@ -100,6 +101,7 @@ describe('requiredLiteral', () => {
     );
     const atom = fc.oneof({ arbitrary: fc.constantFrom(...plain), weight: 20 }, fc.constantFrom(...folding), fc.constantFrom(...special));
     const pieces = fc.array(fc.tuple(atom, repeat), { minLength: 3, maxLength: 12 });
+    const runs = full ? 8_000 : 2_500;
     let decided = 0;
     fc.assert(
       fc.property(pieces, fc.boolean(), (all, ignoreCase) => {
@@ -112,9 +114,9 @@ describe('requiredLiteral', () => {
         decided++;
         expect(ignoreCase ? asciiLower(text) : text).toContain(ignoreCase ? asciiLower(literal) : literal);
       }),
-      { numRuns: 8_000 },
+      { numRuns: runs },
     );
-    expect(decided).toBeGreaterThan(500);
+    expect(decided).toBeGreaterThan(runs / 16);
   });
 });
 

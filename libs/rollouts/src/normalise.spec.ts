@@ -9,6 +9,7 @@ import { unpackProvenance } from './provenance/provenance.ts';
 import { message, rawRollouts, rollout, skyrlCall, skyrlStart, synthesised } from './raw-rollouts.fixture.ts';
 import { rolloutFlagNames } from './rollout-flags.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 const normal = (start: JsonObject | null, messages: MessageSkeleton[] = [], rest = {}) => normaliseRollout(rollout(start, messages, rest));
 const tinkerName = { rolloutName: 'a-b-train-4-step12-r3', environment: 'a/b', split: 'train' };
@@ -302,7 +303,7 @@ describe('properties', () => {
         expect(result.prov).toBeLessThan(2 ** 18);
         expect(normaliseRollout(raw, run)).toEqual(result);
       }),
-      { numRuns: 500 },
+      { numRuns: full ? 500 : 150 },
     );
   });
 });
