@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cutErrorText, encodeSseEvent, encodeSseHeartbeat, encodeSseResult, splitJsonForSse, SSE_PIECE_LENGTH, SseParser } from './sse.ts';
+import { full } from '../../../tests/support/full.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
 
 /** The characters that Python's `str.lstrip()` removes. */
@@ -42,7 +43,7 @@ describe('encodeSseResult', () => {
           expect(Buffer.from(piece, 'utf8').toString('utf8')).toBe(piece);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: full ? 60 : 25 },
     );
   });
 

@@ -24,7 +24,7 @@ test.concurrent.for([true, false])(
     const { server, url } = await serve(running, { autoPong });
     let pings = 0;
     server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
-    const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(5_000));
+    const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(25_000));
     const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 1_500 });
     running.onTestFinished(() => keepAlive.stop());
     keepAlive.add(socket);
@@ -41,7 +41,7 @@ test('a key in the URL goes into a header, and nowhere else', async (running) =>
   const connection = new OpenEnvConnection(`http://key:s%40cret@127.0.0.1:${port}/openenv/acme/echo/?api_key=x`);
   expect(connection.socketUrl).toBe(`ws://127.0.0.1:${port}/openenv/acme/echo/ws`);
   const connected = once(server, 'connection');
-  await UpstreamSocket.open({ url: connection.socketUrl, headers: connection.headers }, AbortSignal.timeout(5_000));
+  await UpstreamSocket.open({ url: connection.socketUrl, headers: connection.headers }, AbortSignal.timeout(25_000));
   const [, request] = (await connected) as [unknown, { url: string; headers: Record<string, string> }];
   expect(request.url).toBe('/openenv/acme/echo/ws');
   expect(request.headers['authorization']).toBe(`Basic ${Buffer.from('key:s@cret').toString('base64')}`);
