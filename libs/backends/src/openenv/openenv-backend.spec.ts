@@ -53,7 +53,9 @@ async function failure(promise: Promise<unknown>): Promise<PalestraError> {
   return error as PalestraError;
 }
 
-const expectEmpty = (server: ScriptedServer) => expect.poll(() => [server.sockets(), server.sessions()], { interval: 5 }).toEqual([0, 0]);
+async function expectEmpty(server: ScriptedServer): Promise<void> {
+  await expect.poll(() => [server.sockets(), server.sessions()], { interval: 5 }).toEqual([0, 0]);
+}
 
 /** A raw frame, which no proper library sends. */
 function sendRaw(socket: WebSocket, frame: Buffer): void {
