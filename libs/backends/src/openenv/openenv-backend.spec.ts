@@ -363,7 +363,8 @@ test.each(['C', 'E'] as const)(
       }
       await session.delete(soon());
     };
-    await Promise.all(Array.from({ length: 60 }, play));
+    // Few enough at a time that a reply is not late on a busy machine.
+    for (let round = 0; round < 3; round += 1) await Promise.all(Array.from({ length: 20 }, play));
     expect(copies).toBeGreaterThan(50);
     expect(right).toBeGreaterThan(150);
     expect(lost).toBeGreaterThan(5);
