@@ -1,9 +1,9 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { loadEmbeddedPostgres } from '../../apps/api/src/platform/database/embedded-package.ts';
+import { PostgresServer } from '../../apps/api/src/platform/database/postgres-server.ts';
 import { migrate } from '../../apps/api/src/server.ts';
 import { freePort } from '@palestra/hosting';
 
@@ -19,20 +19,13 @@ export const TEMPLATE = 'palestra_template';
 /** One real PostgreSQL a run, with a migrated template that every test file clones. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
-  await chmod(folder, 0o755);
   const port = await freePort();
-  const EmbeddedPostgres = await loadEmbeddedPostgres({ heedSignals: true });
-  const server = new EmbeddedPostgres({
+  const server = new PostgresServer({
     databaseDir: path.join(folder, 'data'),
     port,
-    user: 'postgres',
     password: 'test',
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=600', '-c', 'fsync=off'],
-    onLog: () => {},
-    onError: () => {},
   });
   await server.initialise();
   await server.start();
