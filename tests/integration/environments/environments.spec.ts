@@ -2,7 +2,7 @@ import { type RunningServer, serve } from '@palestra/environment-kit';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo } from '../../../apps/environments/src/echo/echo.environment.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller, ownerOf } from '../../support/callers.ts';
 import { anotherReplica } from './environments.world.ts';
 
@@ -14,7 +14,7 @@ let owner: Caller;
 
 beforeAll(async () => {
   upstream = await serve([echo]);
-  server = await startServer();
+  server = await sharedServer();
   stranger = await createCaller(server, 'strangers');
   owner = await ownerOf(server);
 });

@@ -4,7 +4,7 @@ import { zstdCompressor } from '@palestra/exports';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Sample, upload, uploadOf } from '../../support/exported-rollouts.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, startServer, type TestServer } from '../../support/server.ts';
 
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
 
@@ -16,7 +16,7 @@ const RUN = 'export me/ünd "quotes"';
 beforeAll(async () => {
   // The server in this process uses the same one.
   await zstdCompressor();
-  server = await startServer();
+  server = await sharedServer();
   const made = uploadOf(RUN);
   samples = made.samples;
   await upload((events) => server.request('POST', '/v1/rollouts', { body: { events } }), made.events);
