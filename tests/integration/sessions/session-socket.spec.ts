@@ -17,7 +17,7 @@ let environment: string;
 let naive: string;
 
 beforeAll(async () => {
-  world = await startTwoReplicas('counter', [counter]);
+  world = await startTwoReplicas('counter', [counter], { bundled: true });
   ({ first, second, stranger, environment } = world);
   const source = { kind: 'openenv', url: `${first.url}/k/${first.apiKey}/openenv/${environment}` };
   const added = await first.request('POST', '/v1/environments', { body: { name: 'naive', source } });
