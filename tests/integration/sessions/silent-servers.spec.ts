@@ -37,8 +37,8 @@ test(
   { timeout: 120_000 },
   async () => {
     // What holds where nothing else is set: below the minute.
-  expect(server.config.silenceTimeoutMs).toBe(50_000);
-  const [busy, idle] = [randomUUID(), randomUUID()];
+    expect(server.config.silenceTimeoutMs).toBe(50_000);
+    const [busy, idle] = [randomUUID(), randomUUID()];
     for (const sid of [busy, idle]) expect(await create(sid)).toMatchObject({ status: 200 });
     expect(String((await call(idle, 1)).body)).toContain('"ok":true');
     const running = call(busy, 600_000);

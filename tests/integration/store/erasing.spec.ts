@@ -34,17 +34,17 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
   }
   const total = (counts: Record<string, number>) => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-  /** A rollout with a row wherever a rollout can have one, and three kinds of objects. */
+  /** A rollout with a row wherever a rollout can have one, and three kinds of objects; a message that is an object itself only if `large`. */
   async function full(
     runName: string,
-    more: object = {},
+    { large = true }: { large?: boolean } = {},
   ): Promise<{ id: string; seq: string; runSeq: number; runId: string; orgId: string }> {
     const id = randomUUID();
     const picture = `data:image/png;base64,${Buffer.alloc(6_000, 7).toString('base64')}`;
     await world.post([
-      world.start(id, { runName, metadata: { task_index: 3 }, ...more }),
+      world.start(id, { runName, metadata: { task_index: 3 } }),
       world.message(id, 0, { content: picture }),
-      world.message(id, 1, { content: 'y'.repeat(9_000_000), reward: 1 }),
+      world.message(id, 1, { content: 'y'.repeat(large ? 9_000_000 : 9), reward: 1 }),
       world.message(id, 2, { isFinished: true }),
     ]);
     await world.settled();
@@ -62,7 +62,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
   }
 
   it('a rollout leaves no row, no object and no figure', async () => {
-    const [stays, gone] = [await full('one'), await full('one')];
+    const [stays, gone] = [await full('one', { large: false }), await full('one')];
     const before = await rowsBy('rollout_seq', gone.seq);
     expect(before).toMatchObject({
       rollout_meta: 1,
@@ -160,7 +160,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
 
   it('what an earlier version left of rollouts without a head goes with the upgrade, from figures too', async () => {
     const runName = 'of an earlier version';
-    const stays = await full(runName);
+    const stays = await full(runName, { large: false });
     const left = [await world.upload(2, { runName }), await world.upload(2, { runName, metadata: { task_index: 4 } })];
     await world.settled();
     const run = async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body;
@@ -212,7 +212,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
   });
 
   it('a run is gone at once, its name makes a new one, and nothing of it is left', { timeout: 120_000 }, async () => {
-    const rollouts = [await full('two'), await full('two')];
+    const rollouts = [await full('two'), await full('two', { large: false })];
     const { runId, runSeq, orgId } = rollouts[0]!;
     const [{ id: exportId }] = await query(
       `INSERT INTO rollout_exports (org_id, run_seq, state, request, author) VALUES ($1, $2, 'done', '{}', 'a') RETURNING id`,
@@ -226,7 +226,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
       expect((await objects()).filter((key) => key.includes(id))).toEqual([]);
     }
-    const again = await full('two');
+    const again = await full('two', { large: false });
     expect(again.runSeq).not.toBe(runSeq);
     expect((await world.server.request('GET', '/v1/runs')).body.runs.filter(({ name }: any) => name === 'two')).toHaveLength(1);
     // Replicas may write to the old number for some seconds: the row of the run goes after that.
@@ -299,7 +299,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
   });
 
   it('retention erases what is older than its run or organisation says, and nothing else', async () => {
-    const [old, young, kept] = [await full('five'), await full('five'), await full('six')];
+    const [old, young, kept] = [await full('five'), await full('five', { large: false }), await full('six', { large: false })];
     const { retention } = world.services();
     expect(await retention.setOfRun(old.orgId, randomUUID(), 3)).toBe(false);
     expect(await retention.sweep()).toBe(0);
