@@ -98,7 +98,7 @@ async function upload(): Promise<Map<string, string[]>> {
 }
 
 describe('a worker', () => {
-  it('does not start without the database or the objects of an API', async () => {
+  it('does not start without the database or the objects of an API', { timeout: 180_000 }, async () => {
     const homeless = await startWorker({ DATABASE_URL: '' });
     await once(homeless.child, 'close');
     expect(homeless.child.exitCode).toBe(1);
