@@ -8,6 +8,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { createDatabase } from '../support/server.ts';
 
 /** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */
 
@@ -199,8 +200,8 @@ describe('a running service', () => {
 
 describe('without its database', () => {
   test('says that nothing was stored and goes on when it is back', async () => {
-    const owner = await startPalestra();
-    const target = new URL(owner.databaseUrl!);
+    const database = await createDatabase();
+    const target = new URL(database.url);
     const upstreamPort = Number(target.port);
     const sockets = new Set<Socket>();
     const proxy = createServer((socket) => {
@@ -232,8 +233,9 @@ describe('without its database', () => {
     });
     proxy.listen(port, '127.0.0.1');
     await expect.poll(async () => (await post()).status).toBe(200);
-    await Promise.all([palestra.stop(), owner.stop()]);
+    await palestra.stop();
     proxy.close();
     for (const socket of sockets) socket.destroy();
+    await database.drop();
   });
 });
