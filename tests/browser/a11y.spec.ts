@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { atRest, launch, openPage, pressShortcut, type View, visit, type Watched } from './browser.ts';
 
 /** WCAG 2.2 AA as far as a machine sees it: every page and dialog in both themes, zoom, reduced motion, tables for charts. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -30,7 +30,7 @@ const get = async <T>(path: string): Promise<T> => {
 };
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await sendEvents(
     palestra,
     [...small, alive].flatMap(({ events }) => events),
@@ -38,10 +38,6 @@ beforeAll(async () => {
   const { groups } = await get<{ groups: { key: string; task: { id: string } }[] }>(`/v1/runs/${encodeURIComponent(SMALL_RUN)}/groups`);
   ids.group = groups[0]!.key;
   ids.task = groups[0]!.task.id;
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 interface Place {

@@ -2,15 +2,20 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { expect, vi } from 'vitest';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 const screenshots = path.resolve(import.meta.dirname, '../../artifacts/screenshots');
 const quietFlags = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update'];
 
+/** Files of one worker share its modules (`isolate: false`), so this is one browser per worker. */
+let browser: Promise<Browser> | undefined;
+
+/** The browser of this worker. Each test opens contexts in it (`openPage`); nobody closes it: Playwright kills it when the worker ends. */
 export function launch(): Promise<Browser> {
   mkdirSync(screenshots, { recursive: true });
   const args = ['--no-sandbox', '--disable-sync', '--disable-dev-shm-usage', ...quietFlags];
-  return chromium.launch({ executablePath: '/usr/bin/chromium', headless: true, args });
+  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', headless: true, args });
+  return browser;
 }
 
 export interface View {
@@ -25,7 +30,7 @@ export interface Watched {
 }
 
 /** A signed-in page of its own context that writes down everything that must not happen. */
-export async function openPage(browser: Browser, palestra: Palestra, { width, theme }: View): Promise<Watched> {
+export async function openPage(browser: Browser, palestra: SharedPalestra, { width, theme }: View): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width, height: width === 1280 ? 800 : 1000 }, colorScheme: theme });
   const login = await context.request.post(`${palestra.url}/v1/login`, { data: { key: palestra.apiKey } });
   expect(login.ok()).toBe(true);

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { RUN, type Sent, sentRollouts, uploadSent } from './explorer.data.ts';
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const sent = sentRollouts();
 const narrow: View = { width: 1280, theme: 'light' };
@@ -29,14 +29,10 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 }
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await uploadSent(palestra, sent);
   await until(async () => ((await api('search?q=quetzal'))['hits'] as unknown[]).length === 1);
   await until(async () => (await api('facets'))['total'] === sent.length);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 /** The run's own count follows its rollouts by seconds, and more on a busy machine: what matters here is that the list has been read. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { formatCount } from '../../apps/dashboard/src/format/number.ts';
 import { fillLargeRun } from '../../bench/support/large-run.mjs';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
@@ -15,7 +15,7 @@ import {
   RARE,
   startFeeder,
 } from '../support/fixtures/rollouts.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, pressTwice, settled, type View, visit } from './browser.ts';
 
 /**
@@ -28,19 +28,15 @@ const light: View = { width: 1280, theme: 'light' };
 const FED_RUN = 'fixture F7';
 /** On a machine that has other things to do; the bench measures it. */
 const CATCH_UP_MS = 60_000;
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const long = longRollout();
 const huge = hugeRollout();
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   for (const { events } of [long, huge, ...largeGroup()]) await sendEvents(palestra, events);
 }, 240_000);
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
-});
 
 const article = (page: Page, anchor: number) => page.locator(`article[data-anchor="${anchor}"]`);
 const transcript = (page: Page) => page.getByRole('region', { name: 'Transcript, scrollable' });
@@ -55,7 +51,7 @@ describe('F1, a run of very many rollouts', () => {
   beforeAll(async () => {
     const client = new pg.Client({ connectionString: palestra.databaseUrl! });
     await client.connect();
-    const { rows } = await client.query<{ id: string }>('SELECT id FROM organisations ORDER BY created_at LIMIT 1');
+    const { rows } = await client.query<{ id: string }>('SELECT id FROM organisations WHERE name = $1', [palestra.namespace]);
     const { run } = await fillLargeRun(client, rows[0]!.id, { rollouts: ROLLOUTS, steps: Math.max(1, Math.round(ROLLOUTS / 2_000)) });
     const found = await client.query(
       'SELECT count(DISTINCT step)::int AS steps, max(reward) AS highest, min(reward) AS least FROM rollouts WHERE run_seq = $1',

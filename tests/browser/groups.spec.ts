@@ -1,10 +1,10 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { type UploadedMessage, uploadRollout } from './upload.ts';
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const runName = 'groups suite / n 64';
 const narrow: View = { width: 1280, theme: 'light' };
@@ -34,7 +34,7 @@ function recompute(rewards: readonly number[]) {
 }
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   for (let at = 0; at < large.length; at += 8) {
     const batch = large.slice(at, at + 8).map((reward, i) => {
       const sample = at + i;
@@ -55,10 +55,6 @@ beforeAll(async () => {
     await uploadRollout(palestra, { runName, task: 1, step: 4, sample, n: 4, messages: episode(sample, 3, 0, 1) });
   // The groups are there as soon as somebody reads them.
 }, 180_000);
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
-});
 
 const groupsPath = (search = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(runName)}/groups${search}`;
 async function keyOf(task: number, step: number): Promise<string> {

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
 import { uploadEvents, uploadRollout } from './upload.ts';
 
 /** Tools, Failures, Tasks, Config and Compare: every figure against a slow recomputation from what was sent. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const a = sentRun(RUN_A, 6, 5);
@@ -19,16 +19,12 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 let events: object[] = [];
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   // What the environment publishes is known once somebody asked for it.
   await get('/v1/environments/palestra/whodunit/discovery');
   events = await uploadSent(palestra, a);
   await uploadSent(palestra, b);
   await uploadSent(palestra, named, true);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 async function get<T>(path: string): Promise<T> {

@@ -1,11 +1,11 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, type View, visit } from './browser.ts';
 
 /** Lists that a reader reads while rollouts come: nothing moves, and a pill says what is new. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const random = randomOf(78);
@@ -14,11 +14,7 @@ const SOON = 40_000;
 vi.setConfig({ testTimeout: 240_000 });
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
 });
 
 const LISTED = 'the run that is listed';

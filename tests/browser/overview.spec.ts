@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { atRest, expectSound, launch, openPage, settled, shoot, soon, type View, visit } from './browser.ts';
 import { ENVIRONMENTS, makeRun, type Raw, runName, STEPS, upload } from './overview.data.ts';
 import { canonical, groupsOf, halfWidth, percentile, skyrl, totalOf } from './overview.slow.ts';
@@ -9,17 +9,13 @@ import { messageEvents, uploadEvents } from './upload.ts';
 
 const rollouts = makeRun();
 const otherRun = 'overview suite, with half of it';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({}), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await upload(palestra, rollouts);
   await upload(palestra, rollouts.slice(0, 100), otherRun);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 const wide: View = { width: 1920, theme: 'light' };

@@ -1,17 +1,17 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { runName, toolResult, uploadRun } from './rollouts.data.ts';
 import { uploadRollout } from './upload.ts';
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let ids: Awaited<ReturnType<typeof uploadRun>>;
 let empty: { text: string; complaints: string[] };
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const watched = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await visit(watched.page, palestra.url, 'No run yet');
   await watched.page.getByText(`OPENREWARD_API_KEY=${palestra.apiKey.slice(0, 6)}`).waitFor();
@@ -28,10 +28,6 @@ beforeAll(async () => {
     },
     { timeout: 60_000, interval: 250 },
   );
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 const runPath = () => `/${palestra.namespace}/runs/${encodeURIComponent(runName)}`;

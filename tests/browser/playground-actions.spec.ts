@@ -9,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { serve } from '@palestra/environment-kit';
 import type { SessionCallList, SessionList, SessionView } from '@palestra/protocol';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, columns, forms } from './playground.environments.ts';
 
 /** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const running: Awaited<ReturnType<typeof serve>>[] = [];
 const light: View = { width: 1280, theme: 'light' };
@@ -36,7 +36,7 @@ async function addSeen(name: string, kind: 'openenv' | 'mcp', of: string): Promi
 
 beforeAll(async () => {
   running.push(await serve([columns]), await serve([forms]));
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'columns', running[0]!.url);
   await addRemote(palestra, 'forms', running[1]!.url);
   await addSeen('oe-columns', 'openenv', `${palestra.namespace}/columns`);
@@ -44,8 +44,6 @@ beforeAll(async () => {
   await addSeen('mcp-whodunit', 'mcp', 'palestra/whodunit?split=train&index=0');
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   for (const server of running) await server.close();
 });
 

@@ -10,12 +10,12 @@ import { z } from 'zod';
 import { defineEnvironment, imageBlock, serve, tool } from '@palestra/environment-kit';
 import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol';
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, png } from './playground.environments.ts';
 
 /** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let looks = 0;
@@ -108,13 +108,11 @@ async function uploadRewards(): Promise<void> {
 
 beforeAll(async () => {
   running = await serve([studio]);
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'studio', running.url);
   await uploadRewards();
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   await running?.close();
 });
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, pressTwice, settled, shoot, type View, visit, type Watched } from './browser.ts';
 import { messageEvents, type UploadedMessage, uploadEvents, uploadRollout } from './upload.ts';
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const runName = 'viewer suite';
 const narrow: View = { width: 1280, theme: 'light' };
@@ -72,7 +72,7 @@ function picture(): string {
 }
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_GAP_GRACE_S: '0' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const group = { runName, task: 1, step: 5, n: 2 };
   ids.good = await uploadRollout(palestra, { ...group, sample: 0, messages: good });
   ids.bad = await uploadRollout(palestra, { ...group, sample: 1, messages: bad, metadata: { reward_total: 0.5 } });
@@ -92,10 +92,6 @@ beforeAll(async () => {
     messages: [{ type: 'user_message', content: 'dump it' }, ...call('h', 'dump', {}, huge)],
   });
 }, 240_000);
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
-});
 
 const open = (watched: Watched, id: string, text: string, hash = '') => visit(watched.page, `${palestra.url}/rollout/${id}${hash}`, text);
 const article = (page: Page, anchor: number) => page.locator(`article[data-anchor="${anchor}"]`);

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import type { SessionView } from '@palestra/protocol';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { hostile, terminal } from './rollouts.data.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 
 /** The pages of sessions over real ones: playing, failed, ended, waiting. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let ids: { playing: string; failed: string; ended: string };
@@ -56,7 +56,7 @@ const call = (sid: string, name: string, input: object) => api('POST', '/call', 
 
 beforeAll(async () => {
   running = await serve([shop]);
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const environment = await addRemote(palestra, 'shop', running.url);
   await api('PUT', `/v1/environments/${environment}/details`, { sessions: { capacity: 3, heartbeat_timeout_s: 600 } });
   const playing = await open(environment, 0, 'shop-grpo-7b');
@@ -76,8 +76,6 @@ beforeAll(async () => {
   ids = { playing, failed, ended };
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   await running?.close();
 });
 

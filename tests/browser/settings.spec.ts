@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { uploadRollout } from './upload.ts';
 
 /** Keys, members, shared rollouts and the checker, as people use them; what they give is tried over HTTP and in other browsers. */
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let rollout: string;
 let sibling: string;
@@ -22,14 +22,10 @@ const episode = (answer: string) => [
 ];
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const [runName, task, step] = ['shared-run', 3, 7];
   rollout = await uploadRollout(palestra, { runName, task, step, sample: 0, n: 2, messages: episode('Everett Moss lowers his eyes.') });
   sibling = await uploadRollout(palestra, { runName, task, step, sample: 1, n: 2, messages: episode('The inspector shakes his head.') });
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 async function faults(page: Page): Promise<string[]> {
@@ -179,7 +175,7 @@ test('rows grow in every list, the theme stays, and the keyboard map opens', asy
   await visit(page, `${palestra.url}/settings?tab=appearance`, 'Comfortable');
   await page.getByRole('radio', { name: /Comfortable/ }).check();
   await page.getByRole('radio', { name: /^Dark/ }).check();
-  await visit(page, `${palestra.url}/keys`, 'first key');
+  await visit(page, `${palestra.url}/keys`, 'Create key');
   await page.locator('[data-row]').first().waitFor();
   const heights = () =>
     page.locator('[data-row]').evaluateAll((rows) => [...new Set(rows.map((row) => row.getBoundingClientRect().height))]);
@@ -279,7 +275,7 @@ describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme
       await createShare();
       const { page, complaints, close } = await openPage(browser, palestra, view);
       const pages: [name: string, path: string, text: string][] = [
-        ['keys', '/keys', 'first key'],
+        ['keys', '/keys', 'Create key'],
         ['settings-organisation', '/settings', 'Keep rollouts for'],
         ['settings-members', '/settings?tab=members', 'Sign-in link'],
         ['settings-shares', '/settings?tab=shares', 'Take back'],
