@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
+import { expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { RUN, type Sent, sentRollouts, uploadSent } from './explorer.data.ts';
 
 let palestra: SharedPalestra;
@@ -439,31 +439,21 @@ test('an export finishes, its file has the rows of the query, and it can be eras
   await close();
 });
 
-describe.each<View>([narrow, { width: 1920, theme: 'dark' }, { width: 1280, theme: 'dark' }, { width: 1920, theme: 'light' }])(
-  'at $width in $theme',
-  (view) => {
-    test('the pages are sound', async () => {
-      const { page, complaints, close } = await openPage(browser, palestra, view);
-      const look = async (name: string) => {
-        await page.waitForTimeout(400);
-        await shoot(page, `${name}-${view.width}-${view.theme}`);
-        await expectSound(page);
-      };
-      await open(page, { q: 'tool:interview reward:>=0.2', steps: '2..20' });
-      await page.locator('[data-row]').first().waitFor();
-      for (const key of ['j', 'j', 'j']) await page.keyboard.press(key);
-      await page.getByRole('region', { name: 'What it did' }).waitFor();
-      await look('explorer');
-      await visit(page, address({ find: 'lantern', q: 'step:12..' }), 'Hits per step');
-      await look('explorer-find');
-      await open(page, { q: 'reward:9' });
-      await page.getByText('No rollout of the run is like that').waitFor();
-      await look('explorer-empty');
-      await page.getByRole('button', { name: 'Export', exact: true }).click();
-      await page.getByRole('dialog').getByText('Hugging Face').waitFor();
-      await look('explorer-export');
-      expect(complaints).toEqual([]);
-      await close();
-    });
-  },
-);
+test('the pages are sound in every view', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, narrow);
+  await open(page, { q: 'tool:interview reward:>=0.2', steps: '2..20' });
+  await page.locator('[data-row]').first().waitFor();
+  for (const key of ['j', 'j', 'j']) await page.keyboard.press(key);
+  await page.getByRole('region', { name: 'What it did' }).waitFor();
+  await expectSoundInEveryView(page, 'explorer');
+  await visit(page, address({ find: 'lantern', q: 'step:12..' }), 'Hits per step');
+  await expectSoundInEveryView(page, 'explorer-find');
+  await open(page, { q: 'reward:9' });
+  await page.getByText('No rollout of the run is like that').waitFor();
+  await expectSoundInEveryView(page, 'explorer-empty');
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  await page.getByRole('dialog').getByText('Hugging Face').waitFor();
+  await expectSoundInEveryView(page, 'explorer-export');
+  expect(complaints).toEqual([]);
+  await close();
+}, 120_000);

@@ -4,7 +4,7 @@ import { sendEvents } from '../support/fixtures/events.mjs';
 import { HOSTILE_RUN, hostileRollouts } from '../support/fixtures/hostile.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { uploadRollout } from './upload.ts';
-import { atRest, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { atRest, launch, loaded, openPage, shoot, type View, visit, type Watched } from './browser.ts';
 
 /** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
 let palestra: SharedPalestra;
@@ -177,19 +177,23 @@ describe('every page that shows what was said', () => {
     ['environments', () => '/environments', 'nvironment'],
     ['exports', () => '/exports', 'Exports'],
   ];
-  test.each(places)('%s', async (_, path, text) => {
-    const { page, complaints, close } = await openPage(browser, palestra, light);
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await openPage(browser, palestra, light);
+    const { page, complaints } = watched;
     page.on('dialog', (dialog) => complaints.push(`dialog ${dialog.message()}`));
     page.on('popup', () => complaints.push('popup'));
-    try {
-      await page.goto(palestra.url + path(), { waitUntil: 'domcontentloaded' });
-      await page.getByText(text).first().waitFor();
-      await page.waitForTimeout(400);
-      await expectInert(page);
-      expect(new URL(page.url()).origin).toBe(palestra.url);
-      expect(complaints).toEqual([]);
-    } finally {
-      await close();
-    }
+    return watched.close;
+  });
+
+  test.each(places)('%s', async (_, path, text) => {
+    const { page, complaints } = watched;
+    complaints.length = 0;
+    await page.goto(palestra.url + path(), { waitUntil: 'domcontentloaded' });
+    await page.getByText(text).first().waitFor();
+    await loaded(page);
+    await expectInert(page);
+    expect(new URL(page.url()).origin).toBe(palestra.url);
+    expect(complaints).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { launch, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
+import { launch, loaded, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
 
 /** The keyboard map of frame/keymap.ts, command by command, and the way from the runs to a verdict without a pointer. */
 let palestra: SharedPalestra;
@@ -466,7 +466,7 @@ test('no key does anything while a dialog is open', async () => {
   await pressShortcut(page, '?');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   for (const key of ['j', 'G', 'x', 'd', ']']) await page.keyboard.press(key);
-  await page.waitForTimeout(500);
+  await loaded(page);
   expect(new URL(page.url()).pathname + hash(page)).toBe(`/rollout/${best.id}#m-3`);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor({ state: 'hidden' });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { type StreamProxy, startStreamProxy } from '../support/fixtures/stream-proxy.ts';
 import { type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { atRest, launch, loaded, openPage, type View, visit } from './browser.ts';
 
 /** News of a page: one stream for all tabs of a browser, none for a hidden one, and a page that holds still when it is asked to. */
 
@@ -100,16 +100,17 @@ test('a frozen page keeps its figures and says since when; let go, it shows what
       .innerText();
   const figures = async () => [(await toolbar()).split(' of ')[0], await page.locator('main [data-kpi]').allInnerTexts()];
   await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
+  const other = await page.context().newPage();
+  await visit(other, runPath(), RUN);
+  await counts(other, sent);
   await page.keyboard.press('z');
   await page.getByRole('button', { name: /^Frozen at/ }).waitFor();
   const held = await figures();
   await send(4);
-  const other = await openPage(browser, seen, light);
-  await visit(other.page, runPath(), RUN);
-  // It is not that nothing would have come.
-  await counts(other.page, sent);
+  // Both tabs hear the same stream: the news have come.
+  await counts(other, sent);
   await other.close();
-  await page.waitForTimeout(2_500);
+  await loaded(page);
   expect(await figures()).toEqual(held);
   await page.keyboard.press('z');
   await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
@@ -122,9 +123,12 @@ test('a hidden tab has no stream and asks for nothing; shown again, it catches u
   const { page, complaints, close } = await openPage(browser, seen, light);
   await visit(page, runPath(), RUN);
   await counts(page, sent);
-  await streams(1);
+  const other = await openPage(browser, seen, light);
+  await visit(other.page, runPath(), RUN);
+  await counts(other.page, sent);
+  await streams(2);
   await show(page, 'hidden');
-  await streams(0);
+  await streams(1);
   let asked: string[] = [];
   let last = Date.now();
   page.on('request', (request) => {
@@ -135,7 +139,11 @@ test('a hidden tab has no stream and asks for nothing; shown again, it catches u
   await expect.poll(() => Date.now() - last).toBeGreaterThan(1_500);
   asked = [];
   await send(3);
-  await page.waitForTimeout(3_000);
+  // Who watches hears of them.
+  await counts(other.page, sent);
+  await other.close();
+  await streams(0);
+  await atRest(page);
   expect(asked).toEqual([]);
   await show(page, 'visible');
   await streams(1);

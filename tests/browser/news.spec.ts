@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { launch, loaded, openPage, type View, visit } from './browser.ts';
 
 /** Lists that a reader reads while rollouts come: nothing moves, and a pill says what is new. */
 let palestra: SharedPalestra;
@@ -64,14 +64,14 @@ test.each([
   await sendEvents(palestra, sample(first + 5, 0).events);
   const changed = page.getByRole('button', { name: 'figures changed: refresh' });
   await changed.waitFor({ timeout: SOON });
-  await page.waitForTimeout(1_500);
+  await loaded(page);
   expect(await rows.allInnerTexts()).toEqual(before);
   // Coming back to the window is no wish to see something else.
   await page.evaluate(() => {
     dispatchEvent(new Event('focus'));
     document.dispatchEvent(new Event('visibilitychange'));
   });
-  await page.waitForTimeout(500);
+  await loaded(page);
   expect(await rows.allInnerTexts()).toEqual(before);
   await changed.click();
   await expect.poll(() => rows.allInnerTexts()).not.toEqual(before);

@@ -20,7 +20,8 @@ export default defineConfig({
     // What a busy machine needs; Vitest's own second is none.
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
-    maxWorkers: 1,
+    // Two services and two browsers: pages wait for the service, and tests for pages, so that one alone leaves the second core idle.
+    maxWorkers: 2,
     retry: 0,
   },
 });
