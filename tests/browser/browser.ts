@@ -67,6 +67,7 @@ const idle = new Map<string, WarmContext[]>();
 async function acquireContext(browser: Browser, origin: string, view: View): Promise<WarmContext> {
   const pooled = idle.get(JSON.stringify(view))?.pop();
   const context = pooled?.context ?? (await browser.newContext({ viewport: sizeOf(view), colorScheme: view.theme }));
+  context.setDefaultTimeout(60_000);
   const anchor = pooled?.anchor ?? (await context.newPage());
   if (!pooled) await anchor.goto(`${origin}/health`);
   const devtools = await context.newCDPSession(anchor);
@@ -204,7 +205,7 @@ export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T>
 }
 
 /** `expectations` in due time: what is read may be written a moment later. */
-export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 20_000, interval: 200 });
+export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 60_000, interval: 200 });
 
 export async function expectSound(page: Page): Promise<void> {
   const overflow = () =>

@@ -392,7 +392,7 @@ test('nothing overflows, complains or is out of reach in any view', async () => 
   }
   expect(complaints).toEqual([]);
   await close();
-}, 150_000);
+}, 300_000);
 
 test('settings read a run anew, after a preview of its names; then it is erased', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);

@@ -541,4 +541,4 @@ test('pages are sound at 1280 and 760 pixels, light and dark', async () => {
   await look('playground-guide-dialog');
   expect(foreign(complaints)).toEqual([]);
   await close();
-}, 120_000);
+}, 300_000);

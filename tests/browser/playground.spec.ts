@@ -406,4 +406,4 @@ test('every page of an environment is sound in every view, without complaint or 
   await expectSoundInEveryView(page, 'playground', { axe: true });
   expect(foreign(complaints)).toEqual([]);
   await close();
-}, 150_000);
+}, 300_000);

@@ -438,7 +438,7 @@ test(
 
 test(
   'a rollout that ends between two looks of its reader is shown to its end, and so is what comes after the end',
-  { timeout: 90_000 },
+  { timeout: 150_000 },
   async () => {
     const said = (content: string, more: Partial<UploadedMessage> = {}): UploadedMessage => ({
       type: 'assistant_message',

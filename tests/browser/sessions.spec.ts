@@ -94,7 +94,7 @@ test('the pages of sessions are sound in every view, without complaint or grave 
   }
   expect(complaints).toEqual([]);
   await close();
-}, 120_000);
+}, 300_000);
 
 test('what a model called, sent and was told is text, whatever it says', async () => {
   const sid = await open('palestra/echo', 11);

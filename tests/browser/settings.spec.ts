@@ -276,7 +276,7 @@ test('every page is sound in every view, and open to everybody', async () => {
   }
   expect(complaints).toEqual([]);
   await close();
-}, 120_000);
+}, 300_000);
 
 test('the rail folds to its icons, keeps the names of its links, and stays so after a reload', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);

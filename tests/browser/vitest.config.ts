@@ -16,9 +16,9 @@ export default defineConfig({
     env: { PALESTRA_GAP_GRACE_S: '5' },
     setupFiles: ['./close-contexts.ts'],
     globalSetup: ['../support/postgres.global.ts'],
-    testTimeout: 60_000,
-    // What a busy machine needs; Vitest's own second is none.
-    expect: { poll: { timeout: 20_000 } },
+    // What a busy machine needs, here and in browser.ts (`setDefaultTimeout`); Vitest's own second is not enough.
+    testTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     hookTimeout: 180_000,
     // Two services and two browsers: pages wait for the service, and tests for pages, so that one alone leaves the second core idle.
     maxWorkers: 2,
