@@ -78,7 +78,8 @@ async function acquireContext(browser: Browser, origin: string, view: View): Pro
 
 async function releaseContext(warm: WarmContext, view: View): Promise<void> {
   const { context, anchor } = warm;
-  await Promise.all(context.pages().map((page) => page === anchor || page.close()));
+  const pages = context.pages().filter((page) => page !== anchor);
+  await Promise.all(pages.map((page) => page.close()));
   await Promise.all([context.clearCookies(), context.clearPermissions()]);
   const key = JSON.stringify(view);
   idle.set(key, [...(idle.get(key) ?? []), warm]);
