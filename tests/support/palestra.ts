@@ -163,8 +163,11 @@ async function startShared(): Promise<Palestra> {
   return palestra;
 }
 
+/** What a file that shares the service may do with it. */
+export type SharedPalestra = Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>;
+
 /** A new organisation in the built service of this worker, which hosts the bundled environments. `stop` leaves the service running. */
-export async function sharedPalestra(): Promise<Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>> {
+export async function sharedPalestra(): Promise<SharedPalestra> {
   shared ??= startShared();
   const palestra = await shared;
   const { name, apiKey } = await createOrganisation(palestra.url, palestra.apiKey);
@@ -173,7 +176,12 @@ export async function sharedPalestra(): Promise<Omit<Palestra, 'kill' | 'termina
 }
 
 /** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
-export async function addRemote(palestra: Palestra, name: string, url: string, isPrivate = false): Promise<string> {
+export async function addRemote(
+  palestra: Pick<Palestra, 'url' | 'apiKey' | 'namespace'>,
+  name: string,
+  url: string,
+  isPrivate = false,
+): Promise<string> {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
