@@ -26,7 +26,7 @@ const DATA_PACKAGES = ['duckdb', 'pandas', 'pyarrow.parquet', 'pyarrow.dataset',
 const DATA_PROGRAMS = ['read_rollouts.py', 'read_tasks.py'];
 
 /** The part of `ChildProcess` that tests use. */
-export interface PythonProcess extends EventEmitter<{ exit: [number | null]; close: [number | null] }> {
+export interface PythonProcess extends EventEmitter<{ spawn: []; exit: [number | null]; close: [number | null] }> {
   stdout: PassThrough;
   stderr: PassThrough;
   exitCode: number | null;
@@ -84,6 +84,7 @@ class ForkServer {
       if (code !== undefined) this.#end(id, job, code);
       else {
         job.pid = pid!;
+        job.process.emit('spawn');
         if (job.signal !== null) process.kill(pid!, job.signal);
       }
     });
@@ -165,7 +166,7 @@ const servers = new Map<string, ForkServer>();
 const variableOf = (command: string): string | undefined =>
   Object.keys(PACKAGES).find((name) => process.env[name] !== undefined && path.dirname(process.env[name]) === path.dirname(command));
 
-export interface PythonOptions {
+interface PythonOptions {
   cwd: string;
   env: Record<string, string>;
 }

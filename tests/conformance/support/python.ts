@@ -59,7 +59,9 @@ export async function run(command: string, args: string[], options: RunOptions =
     stdout += data.toString();
   });
   child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
-  const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 120_000);
+  let timer: NodeJS.Timeout | undefined;
+  // A first program waits until its packages are imported.
+  child.once('spawn', () => (timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 120_000)));
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(timer);
   return { code, output, stdout };
