@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { run, runScript, startUpstream, type Upstream } from './support/python.ts';
 
 /** The Parquet that trainers read: by pyarrow, by `datasets`, and equal to what the trainers' own script writes. */
@@ -25,17 +25,16 @@ const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
 
 describe('palestra prepare-tasks', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-exports-'));
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
   let upstream: Upstream;
   let math: string;
 
   beforeAll(async () => {
-    palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+    palestra = await sharedPalestra();
     upstream = await startUpstream({ interpreter: 'v112', module: 'recorded_environments', classes: ['MathEnv', 'OtherEnv'] });
     math = await addRemote(palestra, 'math', upstream.url);
   });
   afterAll(async () => {
-    await palestra?.stop();
     await upstream?.stop();
     rmSync(folder, { recursive: true, force: true });
   });

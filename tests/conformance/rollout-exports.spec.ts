@@ -4,7 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GROUPS, type Sample, upload, uploadOf } from '../support/exported-rollouts.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
 import { clientEnv } from './support/client-env.ts';
 import { run, runScript } from './support/python.ts';
 
@@ -12,23 +12,22 @@ import { run, runScript } from './support/python.ts';
 const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
 const folder = mkdtempSync(path.join(tmpdir(), 'palestra-rollout-exports-'));
 const RUN = 'to be read';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let samples: Sample[];
 
-const post = (to: Palestra) => async (events: object[]) => {
+const post = (to: SharedPalestra) => async (events: object[]) => {
   const headers = { 'x-api-key': to.apiKey, 'content-type': 'application/json' };
   const answer = await fetch(`${to.url}/v1/rollouts`, { method: 'POST', headers, body: JSON.stringify({ events }) });
   return { status: answer.status, body: await answer.json() };
 };
 
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   const made = uploadOf(RUN);
   samples = made.samples;
   await upload(post(palestra), made.events);
 });
 afterAll(async () => {
-  await palestra?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
