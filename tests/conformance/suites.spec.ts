@@ -2,7 +2,7 @@ import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { full } from '../support/full.ts';
-import { addRemote, type Palestra, sharedPalestra } from '../support/palestra.ts';
+import { addRemote, type Palestra, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { type Replicas, startReplicas } from '../support/replicas.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 import { type KitSuite, kitSuites } from './kit-suite-environments.ts';
@@ -23,9 +23,12 @@ afterEach(async () => {
 
 /** A suite uses up to two servers. Each is a service of two replicas, every unknown deployment being its environment `local/suite`. */
 let services: Replicas[] = [];
+/** Without a deployment of all unknown names. */
+let plain: SharedPalestra;
 beforeAll(async () => {
   const env = { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' };
   services = await Promise.all([startReplicas(2, { env }), startReplicas(2, { env })]);
+  plain = await sharedPalestra();
 });
 afterAll(() => Promise.all(services.map((service) => service.stop())));
 
@@ -178,8 +181,7 @@ describe('the other suites of 0.1.167, through us to the SDK’s server', () => 
   });
 
   test('test_errors.py: 17 tests', async () => {
-    const env = clientEnv(await sharedPalestra());
-    assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', env), 17);
+    assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', clientEnv(plain)), 17);
   });
 });
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -21,9 +22,8 @@ const PACKAGES: Record<string, string[]> = {
   PALESTRA_PYTHON_MCP1: ['mcp', 'mcp.server', 'uvicorn'],
   PALESTRA_PYTHON_MCP2: ['mcp', 'mcp.server', 'uvicorn'],
 };
-/** Readers of Parquet, in a server of their own: no client of an environment imports them. */
-const DATA_PACKAGES = ['duckdb', 'pandas', 'pyarrow.parquet', 'pyarrow.dataset', 'datasets'];
-const DATA_PROGRAMS = ['read_rollouts.py', 'read_tasks.py'];
+/** Programs that read by pyarrow, whose threads keep a fork from ending. */
+const UNFORKED = ['read_rollouts.py', 'read_tasks.py', 'read_lake.py'];
 
 /** The part of `ChildProcess` that tests use. */
 export interface PythonProcess extends EventEmitter<{ spawn: []; exit: [number | null]; close: [number | null] }> {
@@ -45,29 +45,35 @@ interface Job {
 
 const signalOf = (number: number) => Object.entries(constants.signals).find(([, value]) => value === number)![0] as NodeJS.Signals;
 
+const folder = mkdtempSync(path.join(tmpdir(), 'palestra-fork-'));
+const importing = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of importing) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true, force: true });
+});
+
 class ForkServer {
   readonly #jobs = new Map<number, Job>();
   readonly #ready: Promise<ChildProcess>;
   #count = 0;
 
-  constructor(interpreter: string, packages: string[], env: Record<string, string>) {
-    this.#ready = this.#start(interpreter, packages, env);
+  constructor(interpreter: string, packages: string[]) {
+    this.#ready = this.#start(interpreter, packages);
     // Reported by each `run`.
     this.#ready.catch(() => {});
   }
 
-  async #start(interpreter: string, packages: string[], env: Record<string, string>): Promise<ChildProcess> {
-    const folder = mkdtempSync(path.join(tmpdir(), 'palestra-fork-'));
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-    const socketPath = path.join(folder, 'socket');
+  async #start(interpreter: string, packages: string[]): Promise<ChildProcess> {
+    const socketPath = path.join(folder, `${path.basename(path.resolve(interpreter, '../..'))}-${randomUUID().slice(0, 8)}`);
     const sockets = createServer((socket) => this.#accept(socket)).listen(socketPath);
     await once(sockets, 'listening');
     const script = path.resolve(import.meta.dirname, '../python/fork_server.py');
     const child = spawn(interpreter, [script, socketPath, ...packages], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env },
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
     });
-    // Lives as long as this worker, and does not keep it.
+    // Ends with this worker at the end of its stdin, which it does not read yet while it imports; and does not keep the worker.
+    importing.add(child);
     sockets.unref();
     child.unref();
     (child.stdin as unknown as Socket).unref();
@@ -76,7 +82,7 @@ class ForkServer {
     const ended = once(child, 'exit').then(([code]) => {
       throw new Error(`the fork server of ${interpreter} ended with ${code}`);
     });
-    await Promise.race([once(lines, 'line'), ended]);
+    await Promise.race([once(lines, 'line'), ended]).finally(() => importing.delete(child));
     ended.catch(() => this.#jobs.forEach((job, id) => this.#end(id, job, -9)));
     lines.on('line', (line) => {
       const { id, pid, code } = JSON.parse(line) as { id: number; pid?: number; code?: number };
@@ -179,11 +185,11 @@ export function spawnPython(command: string, args: string[], options: PythonOpti
     ),
   ) as Record<string, string>;
   const variable = variableOf(command);
-  if (variable === undefined) return spawn(command, args, { cwd: options.cwd, stdio: ['ignore', 'pipe', 'pipe'], env });
+  if (variable === undefined || UNFORKED.includes(path.basename(args[0] ?? ''))) {
+    return spawn(command, args, { cwd: options.cwd, stdio: ['ignore', 'pipe', 'pipe'], env });
+  }
   const interpreter = process.env[variable]!;
-  const reads = DATA_PROGRAMS.includes(path.basename(args[0] ?? ''));
-  const key = `${variable} ${reads}`;
-  const server = servers.get(key) ?? new ForkServer(interpreter, reads ? DATA_PACKAGES : PACKAGES[variable]!, { HF_HUB_OFFLINE: '1' });
-  servers.set(key, server);
+  const server = servers.get(variable) ?? new ForkServer(interpreter, PACKAGES[variable]!);
+  servers.set(variable, server);
   return server.run(command === interpreter ? args : [command, ...args], options.cwd, env);
 }
