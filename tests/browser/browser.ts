@@ -1,16 +1,23 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { AxeResults } from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
 import { expect, vi } from 'vitest';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 const screenshots = path.resolve(import.meta.dirname, '../../artifacts/screenshots');
 const quietFlags = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update'];
 
+/** Files of one worker share its modules (`isolate: false`), so this is one browser per worker. */
+let browser: Promise<Browser> | undefined;
+
+/** The browser of this worker. Tests open pages in it (`openPage`) and do not close it: Playwright kills it when the worker ends. */
 export function launch(): Promise<Browser> {
   mkdirSync(screenshots, { recursive: true });
-  const args = ['--no-sandbox', '--disable-sync', '--disable-dev-shm-usage', ...quietFlags];
-  return chromium.launch({ executablePath: '/usr/bin/chromium', headless: true, args });
+  const args = ['--no-sandbox', '--disable-sync', '--disable-dev-shm-usage', '--process-per-site', ...quietFlags];
+  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', headless: true, args });
+  return browser;
 }
 
 export interface View {
@@ -24,12 +31,75 @@ export interface Watched {
   close: () => Promise<void>;
 }
 
+/** The views that every page must be sound in. */
+const views: readonly View[] = [
+  { width: 1280, theme: 'light' },
+  { width: 1280, theme: 'dark' },
+  { width: 1920, theme: 'dark' },
+  { width: 1920, theme: 'light' },
+];
+const sizeOf = ({ width }: View) => ({ width, height: width === 1280 ? 800 : 1000 });
+
+/** Requests of a page that have no answer yet; not those of event streams, which never end. */
+const pending = new WeakMap<Page, Set<Request>>();
+
+function watchRequests(page: Page): void {
+  const open = new Set<Request>();
+  pending.set(page, open);
+  page.on('request', (request) => {
+    // A navigation ends what the page before it waited for, and not every such end is reported.
+    if (request.isNavigationRequest() && request.frame() === page.mainFrame()) open.clear();
+    if (!/\/(stream|events)\b/.test(new URL(request.url()).pathname)) open.add(request);
+  });
+  page.on('requestfinished', (request) => open.delete(request));
+  page.on('requestfailed', (request) => open.delete(request));
+}
+
+/** A context with a page of the service that no test uses: it keeps the process alive (`--process-per-site`) that has compiled the dashboard. */
+interface WarmContext {
+  context: BrowserContext;
+  anchor: Page;
+}
+/** Warm contexts that no test uses, by view. A page of a new context takes several times as long to come. */
+const idle = new Map<string, WarmContext[]>();
+
+/** A context without open pages, cookies, permissions or stored data of the service. */
+async function acquireContext(browser: Browser, origin: string, view: View): Promise<WarmContext> {
+  const pooled = idle.get(JSON.stringify(view))?.pop();
+  const context = pooled?.context ?? (await browser.newContext({ viewport: sizeOf(view), colorScheme: view.theme }));
+  context.setDefaultTimeout(60_000);
+  const anchor = pooled?.anchor ?? (await context.newPage());
+  if (!pooled) await anchor.goto(`${origin}/health`);
+  const devtools = await context.newCDPSession(anchor);
+  await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'local_storage,indexeddb,cache_storage,service_workers' });
+  await devtools.detach();
+  return { context, anchor };
+}
+
+async function releaseContext(warm: WarmContext, view: View): Promise<void> {
+  const { context, anchor } = warm;
+  const pages = context.pages().filter((page) => page !== anchor);
+  await Promise.all(pages.map((page) => page.close()));
+  await Promise.all([context.clearCookies(), context.clearPermissions()]);
+  const key = JSON.stringify(view);
+  idle.set(key, [...(idle.get(key) ?? []), warm]);
+}
+
+/** Closes the contexts that tests left open, as a test that fails does: their pages must not go on working beside the next file. */
+export async function closeUnreleased(): Promise<void> {
+  const unused = new Set([...idle.values()].flat().map(({ context }) => context));
+  const open = (await browser)?.contexts() ?? [];
+  await Promise.all(open.filter((context) => !unused.has(context)).map((context) => context.close()));
+}
+
 /** A signed-in page of its own context that writes down everything that must not happen. */
-export async function openPage(browser: Browser, palestra: Palestra, { width, theme }: View): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width, height: width === 1280 ? 800 : 1000 }, colorScheme: theme });
+export async function openPage(browser: Browser, palestra: SharedPalestra, view: View): Promise<Watched> {
+  const warm = await acquireContext(browser, palestra.url, view);
+  const { context } = warm;
   const login = await context.request.post(`${palestra.url}/v1/login`, { data: { key: palestra.apiKey } });
   expect(login.ok()).toBe(true);
   const page = await context.newPage();
+  watchRequests(page);
   const complaints: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
@@ -41,7 +111,7 @@ export async function openPage(browser: Browser, palestra: Palestra, { width, th
   page.on('request', (request) => {
     if (!request.url().startsWith(palestra.url)) complaints.push(`request to ${request.url()}`);
   });
-  return { page, complaints, close: () => context.close() };
+  return { page, complaints, close: () => releaseContext(warm, view) };
 }
 
 /** `networkidle` never comes on a page with an event stream: wait for what the page is about instead. */
@@ -77,6 +147,51 @@ export async function atRest(page: Page): Promise<void> {
   await expect.poll(moving, { message: 'running animations' }).toBe(0);
 }
 
+/** Waits until the page has what it asked for, says of no part that it is busy, and is at rest. */
+export async function loaded(page: Page): Promise<void> {
+  const busy = async () => (pending.get(page)?.size ?? 0) + (await page.locator('main [aria-busy=true]').count());
+  await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
+  await atRest(page);
+  // What came last may have led to further requests.
+  await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
+}
+
+/** Runs `check` in both widths and both themes, on one page that is loaded once: it follows the window and the system. */
+export async function inEveryView(page: Page, check: (view: View, name: string) => Promise<void>): Promise<void> {
+  for (const view of views) {
+    await page.setViewportSize(sizeOf(view));
+    await page.emulateMedia({ colorScheme: view.theme });
+    await page.locator(`html[data-theme=${view.theme}]`).waitFor();
+    await loaded(page);
+    await check(view, `${view.width}-${view.theme}`);
+  }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/**
+ * Serious and critical faults that axe finds in the page. `colours`: only those that a theme can change; the structure of a page is the same
+ * in both.
+ */
+export async function axeFaults(page: Page, only?: 'colours'): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
+  const { violations } = await page.evaluate(
+    (rules) =>
+      (globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }).axe.run({
+        resultTypes: ['violations'],
+        ...(rules && { runOnly: rules }),
+      }),
+    only && ['color-contrast', 'link-in-text-block'],
+  );
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes
+        .slice(0, 3)
+        .map(({ target, html, failureSummary }) => `${id}: ${target.join(' ')} ${html.slice(0, 160)} ${failureSummary ?? ''}`),
+    );
+}
+
 /** Reads until the same is read twice, a quarter of a second apart. */
 export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T> {
   let value = await read();
@@ -91,7 +206,7 @@ export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T>
 }
 
 /** `expectations` in due time: what is read may be written a moment later. */
-export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 20_000, interval: 200 });
+export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 60_000, interval: 200 });
 
 export async function expectSound(page: Page): Promise<void> {
   const overflow = () =>
@@ -106,3 +221,14 @@ export async function expectSound(page: Page): Promise<void> {
 }
 
 export const shoot = (page: Page, name: string) => page.screenshot({ path: path.join(screenshots, `${name}.png`) });
+
+/** Screenshots of the page in every view, its widths, and with `axe` its accessibility. */
+export const expectSoundInEveryView = (page: Page, name: string, look: { axe?: boolean } = {}): Promise<void> =>
+  inEveryView(page, async (view, suffix) => {
+    await shoot(page, `${name}-${suffix}`);
+    await expectSound(page);
+    if (!look.axe) return;
+    // The other theme of a width changes its colours only.
+    const isFirstOfWidth = view.theme === (view.width === 1280 ? 'light' : 'dark');
+    expect(await axeFaults(page, isFirstOfWidth ? undefined : 'colours'), `${name} ${suffix}`).toEqual([]);
+  });

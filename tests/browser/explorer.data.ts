@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 import { messageEvents, type UploadedMessage, uploadEvents } from './upload.ts';
 
 export const RUN = 'explorer suite / 3 000';
@@ -92,7 +92,7 @@ export function eventsOf({ id, step, env, task, sample, phase, stop, messages }:
 }
 
 /** A request a step, so that steps arrive in their order; within one the store numbers rollouts as it likes. */
-export async function uploadSent(palestra: Palestra, sent: readonly Sent[]): Promise<void> {
+export async function uploadSent(palestra: SharedPalestra, sent: readonly Sent[]): Promise<void> {
   for (const step of new Set(sent.map((one) => one.step)))
     await uploadEvents(palestra, sent.filter((one) => one.step === step).flatMap(eventsOf));
 }

@@ -1,13 +1,13 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { sendEvents } from '../support/fixtures/events.mjs';
 import { HOSTILE_RUN, hostileRollouts } from '../support/fixtures/hostile.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { uploadRollout } from './upload.ts';
-import { atRest, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { atRest, launch, loaded, openPage, shoot, type View, visit, type Watched } from './browser.ts';
 
 /** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const LONGEST_LINE = 10_000;
@@ -15,17 +15,13 @@ const [bad, good] = hostileRollouts();
 const ids = { group: '', task: '' };
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   for (const { events } of [bad!, good!]) await sendEvents(palestra, events);
   const headers = { 'x-api-key': palestra.apiKey };
   const answer = await fetch(`${palestra.url}/v1/runs/${encodeURIComponent(HOSTILE_RUN)}/groups`, { headers });
   const { groups } = (await answer.json()) as { groups: { key: string; task: { id: string } }[] };
   ids.group = groups[0]!.key;
   ids.task = groups[0]!.task.id;
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 /** What must be true of a page whatever it shows. */
@@ -181,19 +177,23 @@ describe('every page that shows what was said', () => {
     ['environments', () => '/environments', 'nvironment'],
     ['exports', () => '/exports', 'Exports'],
   ];
-  test.each(places)('%s', async (_, path, text) => {
-    const { page, complaints, close } = await openPage(browser, palestra, light);
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await openPage(browser, palestra, light);
+    const { page, complaints } = watched;
     page.on('dialog', (dialog) => complaints.push(`dialog ${dialog.message()}`));
     page.on('popup', () => complaints.push('popup'));
-    try {
-      await page.goto(palestra.url + path(), { waitUntil: 'domcontentloaded' });
-      await page.getByText(text).first().waitFor();
-      await page.waitForTimeout(400);
-      await expectInert(page);
-      expect(new URL(page.url()).origin).toBe(palestra.url);
-      expect(complaints).toEqual([]);
-    } finally {
-      await close();
-    }
+    return watched.close;
+  });
+
+  test.each(places)('%s', async (_, path, text) => {
+    const { page, complaints } = watched;
+    complaints.length = 0;
+    await page.goto(palestra.url + path(), { waitUntil: 'domcontentloaded' });
+    await page.getByText(text).first().waitFor();
+    await loaded(page);
+    await expectInert(page);
+    expect(new URL(page.url()).origin).toBe(palestra.url);
+    expect(complaints).toEqual([]);
   });
 });

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, visit } from './browser.ts';
 import { messageEvents, uploadEvents, uploadRollout } from './upload.ts';
 
 /** Provenance is always shown (dashboard.md 2.2): steps that nobody uploaded have their mark on every page of the run. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const runName = 'skyrl-openreward';
 const KEYED = 'same key at every step';
@@ -37,7 +37,7 @@ async function uploadEpoch(): Promise<string> {
 
 let rollout = '';
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   rollout = await uploadEpoch();
   for (const step of [1, 2])
     await uploadRollout(palestra, {
@@ -53,10 +53,6 @@ beforeAll(async () => {
     body: JSON.stringify({ settings }),
   });
   if (!answer.ok) throw new Error(`PATCH: ${answer.status} ${await answer.text()}`);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 const ofRun = (rest = '', name = runName) => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(name)}${rest}`;
 

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 import { messageEvents, type UploadedMessage, uploadEvents } from './upload.ts';
 
 export const RUN_A = 'insights / a';
@@ -96,7 +96,7 @@ export function eventsOf({ run, id, step, task, sample, stop, messages }: Sent, 
 }
 
 /** Returns what was sent. */
-export async function uploadSent(palestra: Palestra, sent: readonly Sent[], named = false): Promise<object[]> {
+export async function uploadSent(palestra: SharedPalestra, sent: readonly Sent[], named = false): Promise<object[]> {
   const events = sent.flatMap((one) => eventsOf(one, named));
   for (let at = 0; at < events.length; at += 2_000) await uploadEvents(palestra, events.slice(at, at + 2_000));
   return events;

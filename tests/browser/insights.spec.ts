@@ -1,34 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { NAMES_RUN, RUN_A, RUN_B, type Sent, sentRun, uploadSent } from './insights.data.ts';
 import { uploadEvents, uploadRollout } from './upload.ts';
 
 /** Tools, Failures, Tasks, Config and Compare: every figure against a slow recomputation from what was sent. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const a = sentRun(RUN_A, 6, 5);
 const b = sentRun(RUN_B, 4, 4);
 const named = sentRun(NAMES_RUN, 2, 3);
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 let events: object[] = [];
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   // What the environment publishes is known once somebody asked for it.
   await get('/v1/environments/palestra/whodunit/discovery');
   events = await uploadSent(palestra, a);
   await uploadSent(palestra, b);
   await uploadSent(palestra, named, true);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 async function get<T>(path: string): Promise<T> {
@@ -383,39 +375,24 @@ describe('Compare', () => {
   });
 });
 
-describe.each<View>([
-  { width: 1280, theme: 'light' },
-  { width: 1920, theme: 'dark' },
-  { width: 1280, theme: 'dark' },
-  { width: 1920, theme: 'light' },
-])('at $width in $theme', (view) => {
-  test('nothing overflows, complains or is out of reach', async () => {
-    const { page, complaints, close } = await openPage(browser, palestra, view);
-    const places: [name: string, url: string, text: string][] = [
-      ['compare', compared(), 'The same tasks'],
-      ['tools', ofRun(RUN_A, '/tools'), 'interview'],
-      ['tool', ofRun(RUN_A, '/tools?tool=search'), 'looked at'],
-      ['failures', ofRun(RUN_A, '/failures'), 'ValueError'],
-      ['tasks', ofRun(RUN_A, '/tasks'), 'train 4'],
-      ['config', ofRun(RUN_A, '/config'), 'What arrived'],
-      ['compare-choose', `${palestra.url}/compare`, 'Which runs'],
-    ];
-    for (const [name, url, text] of places) {
-      await visit(page, url, text);
-      await page.waitForTimeout(300);
-      await shoot(page, `insights-${name}-${view.width}-${view.theme}`);
-      await expectSound(page);
-      // Colours and structure are those of the narrow page.
-      if (view.width > 1280) continue;
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
-      const faults = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-      expect(faults.map(({ id, nodes }) => `${name}: ${id} ${nodes[0]?.html}`)).toEqual([]);
-    }
-    expect(complaints).toEqual([]);
-    await close();
-  }, 150_000);
-});
+test('nothing overflows, complains or is out of reach in any view', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const places: [name: string, url: string, text: string][] = [
+    ['compare', compared(), 'The same tasks'],
+    ['tools', ofRun(RUN_A, '/tools'), 'interview'],
+    ['tool', ofRun(RUN_A, '/tools?tool=search'), 'looked at'],
+    ['failures', ofRun(RUN_A, '/failures'), 'ValueError'],
+    ['tasks', ofRun(RUN_A, '/tasks'), 'train 4'],
+    ['config', ofRun(RUN_A, '/config'), 'What arrived'],
+    ['compare-choose', `${palestra.url}/compare`, 'Which runs'],
+  ];
+  for (const [name, url, text] of places) {
+    await visit(page, url, text);
+    await expectSoundInEveryView(page, `insights-${name}`, { axe: true });
+  }
+  expect(complaints).toEqual([]);
+  await close();
+}, 300_000);
 
 test('settings read a run anew, after a preview of its names; then it is erased', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);

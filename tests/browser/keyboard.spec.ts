@@ -1,12 +1,12 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { launch, loaded, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
 
 /** The keyboard map of frame/keymap.ts, command by command, and the way from the runs to a verdict without a pointer. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let watched: Watched;
 const light: View = { width: 1280, theme: 'light' };
@@ -42,7 +42,7 @@ const words = new Map([
 ]);
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await sendEvents(
     palestra,
     [...small, worst, best, middle, later].flatMap(({ events }) => events),
@@ -54,10 +54,6 @@ beforeEach(async () => {
     await watched.close();
     if (watched.complaints.length > 0) throw new Error(`The page complained:\n${watched.complaints.join('\n')}`);
   };
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 const runPath = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}${rest}`;
@@ -470,7 +466,7 @@ test('no key does anything while a dialog is open', async () => {
   await pressShortcut(page, '?');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   for (const key of ['j', 'G', 'x', 'd', ']']) await page.keyboard.press(key);
-  await page.waitForTimeout(500);
+  await loaded(page);
   expect(new URL(page.url()).pathname + hash(page)).toBe(`/rollout/${best.id}#m-3`);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor({ state: 'hidden' });

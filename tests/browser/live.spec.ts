@@ -1,19 +1,19 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { type StreamProxy, startStreamProxy } from '../support/fixtures/stream-proxy.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
+import { atRest, launch, loaded, openPage, type View, visit } from './browser.ts';
 
 /** News of a page: one stream for all tabs of a browser, none for a hidden one, and a page that holds still when it is asked to. */
 
 // Most of it is waiting for news, several times in each test.
 vi.setConfig({ testTimeout: 240_000 });
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let proxy: StreamProxy;
 /** The service as the browser sees it: behind a proxy that counts its streams. */
-let seen: Palestra;
+let seen: SharedPalestra;
 const light: View = { width: 1280, theme: 'light' };
 const RUN = 'the live run';
 const random = randomOf(77);
@@ -22,7 +22,7 @@ let sent = 0;
 /** Figures follow within this time, ms: the stream tells at most once a second, and steps are made again every one or two. */
 const SOON = 40_000;
 
-async function send(count: number): Promise<void> {
+async function send(count: number, to = palestra): Promise<void> {
   const rollouts = Array.from({ length: count }, (_, i) =>
     rolloutEvents(random, {
       runName: RUN,
@@ -32,22 +32,20 @@ async function send(count: number): Promise<void> {
     }),
   );
   await sendEvents(
-    palestra,
+    to,
     rollouts.flatMap(({ events }) => events),
   );
   sent += count;
 }
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   proxy = await startStreamProxy(palestra.port);
   seen = { ...palestra, url: proxy.url };
   await send(3);
 });
 afterAll(async () => {
-  await browser?.close();
   await proxy?.close();
-  await palestra?.stop();
 });
 
 const runPath = () => `${proxy.url}/${palestra.namespace}/runs/${encodeURIComponent(RUN)}`;
@@ -102,16 +100,17 @@ test('a frozen page keeps its figures and says since when; let go, it shows what
       .innerText();
   const figures = async () => [(await toolbar()).split(' of ')[0], await page.locator('main [data-kpi]').allInnerTexts()];
   await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
+  const other = await page.context().newPage();
+  await visit(other, runPath(), RUN);
+  await counts(other, sent);
   await page.keyboard.press('z');
   await page.getByRole('button', { name: /^Frozen at/ }).waitFor();
   const held = await figures();
   await send(4);
-  const other = await openPage(browser, seen, light);
-  await visit(other.page, runPath(), RUN);
-  // It is not that nothing would have come.
-  await counts(other.page, sent);
+  // Both tabs hear the same stream: the news have come.
+  await counts(other, sent);
   await other.close();
-  await page.waitForTimeout(2_500);
+  await loaded(page);
   expect(await figures()).toEqual(held);
   await page.keyboard.press('z');
   await expect.poll(async () => (await figures())[0], { timeout: SOON }).toBe(`${sent} rollouts`);
@@ -124,9 +123,12 @@ test('a hidden tab has no stream and asks for nothing; shown again, it catches u
   const { page, complaints, close } = await openPage(browser, seen, light);
   await visit(page, runPath(), RUN);
   await counts(page, sent);
-  await streams(1);
+  const other = await openPage(browser, seen, light);
+  await visit(other.page, runPath(), RUN);
+  await counts(other.page, sent);
+  await streams(2);
   await show(page, 'hidden');
-  await streams(0);
+  await streams(1);
   let asked: string[] = [];
   let last = Date.now();
   page.on('request', (request) => {
@@ -137,7 +139,11 @@ test('a hidden tab has no stream and asks for nothing; shown again, it catches u
   await expect.poll(() => Date.now() - last).toBeGreaterThan(1_500);
   asked = [];
   await send(3);
-  await page.waitForTimeout(3_000);
+  // Who watches hears of them.
+  await counts(other.page, sent);
+  await other.close();
+  await streams(0);
+  await atRest(page);
   expect(asked).toEqual([]);
   await show(page, 'visible');
   await streams(1);
@@ -147,20 +153,27 @@ test('a hidden tab has no stream and asks for nothing; shown again, it catches u
 });
 
 test('after a restart of the service the stream goes on from the version that was heard last', async () => {
-  await streams(0);
-  const { page, close } = await openPage(browser, seen, light);
-  await visit(page, runPath(), RUN);
-  await counts(page, sent);
-  await streams(1);
-  await send(2);
-  await counts(page, sent);
-  const before = proxy.requests.length;
-  await palestra.terminate();
-  await palestra.restart();
-  await send(2);
-  await expect.poll(() => proxy.requests.length, { timeout: 60_000 }).toBeGreaterThan(before);
-  await counts(page, sent);
-  const resumed = proxy.requests.slice(before).map((head) => /^last-event-id: *(\d+)\r$/im.exec(head)?.[1]);
+  // A service for this test alone: other files share the one that must not stop.
+  const own = await startPalestra();
+  const way = await startStreamProxy(own.port);
+  onTestFinished(async () => {
+    await way.close();
+    await own.stop();
+  });
+  await send(3, own);
+  const { page, close } = await openPage(browser, { ...own, url: way.url }, light);
+  await visit(page, `${way.url}/${own.namespace}/runs/${encodeURIComponent(RUN)}`, RUN);
+  await counts(page, 3);
+  await expect.poll(() => way.open(), { timeout: SOON }).toBe(1);
+  await send(2, own);
+  await counts(page, 5);
+  const before = way.requests.length;
+  await own.terminate();
+  await own.restart();
+  await send(2, own);
+  await expect.poll(() => way.requests.length, { timeout: 60_000 }).toBeGreaterThan(before);
+  await counts(page, 7);
+  const resumed = way.requests.slice(before).map((head) => /^last-event-id: *(\d+)\r$/im.exec(head)?.[1]);
   expect(Number(resumed.at(-1))).toBeGreaterThan(0);
   await expect.poll(() => page.getByText('read every 5 s').count()).toBe(0);
   await close();

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import type { SessionView } from '@palestra/protocol';
 import { z } from 'zod';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { uploadRollout } from './upload.ts';
 
 /** What must be read is not cut: figures in a window of 1280 px, controls in one as narrow as a phone. */
 const RUN = 'narrow suite';
 const TOOL = 'interview_the_head_gardener';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let rollout: string;
@@ -36,7 +36,7 @@ async function playOnce(): Promise<void> {
 
 beforeAll(async () => {
   running = await serve([garden]);
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   // Less from step to step: a change with its sign.
   for (let step = 0; step < 20; step += 1)
     rollout = await uploadRollout(palestra, {
@@ -50,8 +50,6 @@ beforeAll(async () => {
   await playOnce();
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   await running?.close();
 });
 

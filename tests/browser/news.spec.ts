@@ -1,11 +1,11 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { launch, openPage, type View, visit } from './browser.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { launch, loaded, openPage, type View, visit } from './browser.ts';
 
 /** Lists that a reader reads while rollouts come: nothing moves, and a pill says what is new. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 const random = randomOf(78);
@@ -14,11 +14,7 @@ const SOON = 40_000;
 vi.setConfig({ testTimeout: 240_000 });
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
 });
 
 const LISTED = 'the run that is listed';
@@ -68,14 +64,14 @@ test.each([
   await sendEvents(palestra, sample(first + 5, 0).events);
   const changed = page.getByRole('button', { name: 'figures changed: refresh' });
   await changed.waitFor({ timeout: SOON });
-  await page.waitForTimeout(1_500);
+  await loaded(page);
   expect(await rows.allInnerTexts()).toEqual(before);
   // Coming back to the window is no wish to see something else.
   await page.evaluate(() => {
     dispatchEvent(new Event('focus'));
     document.dispatchEvent(new Event('visibilitychange'));
   });
-  await page.waitForTimeout(500);
+  await loaded(page);
   expect(await rows.allInnerTexts()).toEqual(before);
   await changed.click();
   await expect.poll(() => rows.allInnerTexts()).not.toEqual(before);

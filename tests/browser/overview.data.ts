@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 /** A seeded run with everything that figures must get right, and the rollouts that it was made of. */
 export const runName = 'overview suite, seeded';
@@ -64,7 +64,7 @@ export function makeRun(): Raw[] {
 }
 
 /** The events that a trainer posts for them. */
-export async function upload(palestra: Palestra, rollouts: readonly Raw[], run = runName): Promise<void> {
+export async function upload(palestra: SharedPalestra, rollouts: readonly Raw[], run = runName): Promise<void> {
   const samples = new Map<string, number>();
   const events = rollouts.flatMap(({ step, environment, group, stop, turns, rewards, errors, tokens }) => {
     const id = randomUUID();

@@ -1,25 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { atRest, expectSound, launch, openPage, settled, shoot, soon, type View, visit } from './browser.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { expectSound, expectSoundInEveryView, launch, loaded, openPage, settled, shoot, soon, type View, visit } from './browser.ts';
 import { ENVIRONMENTS, makeRun, type Raw, runName, STEPS, upload } from './overview.data.ts';
 import { canonical, groupsOf, halfWidth, percentile, skyrl, totalOf } from './overview.slow.ts';
 import { messageEvents, uploadEvents } from './upload.ts';
 
 const rollouts = makeRun();
 const otherRun = 'overview suite, with half of it';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({}), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await upload(palestra, rollouts);
   await upload(palestra, rollouts.slice(0, 100), otherRun);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 const wide: View = { width: 1920, theme: 'light' };
@@ -46,12 +42,6 @@ const expectKpis = (page: Page, expected: Record<string, number>): Promise<void>
   soon(async () => {
     for (const [key, value] of Object.entries(expected)) expectShown(await kpi(page, key).innerText(), value, key);
   });
-/** Until every panel shows what it is about, and stays where it is. */
-async function complete(page: Page): Promise<void> {
-  await expect.poll(() => page.locator('main [aria-busy=true]').count()).toBe(0);
-  await atRest(page);
-}
-
 /** The rows of a chart's table, by the name of the step; each cell under its head. */
 async function tableOf(page: Page, title: string): Promise<Map<string, Record<string, string>>> {
   await page.getByRole('button', { name: `table of ${title}` }).click();
@@ -68,7 +58,7 @@ async function tableOf(page: Page, title: string): Promise<Map<string, Record<st
 async function plotOf(page: Page, title: string) {
   const area = page.getByRole('img', { name: title }).locator('.u-over');
   await area.waitFor();
-  await complete(page);
+  await loaded(page);
   await area.scrollIntoViewIfNeeded();
   return (await settled(page, () => area.boundingBox()))!;
 }
@@ -125,7 +115,7 @@ describe('what the page says of a run', () => {
     await visit(page, overviewUrl(), 'Is the reward moving?');
     await page.getByRole('img', { name: 'How do rollouts end?' }).waitFor();
     await expectKpis(page, { 'count:rollouts': rollouts.length });
-    await complete(page);
+    await loaded(page);
     const tables = {
       reward: await tableOf(page, 'Is the reward moving?'),
       solved: await tableOf(page, 'Is there signal left in the groups?'),
@@ -159,7 +149,7 @@ describe('what the page says of a run', () => {
     await visit(page, overviewUrl('?lens=skyrl'), 'reward/avg_raw_reward');
     await page.getByRole('img', { name: 'environment/num_rewards' }).waitFor();
     await expectKpis(page, skyrl(rollouts));
-    await complete(page);
+    await loaded(page);
     for (const name of Object.keys(skyrl(rollouts))) {
       const table = await tableOf(page, name);
       for (let step = 0; step < STEPS; step += 1)
@@ -309,12 +299,6 @@ describe('the list of runs', () => {
   });
 });
 
-const views: View[] = [
-  { width: 1280, theme: 'light' },
-  { width: 1920, theme: 'dark' },
-  { width: 1280, theme: 'dark' },
-  { width: 1920, theme: 'light' },
-];
 describe('a run of which no step is known', () => {
   const name = 'overview suite, without steps';
   beforeAll(() =>
@@ -333,7 +317,7 @@ describe('a run of which no step is known', () => {
   ])('all its charts are over the same windows of arrival, by %s', async (_axis, search, called) => {
     const { page, complaints, close } = await openPage(browser, palestra, wide);
     await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(name)}${search}`, 'arrival window');
-    await complete(page);
+    await loaded(page);
     const curve = await tableOf(page, 'Is the reward moving?');
     expect([...curve.keys()]).toEqual([expect.stringMatching(called)]);
     const [window] = curve.keys();
@@ -351,13 +335,11 @@ describe('a run of which no step is known', () => {
   });
 });
 
-test.each(views)('it looks right at $width in $theme', async (view) => {
-  const { page, complaints, close } = await openPage(browser, palestra, view);
+test('it looks right in every view', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await visit(page, overviewUrl(), 'Is the reward moving?');
   await page.getByRole('img', { name: 'How do rollouts end?' }).waitFor();
-  await page.waitForTimeout(400);
-  await shoot(page, `overview-${view.width}-${view.theme}`);
-  await expectSound(page);
+  await expectSoundInEveryView(page, 'overview');
   expect(complaints).toEqual([]);
   await close();
 });

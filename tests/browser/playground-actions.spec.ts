@@ -1,20 +1,17 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
-import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { serve } from '@palestra/environment-kit';
 import type { SessionCallList, SessionList, SessionView } from '@palestra/protocol';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { axeFaults, expectSound, launch, loaded, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, columns, forms } from './playground.environments.ts';
 
 /** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const running: Awaited<ReturnType<typeof serve>>[] = [];
 const light: View = { width: 1280, theme: 'light' };
@@ -36,7 +33,7 @@ async function addSeen(name: string, kind: 'openenv' | 'mcp', of: string): Promi
 
 beforeAll(async () => {
   running.push(await serve([columns]), await serve([forms]));
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'columns', running[0]!.url);
   await addRemote(palestra, 'forms', running[1]!.url);
   await addSeen('oe-columns', 'openenv', `${palestra.namespace}/columns`);
@@ -44,8 +41,6 @@ beforeAll(async () => {
   await addSeen('mcp-whodunit', 'mcp', 'palestra/whodunit?split=train&index=0');
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   for (const server of running) await server.close();
 });
 
@@ -57,13 +52,6 @@ async function start(page: Page, name: string, search = '?task=0'): Promise<stri
   return sidOf(page);
 }
 const own = (name: string) => `${palestra.namespace}/${name}`;
-
-async function faults(page: Page): Promise<string[]> {
-  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
-  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}
 
 /** Lets the page write to the clipboard, and reads what it wrote. */
 async function clipboard(page: Page): Promise<() => Promise<string>> {
@@ -518,36 +506,39 @@ describe('quick start', () => {
   });
 });
 
-describe.each<View['theme']>(['light', 'dark'])('in %s', (theme) => {
-  test('pages are sound at 1280 and 760 pixels', async () => {
-    const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme });
-    const look = async (name: string) => {
+test('pages are sound at 1280 and 760 pixels, light and dark', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const look = async (name: string) => {
+    for (const theme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.locator(`html[data-theme=${theme}]`).waitFor();
       for (const width of [1280, 760]) {
         await page.setViewportSize({ width, height: 800 });
-        await page.waitForTimeout(300);
+        await loaded(page);
         await shoot(page, `${name}-${width}-${theme}`);
         await expectSound(page);
-        expect(await faults(page), `${name} at ${width}`).toEqual([]);
+        expect(await axeFaults(page, theme === 'light' ? undefined : 'colours'), `${name} at ${width} in ${theme}`).toEqual([]);
       }
-      await page.setViewportSize({ width: 1280, height: 800 });
-    };
-    await visit(page, playOf(own('columns')), 'Quick start');
-    await page.getByRole('button', { name: 'OpenEnv', exact: true }).click();
-    await look('playground-guide');
-    await start(page, own('oe-columns'));
-    await legal(page).getByRole('button', { name: '1' }).click();
-    await card(page, 1).getByText('Stone 1.').waitFor();
-    await page.getByRole('button', { name: 'Show the environment’s state' }).click();
-    await page.getByText('step_count: 1').waitFor();
-    await look('playground-action');
-    await start(page, own('forms'));
-    await page.keyboard.press('Control+Enter');
-    await page.getByText('Choose one.').waitFor();
-    await look('playground-form');
-    await page.getByRole('button', { name: 'Quick start' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'MCP', exact: true }).click();
-    await look('playground-guide-dialog');
-    expect(foreign(complaints)).toEqual([]);
-    await close();
-  });
-});
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.emulateMedia({ colorScheme: 'light' });
+  };
+  await visit(page, playOf(own('columns')), 'Quick start');
+  await page.getByRole('button', { name: 'OpenEnv', exact: true }).click();
+  await look('playground-guide');
+  await start(page, own('oe-columns'));
+  await legal(page).getByRole('button', { name: '1' }).click();
+  await card(page, 1).getByText('Stone 1.').waitFor();
+  await page.getByRole('button', { name: 'Show the environment’s state' }).click();
+  await page.getByText('step_count: 1').waitFor();
+  await look('playground-action');
+  await start(page, own('forms'));
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('Choose one.').waitFor();
+  await look('playground-form');
+  await page.getByRole('button', { name: 'Quick start' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'MCP', exact: true }).click();
+  await look('playground-guide-dialog');
+  expect(foreign(complaints)).toEqual([]);
+  await close();
+}, 300_000);

@@ -3,12 +3,12 @@ import type { Browser, Page, WebSocket as PageSocket } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 import type { SessionCallList, SessionView } from '@palestra/protocol';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { apiOf, columns } from './playground.environments.ts';
 
 /** The playground over the session's socket: live, cut, and where no socket comes through. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let ran = 0;
@@ -37,12 +37,10 @@ const slow = defineEnvironment<object, object>({
 
 beforeAll(async () => {
   running = await serve([columns, slow]);
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'columns', running.url);
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   await running?.close();
 });
 

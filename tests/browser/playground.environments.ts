@@ -1,12 +1,12 @@
 import { deflateSync } from 'node:zlib';
 import { defineEnvironment, textBlock, tool, z } from '@palestra/environment-kit';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 /** Environments that the playground is held against: one that takes actions instead of tools, and one that asks for every kind of argument. */
 
 /** Asks the service as a trainer does, of the session `sid` where it is of one; throws where it refuses. */
 export const apiOf =
-  (palestra: () => Palestra) =>
+  (palestra: () => SharedPalestra) =>
   async <T>(method: string, path: string, body?: object, sid?: string): Promise<T> => {
     const { url, apiKey } = palestra();
     const headers = { 'x-api-key': apiKey, ...(sid && { 'x-session-id': sid }), ...(body && { 'content-type': 'application/json' }) };

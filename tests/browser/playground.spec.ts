@@ -1,24 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import net from 'node:net';
-import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, imageBlock, serve, tool } from '@palestra/environment-kit';
 import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol';
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, png } from './playground.environments.ts';
 
 /** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let looks = 0;
+/** Ends the call of `look` that runs; null: such calls end at once. */
+let look: { end: () => void } | null = null;
 const light: View = { width: 1280, theme: 'light' };
 
 const studio = defineEnvironment<{ scene: string }, { strokes: number }>({
@@ -59,7 +58,8 @@ const studio = defineEnvironment<{ scene: string }, { strokes: number }>({
       description: 'Looks for a while.',
       run: async () => {
         looks += 1;
-        await new Promise((resolve) => setTimeout(resolve, 3_000));
+        const held = look;
+        if (held) await new Promise<void>((resolve) => (held.end = resolve));
         return `looked ${looks} times`;
       },
     }),
@@ -108,23 +108,13 @@ async function uploadRewards(): Promise<void> {
 
 beforeAll(async () => {
   running = await serve([studio]);
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'studio', running.url);
   await uploadRewards();
 });
 afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
   await running?.close();
 });
-
-/** Grave accessibility faults of the page, as axe finds them. */
-async function faults(page: Page): Promise<string[]> {
-  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
-  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}
 
 async function startStudio(page: Page, task = 0): Promise<string> {
   await visit(page, `${palestra.url}/environments/${palestra.namespace}/studio/play?task=${task}`, 'Start');
@@ -251,12 +241,11 @@ test(
       verified: string | null;
       messages: { type: string; name?: string; reward: number | null; metadata: { task_id: string; latency_ms?: number } }[];
     };
-    let kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
-    for (let wait = 0; wait < 300 && (kept.messages.length < 6 || kept.verified !== 'verified'); wait += 1) {
-      await page.waitForTimeout(200);
-      kept = await api<Kept>('GET', `/v1/rollouts/${id}`);
-    }
-    expect(kept.verified).toBe('verified');
+    const read = () => api<Kept>('GET', `/v1/rollouts/${id}`);
+    await expect
+      .poll(async () => (({ messages, verified }) => [messages.length >= 6, verified])(await read()), { timeout: 60_000, interval: 200 })
+      .toEqual([true, 'verified']);
+    const kept = await read();
     const asked = kept.messages.filter(({ type }) => type === 'tool_call');
     const answered = kept.messages.filter(({ type }) => type === 'tool_result');
     expect(asked.map(({ name, metadata }) => [name, metadata.task_id])).toEqual(calls.map((call) => [call.tool, call.task_id]));
@@ -287,9 +276,13 @@ test('a call whose connection breaks runs once, and is shown as replayed', { tim
   await visit(page, `${through.url}/environments/${palestra.namespace}/studio/play?sid=${sid}`, 'Paint the harbour');
   await choose(page, 'look');
   const before = looks;
+  const held = { end: () => {} };
+  look = held;
   await page.getByRole('button', { name: 'Call look' }).click();
   await card(page, 1, 'look').getByText('running').waitFor();
   for (const socket of sockets) socket.resetAndDestroy();
+  look = null;
+  held.end();
   await card(page, 1, 'look').getByText('replayed').waitFor();
   await card(page, 1, 'look')
     .getByText(`looked ${before + 1} times`)
@@ -385,43 +378,32 @@ test('difficulty of tasks is that of the uploaded rollouts', { timeout: 150_000 
   await close();
 });
 
-describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme: 'dark' }, { width: 1920, theme: 'light' }])(
-  'at $width in $theme',
-  (view) => {
-    test('every page of an environment shows its data, without complaint or overflow', async () => {
-      const { page, complaints, close } = await openPage(browser, palestra, view);
-      const base = `/environments/${palestra.namespace}/studio`;
-      const pages: [name: string, path: string, text: string][] = [
-        ['environments', '/environments', 'studio'],
-        ['environment-card', '/environments/palestra/whodunit', 'interview'],
-        ['environment-tasks', `${base}?tab=tasks&task=0`, 'harbour'],
-        ['environment-tools', `${base}?tab=tools`, 'Of the picture'],
-        ['environment-runs', `${base}?tab=runs`, 'difficulty'],
-        ['environment-sessions', `${base}?tab=sessions`, 'version 1'],
-        ['environment-versions', `${base}?tab=versions`, 'remote'],
-        ['playground-setup', `${base}/play?task=1`, 'orchard'],
-      ];
-      for (const [name, path, text] of pages) {
-        await visit(page, palestra.url + path, name === 'environment-versions' ? running.url : text);
-        await page.waitForTimeout(300);
-        await shoot(page, `${name}-${view.width}-${view.theme}`);
-        await expectSound(page);
-        expect(await faults(page), path).toEqual([]);
-      }
-      await startStudio(page);
-      await fillPaint(page);
-      await page.keyboard.press('Control+Enter');
-      await card(page, 1, 'paint').locator('img').waitFor();
-      await choose(page, 'spill');
-      await page.getByRole('button', { name: 'Call spill' }).click();
-      await page.getByText('the pot of paint fell over').waitFor();
-      await choose(page, 'paint');
-      await page.waitForTimeout(300);
-      await shoot(page, `playground-${view.width}-${view.theme}`);
-      await expectSound(page);
-      expect(await faults(page)).toEqual([]);
-      expect(foreign(complaints)).toEqual([]);
-      await close();
-    });
-  },
-);
+test('every page of an environment is sound in every view, without complaint or overflow', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const base = `/environments/${palestra.namespace}/studio`;
+  const pages: [name: string, path: string, text: string][] = [
+    ['environments', '/environments', 'studio'],
+    ['environment-card', '/environments/palestra/whodunit', 'interview'],
+    ['environment-tasks', `${base}?tab=tasks&task=0`, 'harbour'],
+    ['environment-tools', `${base}?tab=tools`, 'Of the picture'],
+    ['environment-runs', `${base}?tab=runs`, 'difficulty'],
+    ['environment-sessions', `${base}?tab=sessions`, 'version 1'],
+    ['environment-versions', `${base}?tab=versions`, 'remote'],
+    ['playground-setup', `${base}/play?task=1`, 'orchard'],
+  ];
+  for (const [name, path, text] of pages) {
+    await visit(page, palestra.url + path, name === 'environment-versions' ? running.url : text);
+    await expectSoundInEveryView(page, name, { axe: true });
+  }
+  await startStudio(page);
+  await fillPaint(page);
+  await page.keyboard.press('Control+Enter');
+  await card(page, 1, 'paint').locator('img').waitFor();
+  await choose(page, 'spill');
+  await page.getByRole('button', { name: 'Call spill' }).click();
+  await page.getByText('the pot of paint fell over').waitFor();
+  await choose(page, 'paint');
+  await expectSoundInEveryView(page, 'playground', { axe: true });
+  expect(foreign(complaints)).toEqual([]);
+  await close();
+}, 300_000);

@@ -1,11 +1,11 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, visit } from './browser.ts';
 
 /** Ctrl+P prints a rollout whole, however little of it the window holds. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const MESSAGES = 180;
 const random = randomOf(79);
@@ -16,12 +16,8 @@ const long = rolloutEvents(random, {
 vi.setConfig({ testTimeout: 240_000 });
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await sendEvents(palestra, long.events);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
 });
 
 test.each(['Ctrl+P', 'the menu'])('%s prints every message, and leads back to the place of the reader', async (way) => {

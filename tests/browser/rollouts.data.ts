@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 export const runName = 'browser suite / whodunit';
 export const toolResult = 'Everett Moss lowers his eyes. Suspect, weapon and place are right.';
@@ -21,7 +21,7 @@ interface Message {
   isFinished?: boolean;
 }
 
-async function upload(palestra: Palestra, events: object[]): Promise<void> {
+async function upload(palestra: SharedPalestra, events: object[]): Promise<void> {
   const answer = await fetch(`${palestra.url}/v1/rollouts`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
@@ -32,7 +32,7 @@ async function upload(palestra: Palestra, events: object[]): Promise<void> {
 
 /** Uploads one rollout as the SDK does; `skip` indexes never arrive. Returns its id. */
 async function uploadRollout(
-  palestra: Palestra,
+  palestra: SharedPalestra,
   taskIndex: number,
   name: string,
   messages: Message[],
@@ -93,7 +93,7 @@ function episode(reward: number): Message[] {
 }
 
 /** Eight tasks of four samples, a rollout with a gap, one that is hostile, one of 3 000 messages. */
-export async function uploadRun(palestra: Palestra): Promise<{ solved: string; hostile: string; long: string }> {
+export async function uploadRun(palestra: SharedPalestra): Promise<{ solved: string; hostile: string; long: string }> {
   const ids: string[] = [];
   for (let task = 0; task < 8; task += 1) {
     const samples = [0, 1, 2, 3].map((sample) =>

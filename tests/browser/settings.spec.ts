@@ -1,15 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
-import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import type { Browser } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { axeFaults, expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
 import { uploadRollout } from './upload.ts';
 
 /** Keys, members, shared rollouts and the checker, as people use them; what they give is tried over HTTP and in other browsers. */
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 let rollout: string;
 let sibling: string;
@@ -22,23 +19,11 @@ const episode = (answer: string) => [
 ];
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra(), launch()]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const [runName, task, step] = ['shared-run', 3, 7];
   rollout = await uploadRollout(palestra, { runName, task, step, sample: 0, n: 2, messages: episode('Everett Moss lowers his eyes.') });
   sibling = await uploadRollout(palestra, { runName, task, step, sample: 1, n: 2, messages: episode('The inspector shakes his head.') });
 });
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
-});
-
-async function faults(page: Page): Promise<string[]> {
-  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run());
-  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  return grave.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}
 
 const statusOf = async (path: string, key: string) => (await fetch(palestra.url + path, { headers: { 'x-api-key': key } })).status;
 
@@ -85,7 +70,7 @@ test('a key is made for what it may do, works, and is refused once it is revoked
     `export OPENREWARD_API_KEY=${key}`,
   ]);
   await shoot(page, 'keys-created-1280-light');
-  expect(await faults(page)).toEqual([]);
+  expect(await axeFaults(page)).toEqual([]);
   expect([await statusOf('/v1/runs', key), await statusOf('/v1/sessions', key), await statusOf('/v1/keys', key)]).toEqual([200, 403, 403]);
   const row = page.getByRole('row', { name: /reader/ });
   await expect
@@ -94,7 +79,7 @@ test('a key is made for what it may do, works, and is refused once it is revoked
   await row.getByRole('button', { name: 'Revoke reader' }).click();
   const dialog = page.getByRole('dialog', { name: 'Revoke reader?' });
   expect(await dialog.innerText()).toContain(key.slice(0, 9));
-  expect(await faults(page)).toEqual([]);
+  expect(await axeFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: /^Revoke .* now$/ }).click();
   await row.getByText(/revoked/).waitFor();
   expect(await statusOf('/v1/runs', key)).toBe(401);
@@ -112,7 +97,7 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
   await page.getByRole('button', { name: 'Add', exact: true }).click();
   const link = await page.getByRole('status').locator('code').innerText();
   await shoot(page, 'settings-member-added-1280-light');
-  expect(await faults(page)).toEqual([]);
+  expect(await axeFaults(page)).toEqual([]);
 
   const ada = await stranger();
   await ada.page.goto(link, { waitUntil: 'domcontentloaded' });
@@ -179,7 +164,7 @@ test('rows grow in every list, the theme stays, and the keyboard map opens', asy
   await visit(page, `${palestra.url}/settings?tab=appearance`, 'Comfortable');
   await page.getByRole('radio', { name: /Comfortable/ }).check();
   await page.getByRole('radio', { name: /^Dark/ }).check();
-  await visit(page, `${palestra.url}/keys`, 'first key');
+  await visit(page, `${palestra.url}/keys`, 'Create key');
   await page.locator('[data-row]').first().waitFor();
   const heights = () =>
     page.locator('[data-row]').evaluateAll((rows) => [...new Set(rows.map((row) => row.getBoundingClientRect().height))]);
@@ -203,12 +188,12 @@ test('a shared link shows its rollout and nothing else, until it is taken back',
   expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
   expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
   expect(await page.getByRole('tab', { name: 'Notes' }).count()).toBe(0);
-  await page.waitForTimeout(500);
+  await loaded(page);
   // Who it is, is asked once; nothing that the link does not cover is asked for.
   expect(guest.refused).toEqual(['401 /v1/me']);
   await shoot(page, 'shared-rollout-1280-light');
   await expectSound(page);
-  expect(await faults(page)).toEqual([]);
+  expect(await axeFaults(page)).toEqual([]);
   await visit(page, `${palestra.url}/rollout/${sibling}`, 'Sign in');
   await page.getByRole('link', { name: 'another rollout' }).click();
   await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
@@ -272,34 +257,26 @@ test('the checker shows what the upload of each trainer resolves to', async () =
   await close();
 });
 
-describe.each<View>([light, { width: 1920, theme: 'dark' }, { width: 1280, theme: 'dark' }, { width: 1920, theme: 'light' }])(
-  'at $width in $theme',
-  (view) => {
-    test('every page is sound, and open to everybody', async () => {
-      await createShare();
-      const { page, complaints, close } = await openPage(browser, palestra, view);
-      const pages: [name: string, path: string, text: string][] = [
-        ['keys', '/keys', 'first key'],
-        ['settings-organisation', '/settings', 'Keep rollouts for'],
-        ['settings-members', '/settings?tab=members', 'Sign-in link'],
-        ['settings-shares', '/settings?tab=shares', 'Take back'],
-        ['settings-appearance', '/settings?tab=appearance', 'Comfortable'],
-        ['settings-keyboard', '/settings?tab=keyboard', 'Open the keyboard map'],
-        ['check', '/check?example=skyrl', 'Not sent'],
-        ['check-empty', '/check', 'What would Palestra make of it?'],
-      ];
-      for (const [name, path, text] of pages) {
-        await visit(page, palestra.url + path, text);
-        await page.waitForTimeout(300);
-        await shoot(page, `${name}-${view.width}-${view.theme}`);
-        await expectSound(page);
-        expect(await faults(page), path).toEqual([]);
-      }
-      expect(complaints).toEqual([]);
-      await close();
-    });
-  },
-);
+test('every page is sound in every view, and open to everybody', async () => {
+  await createShare();
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const pages: [name: string, path: string, text: string][] = [
+    ['keys', '/keys', 'Create key'],
+    ['settings-organisation', '/settings', 'Keep rollouts for'],
+    ['settings-members', '/settings?tab=members', 'Sign-in link'],
+    ['settings-shares', '/settings?tab=shares', 'Take back'],
+    ['settings-appearance', '/settings?tab=appearance', 'Comfortable'],
+    ['settings-keyboard', '/settings?tab=keyboard', 'Open the keyboard map'],
+    ['check', '/check?example=skyrl', 'Not sent'],
+    ['check-empty', '/check', 'What would Palestra make of it?'],
+  ];
+  for (const [name, path, text] of pages) {
+    await visit(page, palestra.url + path, text);
+    await expectSoundInEveryView(page, name, { axe: true });
+  }
+  expect(complaints).toEqual([]);
+  await close();
+}, 300_000);
 
 test('the rail folds to its icons, keeps the names of its links, and stays so after a reload', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
@@ -314,7 +291,7 @@ test('the rail folds to its icons, keeps the names of its links, and stays so af
   await expect.poll(width).toBe(48);
   expect(await fold.getAttribute('aria-pressed')).toBe('true');
   expect(await rail.evaluate((element) => element.scrollWidth - element.clientWidth)).toBeLessThanOrEqual(0);
-  expect(await faults(page)).toEqual([]);
+  expect(await axeFaults(page)).toEqual([]);
   await expectSound(page);
   const help = (await page.getByRole('button', { name: 'Keyboard shortcuts' }).boundingBox())!;
   expect(help.y + help.height).toBeLessThanOrEqual(800);

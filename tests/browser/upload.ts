@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Palestra } from '../support/palestra.ts';
+import type { SharedPalestra } from '../support/palestra.ts';
 
 export interface UploadedMessage {
   type: 'system_message' | 'user_message' | 'assistant_message' | 'reasoning' | 'tool_call' | 'tool_result';
@@ -28,7 +28,7 @@ export interface UploadedRollout {
 }
 
 /** Uploads events over HTTP as the SDK does. */
-export async function uploadEvents(palestra: Palestra, events: object[]): Promise<void> {
+export async function uploadEvents(palestra: SharedPalestra, events: object[]): Promise<void> {
   const answer = await fetch(`${palestra.url}/v1/rollouts`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
@@ -50,7 +50,7 @@ export const messageEvents = (rollout: string, messages: readonly UploadedMessag
   }));
 
 /** One rollout with its messages, in batches. Returns its id. */
-export async function uploadRollout(palestra: Palestra, rollout: UploadedRollout): Promise<string> {
+export async function uploadRollout(palestra: SharedPalestra, rollout: UploadedRollout): Promise<string> {
   const id = randomUUID();
   const { runName, rolloutName, environment = 'palestra/whodunit', task = 0, step, sample, n, metadata, taskSpec, messages } = rollout;
   const given = { ...(sample !== undefined && { sample_idx: sample }), ...(n !== undefined && { n_samples: n }), ...metadata };

@@ -1,5 +1,4 @@
 import { defineConfig } from 'vitest/config';
-import { onceMore } from '../support/once-more.ts';
 
 const conditions = ['@palestra/source', 'node'];
 
@@ -13,12 +12,16 @@ export default defineConfig({
     include: ['*.spec.ts'],
     // Files of one worker share its modules, and by them one running service (`sharedPalestra`).
     isolate: false,
+    // Read by the service that files share: messages that did not come are missing after 5 s instead of 30.
+    env: { PALESTRA_GAP_GRACE_S: '5' },
+    setupFiles: ['./close-contexts.ts'],
     globalSetup: ['../support/postgres.global.ts'],
-    testTimeout: 60_000,
-    // What a busy machine needs; Vitest's own second is none.
-    expect: { poll: { timeout: 20_000 } },
+    // What a busy machine needs, here and in browser.ts (`setDefaultTimeout`); Vitest's own second is not enough.
+    testTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     hookTimeout: 180_000,
-    maxWorkers: 1,
-    retry: onceMore,
+    // Two services and two browsers: pages wait for the service, and tests for pages, so that one alone leaves the second core idle.
+    maxWorkers: 2,
+    retry: 0,
   },
 });

@@ -1,22 +1,18 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, type View, visit } from './browser.ts';
 
 /** What people do on their first day: the snippet as shown, and keys. */
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
 
 beforeAll(async () => {
-  [palestra, browser] = await Promise.all([startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }), launch()]);
-});
-afterAll(async () => {
-  await browser?.close();
-  await palestra?.stop();
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
 });
 
 test('the snippet of an empty organisation runs as it is shown, and its run appears without a reload', { timeout: 200_000 }, async () => {

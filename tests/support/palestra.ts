@@ -73,6 +73,13 @@ async function waitForHealth(url: string, child: ChildProcess, output: () => str
   throw new Error(`palestra did not become healthy within 170 s:\n${output()}`);
 }
 
+/** The services that run now. They end with this worker, however it ends. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+// The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
+process.once('SIGTERM', () => process.exit());
+process.once('disconnect', () => process.exit());
+
 export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {
   const port = options.port ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
@@ -101,6 +108,9 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         ...options.env,
       },
     });
+    const started = child;
+    running.add(started);
+    started.once('exit', () => running.delete(started));
     const collect = (data: Buffer) => (output += data.toString());
     child.stdout!.on('data', collect);
     child.stderr!.on('data', collect);
@@ -148,23 +158,15 @@ let shared: Promise<Palestra> | undefined;
 
 async function startShared(): Promise<Palestra> {
   const palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
-  const end = () => {
-    try {
-      process.kill(palestra.pid(), 'SIGKILL');
-    } catch {
-      // It has ended before.
-    }
-    rmSync(palestra.dataDir, { recursive: true, force: true });
-  };
-  // The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
-  process.once('exit', end);
-  process.once('SIGTERM', () => process.exit());
-  process.once('disconnect', () => process.exit());
+  process.once('exit', () => rmSync(palestra.dataDir, { recursive: true, force: true }));
   return palestra;
 }
 
+/** What a file that shares the service may do with it. */
+export type SharedPalestra = Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>;
+
 /** A new organisation in the built service of this worker, which hosts the bundled environments. `stop` leaves the service running. */
-export async function sharedPalestra(): Promise<Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>> {
+export async function sharedPalestra(): Promise<SharedPalestra> {
   shared ??= startShared();
   const palestra = await shared;
   const { name, apiKey } = await createOrganisation(palestra.url, palestra.apiKey);
@@ -173,7 +175,12 @@ export async function sharedPalestra(): Promise<Omit<Palestra, 'kill' | 'termina
 }
 
 /** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
-export async function addRemote(palestra: Palestra, name: string, url: string, isPrivate = false): Promise<string> {
+export async function addRemote(
+  palestra: Pick<Palestra, 'url' | 'apiKey' | 'namespace'>,
+  name: string,
+  url: string,
+  isPrivate = false,
+): Promise<string> {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },

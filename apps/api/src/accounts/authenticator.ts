@@ -176,7 +176,8 @@ export function isFromOwnPage({ 'sec-fetch-site': site, origin, host }: Incoming
 }
 
 /** Whether no browser sent the request on behalf of a page. */
-const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) => (site === undefined || site === 'none') && origin === undefined;
+const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) =>
+  (site === undefined || site === 'none') && origin === undefined;
 
 /**
  * Whether a page of somebody else cannot have this host as its own. DNS rebinding needs a registered name; loopback names, IP addresses and

@@ -56,6 +56,7 @@ const sessionPlane = {
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,
+      mcp: config.mcp,
       orgQuota: config.maxSessions.org,
       authenticate: async (request) => {
         // A link or a frame of another site must not act here as the person whose browser follows it.

@@ -1,0 +1,4 @@
+import { afterAll } from 'vitest';
+import { closeUnreleased } from './browser.ts';
+
+afterAll(closeUnreleased);
