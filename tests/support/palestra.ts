@@ -46,6 +46,8 @@ export interface PalestraOptions {
   ownPostgres?: boolean;
   /** The user, and the group of that number, that it runs as; only root can choose. */
   uid?: number;
+  /** The kernel kills it when this process ends, however that ends. */
+  endsWithParent?: boolean;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -90,7 +92,9 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   let child: ChildProcess;
 
   const start = async () => {
-    child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
+    const command = [process.execPath, path.join(root, 'apps/api/dist/main.js')];
+    if (options.endsWithParent) command.unshift('setpriv', '--pdeathsig', 'KILL');
+    child = spawn(command[0]!, command.slice(1), {
       cwd: root,
       ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -157,7 +161,8 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
 let shared: Promise<Palestra> | undefined;
 
 async function startShared(): Promise<Palestra> {
-  const palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+  // The handlers above do not run in a worker that Vitest kills because it does not end within half a second.
+  const palestra = await startPalestra({ endsWithParent: process.platform === 'linux', env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
   process.once('exit', () => rmSync(palestra.dataDir, { recursive: true, force: true }));
   return palestra;
 }
