@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -62,6 +62,16 @@ async function createDatabase(): Promise<string> {
   return `${base}/${name}`;
 }
 
+/** Whether every user can enter the folder of this file or folder. */
+function isReachable(file: string): boolean {
+  const folder = path.dirname(file);
+  return (statSync(folder).mode & 0o001) !== 0 && (folder === '/' || isReachable(folder));
+}
+
+/** The arguments that start the service as this user, who may pass closed folders above the sources and above Node, such as /root, and is not root even so. */
+const asUser = (uid: number): string[] =>
+  `/usr/bin/setpriv --reuid ${uid} --regid ${uid} --clear-groups --inh-caps +dac_override --ambient-caps +dac_override`.split(' ');
+
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
   const deadline = Date.now() + 170_000;
   while (Date.now() < deadline) {
@@ -83,9 +93,13 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   let child: ChildProcess;
 
   const start = async () => {
-    child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
+    const main = path.join(root, 'apps/api/dist/main.js');
+    const { uid } = options;
+    const isClosed = uid !== undefined && !(isReachable(main) && isReachable(process.execPath));
+    const [command, ...args] = [...(isClosed ? asUser(uid) : []), process.execPath, main];
+    child = spawn(command!, args, {
       cwd: root,
-      ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
+      ...(uid !== undefined && !isClosed && { uid, gid: uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
