@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -46,6 +46,8 @@ export interface PalestraOptions {
   ownPostgres?: boolean;
   /** The user, and the group of that number, that it runs as; only root can choose. */
   uid?: number;
+  /** Another folder with the built service, and another Node, for a user who cannot reach ours. */
+  from?: { root: string; node: string };
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -61,16 +63,6 @@ async function createDatabase(): Promise<string> {
   await client.end();
   return `${base}/${name}`;
 }
-
-/** Whether every user can enter the folder of this file or folder. */
-function isReachable(file: string): boolean {
-  const folder = path.dirname(file);
-  return (statSync(folder).mode & 0o001) !== 0 && (folder === '/' || isReachable(folder));
-}
-
-/** The arguments that start the service as this user, who may pass closed folders above the sources and above Node, such as /root, and is not root even so. */
-const asUser = (uid: number): string[] =>
-  `/usr/bin/setpriv --reuid ${uid} --regid ${uid} --clear-groups --inh-caps +dac_override --ambient-caps +dac_override`.split(' ');
 
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
   const deadline = Date.now() + 170_000;
@@ -93,13 +85,10 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   let child: ChildProcess;
 
   const start = async () => {
-    const main = path.join(root, 'apps/api/dist/main.js');
-    const { uid } = options;
-    const isClosed = uid !== undefined && !(isReachable(main) && isReachable(process.execPath));
-    const [command, ...args] = [...(isClosed ? asUser(uid) : []), process.execPath, main];
-    child = spawn(command!, args, {
-      cwd: root,
-      ...(uid !== undefined && !isClosed && { uid, gid: uid }),
+    const from = options.from ?? { root, node: process.execPath };
+    child = spawn(from.node, [path.join(from.root, 'apps/api/dist/main.js')], {
+      cwd: from.root,
+      ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
