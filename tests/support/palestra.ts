@@ -48,6 +48,8 @@ export interface PalestraOptions {
   uid?: number;
   /** The kernel kills it when this process ends, however that ends. */
   endsWithParent?: boolean;
+  /** Another folder with the built service, and another Node, for a user who cannot reach ours. */
+  from?: { root: string; node: string };
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -92,10 +94,11 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   let child: ChildProcess;
 
   const start = async () => {
-    const command = [process.execPath, path.join(root, 'apps/api/dist/main.js')];
+    const from = options.from ?? { root, node: process.execPath };
+    const command = [from.node, path.join(from.root, 'apps/api/dist/main.js')];
     if (options.endsWithParent) command.unshift('setpriv', '--pdeathsig', 'KILL');
     child = spawn(command[0]!, command.slice(1), {
-      cwd: root,
+      cwd: from.root,
       ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
