@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './tests/support/longest-first.ts';
-import { onceMore } from './tests/support/once-more.ts';
 
 const shared = {
   resolve: { conditions: ['@palestra/source', 'node'] },
@@ -9,13 +8,14 @@ const shared = {
 };
 
 /**
- * Files at the same time. Integration files have a database each, and wait (for leases, sweeps, processes that start) more than they compute: three of them keep two cores
- * busy, which takes half the time of one after another. `PALESTRA_TEST_WORKERS` sets another number.
+ * Files at the same time. Integration files wait (for leases, sweeps, processes that start) more than they compute, so three of them keep
+ * two cores busy. `PALESTRA_TEST_WORKERS` sets another number.
  */
 const maxWorkers = Number(process.env['PALESTRA_TEST_WORKERS'] ?? Math.max(3, Math.min(6, Math.floor(availableParallelism() / 2))));
 
 export default defineConfig({
   test: {
+    experimental: { fsModuleCache: true },
     sequence: { sequencer: LongestFirst },
     projects: [
       {
@@ -25,9 +25,9 @@ export default defineConfig({
           isolate: false,
           include: ['libs/**/*.spec.ts', 'apps/**/*.spec.ts', 'tests/*.spec.ts'],
           exclude: ['**/node_modules/**', '**/dist/**'],
-          // What a busy machine needs, here too.
-          testTimeout: 30_000,
-          expect: { poll: { timeout: 20_000 } },
+          // A guard against hangs: a machine that also does other work is slow.
+          testTimeout: 120_000,
+          expect: { poll: { timeout: 30_000 } },
           maxWorkers,
         },
       },
@@ -37,13 +37,11 @@ export default defineConfig({
           name: 'integration',
           // Files of one worker share its modules, and by them one running service (`sharedServer`).
           isolate: false,
-          include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts'],
+          include: ['tests/integration/**/*.spec.ts', 'tests/acceptance/**/*.spec.ts', 'tests/security/**/*.spec.ts'],
           globalSetup: ['tests/support/postgres.global.ts'],
-          testTimeout: 60_000,
-          // What a busy machine needs; Vitest's own second is none.
-          expect: { poll: { timeout: 20_000 } },
-          hookTimeout: 120_000,
-          retry: onceMore,
+          testTimeout: 120_000,
+          expect: { poll: { timeout: 30_000 } },
+          hookTimeout: 180_000,
           maxWorkers,
         },
       },

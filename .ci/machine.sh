@@ -74,3 +74,18 @@ install_python_packages() {
     && venv mcp2 'mcp==2.3.0' \
     && venv skyrl skyrl-gym==0.4.0 requests pandas
 }
+
+# Podman on a machine without systemd, with open-file limits that every such machine grants.
+write_container_settings() {
+  cat >"$1" <<'SETTINGS'
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
+log_driver = "k8s-file"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[network]
+network_backend = "netavark"
+SETTINGS
+}

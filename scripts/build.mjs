@@ -1,4 +1,4 @@
-// Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard.
+// Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard (not with `--no-dashboard`).
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -41,7 +41,7 @@ if (newestSchema > at('apps/api/src/platform/generated/prisma/client.ts')) {
 }
 run('typescript/bin/tsc', ['-b', 'tsconfig.build.json']);
 const dashboard = path.join(root, 'apps/dashboard');
-if (existsSync(path.join(dashboard, 'index.html'))) {
+if (!process.argv.includes('--no-dashboard') && existsSync(path.join(dashboard, 'index.html'))) {
   const inputs = Math.max(
     newest(path.join(dashboard, 'src')),
     at('apps/dashboard/index.html'),

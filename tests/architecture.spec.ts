@@ -182,6 +182,7 @@ describe('architecture', () => {
       source.imports
         .map((specifier) => ({ specifier, target: workspaceOf(source, specifier) }))
         .filter(({ target }) => target !== null && target !== source.workspace)
+        .filter(({ target }) => !(isTest(source) && target === 'tests/support'))
         .filter(({ specifier }) => specifier !== doors[source.workspace])
         .filter(({ target }) => {
           const libs = allowed[source.workspace];

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { createDatabase } from '../support/server.ts';
 
 /** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */
 
@@ -55,15 +56,6 @@ describe('a start that cannot work ends with one clear line', () => {
     expect(stderr).toMatch(/^palestra: .*made by PostgreSQL 15, this is 18[^\n]+\n$/);
   });
 
-  test('a data directory that PostgreSQL’s user cannot reach', async () => {
-    if (process.getuid?.() !== 0) return;
-    const closed = path.join(folder, 'closed');
-    mkdirSync(closed, { mode: 0o700 });
-    const { code, stderr } = await run({ PALESTRA_DATA_DIR: path.join(closed, 'data'), PORT: '0' });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^palestra: .*chmod o\+x [^\n]+\n$/);
-  });
-
   test('a database that does not answer', async () => {
     const { code, stderr } = await run({
       PALESTRA_DATA_DIR: path.join(folder, 'x'),
@@ -90,6 +82,37 @@ test('a user who is not root needs nothing but Node', async () => {
   } finally {
     await palestra.stop();
     rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+// Root starts PostgreSQL as another user, who cannot pass this folder.
+test('a data directory below a folder that only its owner can pass keeps its data over a crash', async () => {
+  const closed = mkdtempSync(path.join(tmpdir(), 'palestra-closed-'));
+  chmodSync(closed, 0o700);
+  const folder = path.join(closed, 'nested/data');
+  const palestra = await startPalestra({ ownPostgres: true, dataDir: folder });
+  try {
+    const request = (method: string, route: string, body?: string) =>
+      fetch(palestra.url + route, {
+        method,
+        headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+        body: body ?? null,
+      });
+    const id = randomUUID();
+    const events = [{ eventType: 'rollout', eventId: id, timestamp: 1, runName: 'closed' }];
+    expect((await request('POST', '/v1/rollouts', JSON.stringify({ events }))).status).toBe(200);
+    // A second service on this data finds the first one, whose PostgreSQL does not name the folder on its command line.
+    const second = await run({ PALESTRA_DATA_DIR: folder, PORT: '0' });
+    expect(second).toMatchObject({ code: 1, stderr: expect.stringMatching(/^palestra: another Palestra [^\n]+\n$/) });
+    const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
+    await palestra.kill();
+    expect(isRunning(pid)).toBe(true);
+    await palestra.restart();
+    await expect.poll(() => isRunning(pid)).toBe(false);
+    expect((await request('GET', `/v1/rollouts/${id}`)).status).toBe(200);
+  } finally {
+    await palestra.stop();
+    rmSync(closed, { recursive: true, force: true });
   }
 });
 
@@ -177,8 +200,8 @@ describe('a running service', () => {
 
 describe('without its database', () => {
   test('says that nothing was stored and goes on when it is back', async () => {
-    const owner = await startPalestra();
-    const target = new URL(owner.databaseUrl!);
+    const database = await createDatabase();
+    const target = new URL(database.url);
     const upstreamPort = Number(target.port);
     const sockets = new Set<Socket>();
     const proxy = createServer((socket) => {
@@ -210,8 +233,9 @@ describe('without its database', () => {
     });
     proxy.listen(port, '127.0.0.1');
     await expect.poll(async () => (await post()).status).toBe(200);
-    await Promise.all([palestra.stop(), owner.stop()]);
+    await palestra.stop();
     proxy.close();
     for (const socket of sockets) socket.destroy();
+    await database.drop();
   });
 });

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { sharedPalestra } from '../support/palestra.ts';
 
 /**
  * Bad input, black box: the code, the status and the text of the catalogue for each. Aims at `PALESTRA_ACCEPTANCE_URL` (with
- * `PALESTRA_ACCEPTANCE_KEY`), else at a service of its own that brings its own PostgreSQL.
+ * `PALESTRA_ACCEPTANCE_KEY`), else at the built service that test files share.
  */
 interface Target {
   url: string;
   apiKey: string;
   namespace: string;
 }
-let started: Palestra | undefined;
 let target: Target;
 
 async function remoteTarget(url: string): Promise<Target> {
@@ -23,10 +22,8 @@ async function remoteTarget(url: string): Promise<Target> {
 
 beforeAll(async () => {
   const url = process.env['PALESTRA_ACCEPTANCE_URL'];
-  if (!url) started = await startPalestra({ ownPostgres: true, env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
-  target = started ?? (await remoteTarget(url!));
+  target = url ? await remoteTarget(url) : await sharedPalestra();
 });
-afterAll(() => started?.stop());
 
 interface Answer {
   status: number;

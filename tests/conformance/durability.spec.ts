@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -45,7 +45,7 @@ describe('kill -9 in the middle of a tool call', () => {
   }
 
   test('the call is finished once and its result arrives; the rollout is whole', { timeout: 400_000 }, async () => {
-    const episode = runScript('v167', 'long_episode.py', [deployment, '20'], clientEnv(palestra)) as Promise<{
+    const episode = runScript('v167', 'long_episode.py', [deployment], clientEnv(palestra)) as Promise<{
       results: { text: string; reward: number }[];
       rollout: string;
     }>;
@@ -59,12 +59,13 @@ describe('kill -9 in the middle of a tool call', () => {
     expect(notes()).toEqual(['start', 'end', 'start']);
     await palestra.kill();
     await palestra.restart();
+    writeFileSync(`${countFile}.end`, '');
     const { results, rollout } = await episode;
-    expect(results.map(({ text }) => text)).toEqual(['worked 0.0', 'worked 20.0', 'worked 0.0']);
+    expect(results.map(({ text }) => text)).toEqual(['worked False', 'worked True', 'worked False']);
     expect(notes()).toEqual(['start', 'end', 'start', 'end', 'start', 'end']);
 
     const answer = await fetch(`${palestra.url}/v1/rollouts/${rollout}`, { headers: { 'x-api-key': palestra.apiKey } });
     const stored = (await answer.json()) as { messages: { content: string; reward: number }[] };
-    expect(stored.messages.map(({ content }) => content)).toEqual(['worked 0.0', 'worked 20.0', 'worked 0.0']);
+    expect(stored.messages.map(({ content }) => content)).toEqual(['worked False', 'worked True', 'worked False']);
   });
 });

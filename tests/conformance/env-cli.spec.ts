@@ -8,7 +8,7 @@ import { PalestraClient } from '@palestra/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { validateUrl } from '../../apps/cli/src/commands/env/validate-url.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { CLI, type Foreground, foreground as start } from './support/foreground.ts';
 import { openEnvPython } from './support/openenv-server.ts';
 import { type Finished, run } from './support/python.ts';
@@ -25,18 +25,17 @@ for url in sys.argv[1:]:
 `;
 const folder = mkdtempSync(path.join(tmpdir(), 'palestra-env-cli-'));
 const scaffold = path.join(folder, 'my_env');
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let client: PalestraClient;
 
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
   const made = await run(openenv, ['init', 'my_env'], { cwd: folder });
   if (made.code !== 0) throw new Error(made.output);
 });
 afterAll(async () => {
   await client?.close();
-  await palestra?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 

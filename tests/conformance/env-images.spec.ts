@@ -4,7 +4,7 @@ import path from 'node:path';
 import { PalestraClient } from '@palestra/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '@palestra/hosting';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { containerEngine, importPython, type TestEngine } from './support/containers.ts';
 import { CLI, type Foreground, foreground as start } from './support/foreground.ts';
 import { openEnvPython } from './support/openenv-server.ts';
@@ -26,14 +26,14 @@ with GenericEnvClient(base_url=sys.argv[1]).sync() as env:
     print(result.reward, result.observation["echoed_message"])
 `;
 let engine: TestEngine;
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let client: PalestraClient;
 let base: string;
 let image: string;
 
 beforeAll(async () => {
   engine = await containerEngine(folder);
-  [palestra, base] = await Promise.all([startPalestra(), importPython(engine, python, ['openenv', 'uvicorn'])]);
+  [palestra, base] = await Promise.all([sharedPalestra(), importPython(engine, python, ['openenv', 'uvicorn'])]);
   client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
   image = engine.image('echo');
   const made = await run(openenv, ['init', 'my_env'], { cwd: folder });
@@ -44,7 +44,6 @@ beforeAll(async () => {
 }, 400_000);
 afterAll(async () => {
   await client?.close();
-  await palestra?.stop();
   await engine?.removeAll();
   rmSync(folder, { recursive: true, force: true });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { run, runScript, startUpstream, type Upstream } from './support/python.ts';
 
 /** The Parquet that trainers read: by pyarrow, by `datasets`, and equal to what the trainers' own script writes. */
@@ -25,29 +25,29 @@ const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
 
 describe('palestra prepare-tasks', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-exports-'));
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
   let upstream: Upstream;
   let math: string;
 
   beforeAll(async () => {
-    palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+    palestra = await sharedPalestra();
     upstream = await startUpstream({ interpreter: 'v112', module: 'recorded_environments', classes: ['MathEnv', 'OtherEnv'] });
     math = await addRemote(palestra, 'math', upstream.url);
   });
   afterAll(async () => {
-    await palestra?.stop();
     await upstream?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
 
   const prepare = (...args: string[]) => run(process.execPath, [cli, 'prepare-tasks', ...args], { env: clientEnv(palestra) });
-  const report = (file: string) => runScript('v167', 'read_tasks.py', [file], { HF_HUB_OFFLINE: '1' }) as Promise<Report>;
+  /** One process for several files: importing `datasets` takes seconds. */
+  const reports = (...files: string[]) => runScript('v167', 'read_tasks.py', files, { HF_HUB_OFFLINE: '1' }) as Promise<Report[]>;
 
   test('columns, order, types, codec and prompts are those of SkyRL’s script', async () => {
     const output = path.join(folder, 'math.parquet');
     const finished = await prepare('--env', math, '--split', 'train', '--output', output);
     expect(finished.code, finished.output).toBe(0);
-    const seen = await report(output);
+    const [seen] = (await reports(output)) as [Report];
     expect(seen.schema).toEqual([
       ['prompt', 'string', true],
       ['env_class', 'string', true],
@@ -84,7 +84,7 @@ describe('palestra prepare-tasks', () => {
       );
       expect(finished.code, finished.output).toBe(0);
     }
-    const [fromParquet, fromJsonl] = [await report(parquet), await report(jsonl)];
+    const [fromParquet, fromJsonl] = (await reports(parquet, jsonl)) as [Report, Report];
     expect(fromParquet.rows.map(({ env_name, task_index }) => [env_name, task_index])).toEqual([
       ...[0, 1, 2, 3, 4].map((index) => ['palestra/whodunit', index]),
       ...[0, 1].map((index) => [math, index]),
@@ -106,10 +106,10 @@ describe('palestra prepare-tasks', () => {
       env: clientEnv(palestra),
     });
     expect(sequential.code, sequential.output).toBe(0);
-    const [left, right] = [await report(ours), await report(theirs)];
+    const [left, right, third] = (await reports(ours, theirs, bySessions)) as [Report, Report, Report];
     expect(left.rows).toHaveLength(20);
     expect(left.rows).toEqual(right.rows);
-    expect((await report(bySessions)).rows).toEqual(right.rows);
+    expect(third.rows).toEqual(right.rows);
   });
 
   test('a task that fails is reported, counted, and makes the exit status non-zero', async () => {
@@ -120,14 +120,15 @@ describe('palestra prepare-tasks', () => {
     });
     try {
       const name = await addRemote(palestra, 'broken', broken.url);
-      for (const ways of [[], ['--concurrency', '4']]) {
-        const output = path.join(folder, 'broken.parquet');
+      const outputs = ['broken.parquet', 'broken-by-sessions.parquet'].map((file) => path.join(folder, file));
+      for (const [index, ways] of [[], ['--concurrency', '4']].entries()) {
+        const output = outputs[index]!;
         const finished = await prepare('--env', name, '--env', math, '--split', 'train', '--output', output, ...ways);
         expect(finished.code).not.toBe(0);
         expect(finished.output).toContain('setup exploded');
         expect(finished.output).toMatch(/2 .*failed|failed.* 2/);
-        expect((await report(output)).rows).toHaveLength(2);
       }
+      expect((await reports(...outputs)).map(({ rows }) => rows.length)).toEqual([2, 2]);
     } finally {
       await broken.stop();
     }

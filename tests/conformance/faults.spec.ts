@@ -1,11 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type Palestra, type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
 
 /** Refusals that need a machine of their own: a full disk, and a second tenant. */
 interface Refusal {
@@ -14,7 +12,7 @@ interface Refusal {
   detail: string;
 }
 
-async function ask(palestra: Palestra, method: string, route: string, body?: unknown, key = palestra.apiKey): Promise<Response> {
+async function ask(palestra: SharedPalestra, method: string, route: string, body?: unknown, key = palestra.apiKey): Promise<Response> {
   return fetch(`${palestra.url}${route}`, {
     method,
     headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -69,23 +67,12 @@ describe('a full disk under the object store', () => {
 });
 
 describe('another tenant', () => {
-  const strangersKey = 'or_key_of_another_organisation';
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
+  let strangersKey: string;
 
   beforeAll(async () => {
-    palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
-    const client = new pg.Client({ connectionString: palestra.databaseUrl! });
-    await client.connect();
-    // There is no sign-up yet; the second organisation is made where the first one was.
-    await client.query(
-      `WITH org AS (INSERT INTO organisations (name) VALUES ('strangers') RETURNING id),
-            usr AS (INSERT INTO users (name) VALUES ('stranger') RETURNING id),
-            member AS (INSERT INTO memberships (org_id, user_id) SELECT org.id, usr.id FROM org, usr)
-       INSERT INTO api_keys (org_id, user_id, name, prefix, hash, scopes)
-       SELECT org.id, usr.id, 'test', 'or_key', $1, ARRAY['sessions', 'environments', 'rollouts', 'keys'] FROM org, usr`,
-      [createHash('sha256').update(strangersKey).digest()],
-    );
-    await client.end();
+    palestra = await sharedPalestra();
+    strangersKey = (await sharedPalestra()).apiKey;
     await ask(palestra, 'POST', '/v1/environments', {
       name: 'hidden',
       namespace: palestra.namespace,
@@ -97,7 +84,6 @@ describe('another tenant', () => {
       events: [{ eventType: 'rollout', eventId: crypto.randomUUID(), timestamp: Date.now(), runName: 'secret-run' }],
     });
   });
-  afterAll(() => palestra?.stop());
 
   async function refusal(method: string, route: string, body?: unknown): Promise<Refusal> {
     return (await (await ask(palestra, method, route, body, strangersKey)).json()) as Refusal;

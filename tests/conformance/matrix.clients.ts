@@ -27,7 +27,7 @@ export interface Played {
   results: Seen[];
 }
 
-export type ClientOfDialect = (palestra: Palestra, play: Play) => Promise<Played>;
+export type ClientOfDialect = (palestra: Pick<Palestra, 'url' | 'apiKey'>, play: Play) => Promise<Played>;
 
 interface Block {
   type: string;

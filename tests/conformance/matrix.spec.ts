@@ -5,7 +5,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { clients, type Play, type Seen } from './matrix.clients.ts';
 import { type FixtureApp, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 
@@ -59,7 +59,7 @@ function startMcp(): Promise<Server> {
   return new Promise((resolve) => http.listen(0, '127.0.0.1', () => resolve(http)));
 }
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 const running: (OpenEnvServerProcess | { stop(): unknown })[] = [];
 
 async function register(name: string, source: object): Promise<void> {
@@ -79,7 +79,7 @@ beforeAll(async () => {
     return server;
   };
   const [service, tools, guess, kit, mcp] = await Promise.all([
-    startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }),
+    sharedPalestra(),
     openEnv('tools_app'),
     openEnv('guess_app'),
     serve([arithmetic]) as Promise<RunningServer>,
@@ -93,7 +93,6 @@ beforeAll(async () => {
   await register('on-mcp', { kind: 'mcp', url: `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/` });
 });
 afterAll(async () => {
-  await palestra?.stop();
   await Promise.all(running.map((one) => one.stop()));
 });
 

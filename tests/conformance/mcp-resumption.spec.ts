@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { type RunningServer, serve } from '@palestra/environment-kit';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, type TestContext } from 'vitest';
 import { connectMcp, gallery } from '../integration/dialects/mcp.world.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Replicas, startReplicas } from '../support/replicas.ts';
+import { spawnPython } from './support/fork-server.ts';
 import { type McpPython, mcpPython } from './support/mcp.ts';
 import { pythonFolder } from './support/python.ts';
 
@@ -27,9 +26,7 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function proxied() {
+async function proxied(onTestFinished: TestContext['onTestFinished']) {
   const proxy = await startCuttingProxy(replicas.all[0]!.port);
   onTestFinished(() => proxy.close());
   return { proxy, url: `http://127.0.0.1:${proxy.port}/mcp/${replicas.client.namespace}/gallery` };
@@ -40,35 +37,41 @@ async function callsOf(sid: string): Promise<{ task_id: string }[]> {
   return ((await answer.json()) as { calls: { task_id: string }[] }).calls;
 }
 
-test.each<[string, McpPython]>([
+test.concurrent.for<[string, McpPython]>([
   ['1.x', 'PALESTRA_PYTHON_MCP1'],
   ['2.x', 'PALESTRA_PYTHON_MCP2'],
-])('the client of mcp %s goes on with a stream that was cut, and hears of progress', { timeout: 60_000 }, async (_name, python) => {
-  const { proxy, url } = await proxied();
-  const script = path.join(pythonFolder, 'mcp_long_call.py');
-  const child = spawn(mcpPython(python), [script, url, replicas.client.apiKey, '14000'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*' },
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const lines = createInterface({ input: child.stdout });
-  expect(((await once(lines, 'line')) as [string])[0]).toBe('calling');
-  const last = once(lines, 'line') as Promise<[string]>;
-  await after(7_000);
-  expect(proxy.cut()).toBeGreaterThan(0);
-  const seen = JSON.parse((await last)[0]) as { result: any; heard: number[] };
-  expect(seen.result).toMatchObject({ content: [{ text: 'awake' }], isError: false });
-  expect(seen.heard.length).toBeGreaterThan(0);
-  expect(seen.heard.every((progress, index) => index === 0 || progress > seen.heard[index - 1]!)).toBe(true);
-});
+])(
+  'the client of mcp %s goes on with a stream that was cut, and hears of progress',
+  { timeout: 90_000 },
+  async ([_name, python], { expect, onTestFinished }) => {
+    const { proxy, url } = await proxied(onTestFinished);
+    const script = path.join(pythonFolder, 'mcp_long_call.py');
+    const child = spawnPython(mcpPython(python), [script, url, replicas.client.apiKey, '11000'], { cwd: pythonFolder, env: {} });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+    const next = async () => (await lines.next()).value as string;
+    expect(await next()).toBe('calling');
+    // The first progress comes five seconds after the call began.
+    expect(await next()).toBe('heard');
+    expect(proxy.cut()).toBeGreaterThan(0);
+    let last = await next();
+    while (last === 'heard') last = await next();
+    const seen = JSON.parse(last) as { result: any; heard: number[] };
+    expect(seen.result).toMatchObject({ content: [{ text: 'awake' }], isError: false });
+    expect(seen.heard.length).toBeGreaterThan(0);
+    expect(seen.heard.every((progress, index) => index === 0 || progress > seen.heard[index - 1]!)).toBe(true);
+  },
+);
 
-test('a stream whose process was killed is taken up on another one: the tool ran once', { timeout: 90_000 }, async () => {
-  const { proxy, url } = await proxied();
+test('a stream whose process was killed is taken up on another one: the tool ran once', { timeout: 90_000 }, async ({ onTestFinished }) => {
+  const { proxy, url } = await proxied(onTestFinished);
   const { client, sid } = await connectMcp(url, { 'x-api-key': replicas.client.apiKey });
-  const calling = client.callTool({ name: 'doze', arguments: { ms: 15_000 } }, undefined, { onprogress: () => {} });
-  await after(4_000);
+  let calling: Promise<unknown>;
+  await new Promise<void>((resolve) => {
+    calling = client.callTool({ name: 'doze', arguments: { ms: 12_000 } }, undefined, { onprogress: () => resolve() });
+  });
   await replicas.all[0]!.kill();
   proxy.aim(replicas.all[1]!.port);
-  expect(await calling).toMatchObject({ content: [{ text: 'awake' }] });
+  expect(await calling!).toMatchObject({ content: [{ text: 'awake' }] });
   expect(await callsOf(sid)).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isFigure, type Lens, metric, type RolloutFacts } from '@palestra/metrics';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { pythonFolder, runScript } from './support/python.ts';
 
 /** Our lenses against the trainers' own Python functions, out of their published wheels. */
@@ -65,15 +65,17 @@ function verlKeys(n: number): string[] {
 }
 
 describe('metric parity with the trainers', () => {
+  let everyone: Record<string, Record<'skyrl' | 'verl' | 'tinker', Record<string, number>>>;
+  beforeAll(async () => {
+    everyone = (await runScript('v167', 'trainer_metrics.py', [trainerWheels(), JSON.stringify(sets)], {})) as typeof everyone;
+  });
+
   test('is looked at in twenty-one sets of rewards', () => expect(Object.keys(sets)).toHaveLength(21));
 
-  test.each(Object.keys(sets))('%s', async (name) => {
+  test.each(Object.keys(sets))('%s', (name) => {
     const groups = sets[name]!;
     const rows = rowsOf(groups);
-    const theirs = (await runScript('v167', 'trainer_metrics.py', [trainerWheels(), JSON.stringify(groups)], {})) as Record<
-      'skyrl' | 'verl' | 'tinker',
-      Record<string, number>
-    >;
+    const theirs = everyone[name]!;
     // `best@N/mean` of verl is the drawn estimate, which we keep beside the exact expectation.
     const printed = (lens: Lens, key: string) => (lens === 'verl' && key.includes('/') ? `${key}/bootstrap` : key.replace('at_n', 'at_4'));
     const compared = (['skyrl', 'verl', 'tinker'] as const).flatMap((lens) =>

@@ -1,6 +1,6 @@
 import { PalestraClient, ToolCallError, ToolFailedError } from '@palestra/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../support/server.ts';
+import { sharedServer, type TestServer } from '../support/server.ts';
 import { pause } from './support/openenv-play.ts';
 import { type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 
@@ -17,7 +17,7 @@ async function host(name: string, ...options: Parameters<typeof startOpenEnv>): 
 }
 
 beforeAll(async () => {
-  palestra = await startServer();
+  palestra = await sharedServer();
   client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
   await Promise.all([
     host('guess', { python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'guess_app' }),
@@ -29,7 +29,6 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(async () => {
   await client?.close();
-  await palestra?.close();
   await Promise.all(servers.map((server) => server.stop()));
 });
 

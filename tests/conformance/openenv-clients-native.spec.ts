@@ -1,17 +1,17 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../integration/dialects/openenv.world.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { openEnvPython, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 import { run } from './support/python.ts';
 
 /** Real OpenEnv servers that are full, broken, or in production mode, seen by OpenEnv clients through Palestra. */
 const python = 'PALESTRA_PYTHON_OE_0_10_0';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let servers: OpenEnvServerProcess[] = [];
 
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   servers = await Promise.all([
     startOpenEnv({ python, app: 'guess_app', env: { MAX_CONCURRENT_ENVS: '1' } }),
     startOpenEnv({ python, app: 'tools_app' }),
@@ -28,7 +28,6 @@ beforeAll(async () => {
   }
 }, 240_000);
 afterAll(async () => {
-  await palestra?.stop();
   await Promise.all(servers.map((server) => server.stop()));
 });
 

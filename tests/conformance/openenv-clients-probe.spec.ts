@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { conformanceFolder, openEnvPython, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 import { run } from './support/python.ts';
 
@@ -9,7 +9,7 @@ import { run } from './support/python.ts';
  * folder of the OpenEnv checkout (`envs`) to take its own echo environment instead of ours.
  */
 let server: OpenEnvServerProcess;
-let palestra: Palestra;
+let palestra: SharedPalestra;
 const checkout = process.env['PALESTRA_OPENENV_ECHO'];
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
     ...(checkout && { folder: checkout }),
     env: { MAX_CONCURRENT_ENVS: '64' },
   });
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
@@ -35,7 +35,6 @@ beforeAll(async () => {
   if (!answer.ok) throw new Error(`POST /v1/environments: ${answer.status} ${await answer.text()}`);
 });
 afterAll(async () => {
-  await palestra?.stop();
   await server?.stop();
 });
 

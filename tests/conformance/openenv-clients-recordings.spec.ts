@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../integration/dialects/openenv.world.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { type OpenEnvServerProcess, startOpenEnv, startScaffold } from './support/openenv-server.ts';
 import { recording } from './support/python.ts';
 
@@ -30,11 +30,11 @@ const starts: Record<string, () => Promise<OpenEnvServerProcess>> = {
   toolsprod: () => startOpenEnv({ python, app: 'tools_app', env: { OPENENV_MODE: 'production' } }),
   scaffold: () => startScaffold({ python }),
 };
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let servers: OpenEnvServerProcess[];
 
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   servers = await Promise.all(Object.values(starts).map((start) => start()));
   for (const [index, name] of Object.keys(starts).entries()) {
     const source = { kind: 'openenv', url: servers[index]!.url };
@@ -47,7 +47,6 @@ beforeAll(async () => {
   }
 }, 240_000);
 afterAll(async () => {
-  await palestra?.stop();
   await Promise.all((servers ?? []).map((server) => server.stop()));
 });
 

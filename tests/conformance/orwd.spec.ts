@@ -3,18 +3,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { full } from '../support/full.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { type PythonName, python, run, runScript } from './support/python.ts';
 
-/** Every command of the `orwd` CLI with `-o json`, old and new. */
-describe.each(['v167', 'v112'] as const)('orwd (%s)', (interpreter: PythonName) => {
+/** Every command of the `orwd` CLI with `-o json`; those of the old SDK with CI_FULL=1. */
+const interpreters: PythonName[] = full ? ['v167', 'v112'] : ['v167'];
+describe.each(interpreters)('orwd (%s)', (interpreter) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-orwd-'));
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
   beforeAll(async () => {
-    palestra = await startPalestra();
+    palestra = await sharedPalestra();
   });
   afterAll(async () => {
-    await palestra?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
 

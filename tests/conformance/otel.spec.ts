@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { runScript } from './support/python.ts';
 
 /** GenAI spans of the official OpenTelemetry SDK and its OTLP/HTTP exporter become rollouts. */
@@ -10,11 +10,10 @@ interface Sent {
   exports: boolean[];
 }
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
 });
-afterAll(() => palestra?.stop());
 
 async function read(route: string): Promise<any> {
   const answer = await fetch(palestra.url + route, { headers: { 'x-api-key': palestra.apiKey } });

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type MortalPostgres, startMortalPostgres } from '../support/mortal-postgres.ts';
+import { full } from '../support/full.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { Clients, type Kind, readBack, type Try } from './outage.world.ts';
@@ -9,7 +10,7 @@ import { Clients, type Kind, readBack, type Try } from './outage.world.ts';
  * The object store away while trainers upload, first silent, then refusing connections, with a crash of PostgreSQL in the middle.
  * PALESTRA_TEST_OUTAGE_S=600 makes it ten minutes; the sealing of what came meanwhile may then wait for up to five more.
  */
-const OUTAGE_S = Number(process.env['PALESTRA_TEST_OUTAGE_S'] ?? 40);
+const OUTAGE_S = Number(process.env['PALESTRA_TEST_OUTAGE_S'] ?? (full ? 40 : 20));
 /** The pause before the next try at most doubles the outage, up to five minutes; then come a regular run of the job and the work. */
 const RECOVERY_MS = Math.min(2 * OUTAGE_S, 300) * 1_000 + 90_000;
 /** A try that the crash of PostgreSQL could have touched says nothing about the object store. */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GROUPS, type Sample, upload, uploadOf } from '../support/exported-rollouts.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
 import { clientEnv } from './support/client-env.ts';
 import { run, runScript } from './support/python.ts';
 
@@ -12,23 +12,44 @@ import { run, runScript } from './support/python.ts';
 const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
 const folder = mkdtempSync(path.join(tmpdir(), 'palestra-rollout-exports-'));
 const RUN = 'to be read';
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let samples: Sample[];
 
-const post = (to: Palestra) => async (events: object[]) => {
+const post = (to: SharedPalestra) => async (events: object[]) => {
   const headers = { 'x-api-key': to.apiKey, 'content-type': 'application/json' };
   const answer = await fetch(`${to.url}/v1/rollouts`, { method: 'POST', headers, body: JSON.stringify({ events }) });
   return { status: answer.status, body: await answer.json() };
 };
 
+type Kind = 'parquet' | 'jsonl' | 'hf';
+const LENSES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'];
+/** By the name of their folder. */
+const EXPORTS: Record<string, { kind: Kind; options: string[] }> = {
+  parquet: { kind: 'parquet', options: ['--format', 'parquet', '--shard-rows', '7'] },
+  hf: { kind: 'hf', options: ['--format', 'hf', '--shard-rows', '7'] },
+  narrow: { kind: 'parquet', options: ['--format', 'rollouts-parquet'] },
+  ...Object.fromEntries(
+    LENSES.map((lens) => [`lens-${lens}`, { kind: 'parquet' as const, options: ['--format', 'rollouts-parquet', '--lens', lens] }]),
+  ),
+  ...Object.fromEntries(
+    ['jsonl', 'openai', 'sft', 'preference'].map((format) => [format, { kind: 'jsonl' as const, options: ['--format', format] }]),
+  ),
+};
+/** What the readers saw of each. */
+let seenOf: Record<string, any>;
+
 beforeAll(async () => {
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   const made = uploadOf(RUN);
   samples = made.samples;
   await upload(post(palestra), made.events);
+  const folders = [];
+  for (const [name, { kind, options }] of Object.entries(EXPORTS)) folders.push(`${kind}=${await exportTo(name, ...options)}`);
+  // One process for all of them: importing the readers takes seconds.
+  const seen = (await runScript('v167', 'read_rollouts.py', folders, { HF_HUB_OFFLINE: '1' })) as any[];
+  seenOf = Object.fromEntries(Object.keys(EXPORTS).map((name, index) => [name, seen[index]]));
 });
 afterAll(async () => {
-  await palestra?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -41,16 +62,11 @@ async function exportTo(name: string, ...options: string[]): Promise<string> {
   return out;
 }
 
-const read = (out: string, kind: 'parquet' | 'jsonl' | 'hf') =>
-  runScript('v167', 'read_rollouts.py', [out, kind], { HF_HUB_OFFLINE: '1' }) as Promise<any>;
 const ids = () => samples.map(({ id }) => id).toSorted();
 
 describe('readers', () => {
-  test.each([
-    ['parquet', 'parquet'],
-    ['hf', 'hf'],
-  ] as const)('%s: sharded, zstd, nested messages, the same rows for everybody', async (format, kind) => {
-    const seen = await read(await exportTo(format, '--format', format, '--shard-rows', '7'), kind);
+  test.each(['parquet', 'hf'])('%s: sharded, zstd, nested messages, the same rows for everybody', (format) => {
+    const seen = seenOf[format];
     expect([seen.duckdb.rows, seen.pandas.rows, seen.datasets.rows]).toEqual([20, 20, 20]);
     expect(seen.datasets.ids.toSorted()).toEqual(ids());
     expect(seen.datasets.streamed_equals_whole).toBe(true);
@@ -75,8 +91,8 @@ describe('readers', () => {
     expect(seen.datasets.first.messages).toHaveLength(6);
   });
 
-  test('narrow rows only', async () => {
-    const seen = await read(await exportTo('narrow', '--format', 'rollouts-parquet'), 'parquet');
+  test('narrow rows only', () => {
+    const seen = seenOf['narrow'];
     expect([seen.duckdb.rows, seen.pandas.rows, seen.datasets.rows]).toEqual([20, 20, 20]);
     expect(seen.pandas.columns).not.toContain('messages');
   });
@@ -91,9 +107,9 @@ describe('readers', () => {
     ['slime', { counted: 20, mean: 8.75 / 20, solved: 6, unsolved: 14 }],
     ['tinker', { counted: 20, mean: 8.75 / 20, solved: 0, unsolved: 0 }],
     ['rllm', { counted: 20, mean: 8.75 / 12, solved: 9, unsolved: 11 }],
-  ])('the lens %s as pandas sees it', async (lens, expected) => {
-    const out = await exportTo(`lens-${lens}`, '--format', 'rollouts-parquet', '--lens', lens);
-    const { pandas, arrow } = await read(out, 'parquet');
+  ])('the lens %s as pandas sees it', (lens, expected) => {
+    const out = path.join(folder, `lens-${lens}`);
+    const { pandas, arrow } = seenOf[`lens-${lens}`];
     expect(pandas.lens).toEqual({ ...expected, mean: expect.closeTo(expected.mean, 12) });
     expect(arrow.schema).toMatchObject({ lens_reward: 'double', lens_success: 'bool', lens_counted: 'bool' });
     expect(arrow.footer).toMatchObject({ 'palestra.lens': lens });
@@ -105,15 +121,15 @@ describe('readers', () => {
     ['openai', 20],
     ['sft', 20],
     ['preference', 2],
-  ])('%s as JSON lines', async (format, rows) => {
-    const seen = await read(await exportTo(format, '--format', format), 'jsonl');
+  ])('%s as JSON lines', (format, rows) => {
+    const seen = seenOf[format];
     expect([seen.duckdb.rows, seen.pandas.rows, seen.datasets.rows]).toEqual([rows, rows, rows]);
   });
 
   test('a curriculum is read as the file of prepare_tasks is, and loads where the trainer loads it', async () => {
     const out = await exportTo('curriculum', '--format', 'curriculum');
     const [file] = readdirSync(path.join(out, 'data'));
-    const seen = (await runScript('v167', 'read_tasks.py', [path.join(out, 'data', file!)], { HF_HUB_OFFLINE: '1' })) as any;
+    const [seen] = (await runScript('v167', 'read_tasks.py', [path.join(out, 'data', file!)], { HF_HUB_OFFLINE: '1' })) as any[];
     expect(seen.columns.slice(0, 5)).toEqual(['prompt', 'env_class', 'env_name', 'split', 'task_index']);
     expect(seen.roles).toEqual([
       ['system', 'user'],

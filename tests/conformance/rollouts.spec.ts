@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { runScript } from './support/python.ts';
 import { readRecording } from './support/replay.ts';
 
@@ -42,11 +42,10 @@ interface StoredRollout {
 }
 
 describe('rollouts uploaded by the SDK', () => {
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
   beforeAll(async () => {
-    palestra = await startPalestra();
+    palestra = await sharedPalestra();
   });
-  afterAll(() => palestra?.stop());
 
   async function read<T>(route: string): Promise<T> {
     const answer = await fetch(`${palestra.url}${route}`, { headers: { 'x-api-key': palestra.apiKey } });

@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { freePort } from '@palestra/hosting';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { shapes } from './skyrl-openenv.world.ts';
 import { run, runScript } from './support/python.ts';
 
@@ -17,14 +17,14 @@ import { run, runScript } from './support/python.ts';
 const integration = path.resolve(import.meta.dirname, '../../integrations/skyrl-openenv');
 const PATIENCE_MS = 180_000;
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 const kits: RunningServer[] = [];
 let runFolder: string;
 const environment: Record<string, string> = {};
 
 beforeAll(async () => {
   runFolder = mkdtempSync(path.join(tmpdir(), 'palestra-docker-test-'));
-  palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+  palestra = await sharedPalestra();
   for (const shape of shapes) {
     const kit = await serve([shape]);
     kits.push(kit);
@@ -45,7 +45,6 @@ beforeAll(async () => {
   });
 }, PATIENCE_MS);
 afterAll(async () => {
-  await palestra?.stop();
   await Promise.all(kits.map((kit) => kit.close()));
   if (runFolder) rmSync(runFolder, { recursive: true, force: true });
 });

@@ -1,13 +1,15 @@
 import { serve } from '@palestra/environment-kit';
 import path from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
-import { freePort } from '@palestra/hosting';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
-import { startReplicas } from '../support/replicas.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { full } from '../support/full.ts';
+import { addRemote, type Palestra, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { type Replicas, startReplicas } from '../support/replicas.ts';
 import { startRoundRobinProxy } from '../support/round-robin-proxy.ts';
 import { type KitSuite, kitSuites } from './kit-suite-environments.ts';
+import { clientEnv } from './support/client-env.ts';
 import { forwardIpv6 } from './support/forwarder.ts';
 import { type PythonName, python, run, sdist, startUpstream, type UpstreamOptions } from './support/python.ts';
+import { startTcpForwarder } from './support/tcp-forwarder.ts';
 import { suiteEnvironments } from './suite-environments.ts';
 
 /**
@@ -19,17 +21,41 @@ afterEach(async () => {
   for (const stop of stops.splice(0).toReversed()) await stop();
 });
 
-/** Palestra on `port` of both addresses of `localhost`, every unknown deployment being the environment at `upstream`. */
-async function serveSuite(port: number, upstream: string): Promise<Palestra> {
-  const palestra = await startPalestra({
-    port,
-    env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' },
-  });
-  stops.push(() => palestra.stop());
-  await addRemote(palestra, 'suite', upstream);
+/** A suite uses up to two servers. Each is a service of two replicas, every unknown deployment being its environment `local/suite`. */
+let services: Replicas[] = [];
+/** Without a deployment of all unknown names. */
+let plain: SharedPalestra;
+beforeAll(async () => {
+  const env = { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' };
+  services = await Promise.all([startReplicas(2, { env }), startReplicas(2, { env })]);
+  plain = await sharedPalestra();
+});
+afterAll(() => Promise.all(services.map((service) => service.stop())));
+
+/** Makes the environment at `upstream` that of all unknown deployments. */
+async function setSuite({ all }: Replicas, upstream: string): Promise<void> {
+  const [first, second] = all as [Palestra, Palestra];
+  const ask = (to: Palestra, method: string, route: string, body?: object) =>
+    fetch(`${to.url}/v1/environments/local/suite${route}`, {
+      method,
+      headers: { 'x-api-key': first.apiKey, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const deleted = await ask(first, 'DELETE', '');
+  expect([200, 404], await deleted.text()).toContain(deleted.status);
+  await addRemote(first, 'suite', upstream);
+  // A replica remembers names for seconds, and forgets them at once upon a change of its own.
+  const changed = await ask(second, 'PUT', '/details', { new_description: 'The environment of the suite' });
+  expect(changed.status, await changed.text()).toBe(200);
+}
+
+/** One process of a service on `port` of both addresses of `localhost`, every unknown deployment being the environment at `upstream`. */
+async function serveSuite(service: Replicas, port: number, upstream: string): Promise<void> {
+  await setSuite(service, upstream);
+  const ipv4 = await startTcpForwarder(service.all[0]!.port, port);
+  stops.push(() => ipv4.stop());
   const ipv6 = await forwardIpv6(port);
   stops.push(() => ipv6?.stop());
-  return palestra;
 }
 
 async function hostUpstream(options: UpstreamOptions): Promise<string> {
@@ -72,10 +98,11 @@ const environmentClasses = {
     'BlockingInitEnv',
   ],
 };
-const versions = [
+/** The tests of 0.1.112 are older versions of those of 0.1.167: with CI_FULL=1. */
+const versions: { interpreter: PythonName; version: '0.1.167' | '0.1.112'; tests: number }[] = [
   { interpreter: 'v167', version: '0.1.167', tests: 91 },
-  { interpreter: 'v112', version: '0.1.112', tests: 79 },
-] as const;
+  ...(full ? [{ interpreter: 'v112', version: '0.1.112', tests: 79 } as const] : []),
+];
 
 const tests = (version: '0.1.167' | '0.1.112') => path.join(sdist(`openreward-${version}`), 'tests');
 
@@ -87,16 +114,17 @@ describe('tests/test_environment.py', () => {
       classes: environmentClasses[version],
       folders: [tests(version)],
     });
-    await serveSuite(8080, url);
+    await serveSuite(services[0]!, 8080, url);
     assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
   });
 
-  test.each(versions)(
+  // On two replicas they run below.
+  test.runIf(full).each(versions)(
     '$tests tests of $version through us to environments written in the kit',
     async ({ interpreter, version, tests: count }) => {
       const server = await serve(suiteEnvironments);
       stops.push(() => server.close());
-      await serveSuite(8080, server.url);
+      await serveSuite(services[0]!, 8080, server.url);
       assertPassed(await pytest(interpreter, version, 'test_environment.py'), count);
     },
   );
@@ -143,38 +171,31 @@ const suites: Suite[] = [
 describe('the other suites of 0.1.167, through us to the SDK’s server', () => {
   test.each(suites)('$file: $count tests', async ({ file, count, servers }) => {
     await Promise.all(
-      servers.map(async ({ port, classes, dropRoutes }) => {
+      servers.map(async ({ port, classes, dropRoutes }, index) => {
         const module = path.basename(file, '.py');
         const url = await hostUpstream({ interpreter: 'v167', module, classes, dropRoutes, folders: [tests('0.1.167')] });
-        await serveSuite(port, url);
+        await serveSuite(services[index]!, port, url);
       }),
     );
     assertPassed(await pytest('v167', '0.1.167', file), count);
   });
 
   test('test_errors.py: 17 tests', async () => {
-    const palestra = await startPalestra({ port: await freePort() });
-    stops.push(() => palestra.stop());
-    const env = {
-      OPENREWARD_URL: palestra.url,
-      OPENREWARD_API_URL: palestra.url,
-      OPENREWARD_SESSION_URL: palestra.url,
-      OPENREWARD_API_KEY: palestra.apiKey,
-    };
-    assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', env), 17);
+    assertPassed(await pytest('v167', '0.1.167', 'test_errors.py', clientEnv(plain)), 17);
   });
 });
 
 /** Two replicas behind `port` of both addresses of `localhost`: each request goes to the other one than the request before. */
-async function serveKitSuite({ port, environments, withoutRoutes = [] }: KitSuite['servers'][number]): Promise<number[]> {
+async function serveKitSuite(
+  { port, environments, withoutRoutes = [] }: KitSuite['servers'][number],
+  service: Replicas,
+): Promise<number[]> {
   const kit = await serve(environments);
   stops.push(() => kit.close());
   const older = await startRoundRobinProxy({ targets: [kit.port], withoutRoutes });
   stops.push(() => older.close());
-  const replicas = await startReplicas(2, { env: { PALESTRA_ANONYMOUS: '1', PALESTRA_FALLBACK_DEPLOYMENT: 'local/suite' } });
-  stops.push(() => replicas.stop());
-  await addRemote(replicas.all[0]!, 'suite', older.url);
-  const balancer = await startRoundRobinProxy({ port, targets: replicas.all.map((replica) => replica.port) });
+  await setSuite(service, older.url);
+  const balancer = await startRoundRobinProxy({ port, targets: service.all.map((replica) => replica.port) });
   stops.push(() => balancer.close());
   const ipv6 = await forwardIpv6(port);
   stops.push(() => ipv6?.stop());
@@ -187,7 +208,7 @@ describe('the eight suites of 0.1.167 on two replicas without stickiness, their 
   });
 
   test.each(kitSuites)('$file: $tests tests', async ({ file, tests: count, servers }) => {
-    const served = await Promise.all(servers.map(serveKitSuite));
+    const served = await Promise.all(servers.map((server, index) => serveKitSuite(server, services[index]!)));
     assertPassed(await pytest('v167', '0.1.167', file), count);
     // Every server of the suite was asked, and each of its replicas did its share.
     for (const replicas of served) for (const requests of replicas) expect(requests).toBeGreaterThan(1);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { executions, textEnvironments } from '../support/text-environments.ts';
 import { runScript } from './support/python.ts';
 
 /** `palestra_text_env.py` when things go wrong: it never raises, says what a trainer must leave out, and leaves no session behind. */
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let running: Awaited<ReturnType<typeof serve>>;
 let seen: any;
 let ran: number;
@@ -20,14 +20,13 @@ const failed = (code: string) => ({
 
 beforeAll(async () => {
   running = await serve(textEnvironments);
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   const environment = await addRemote(palestra, 'texts', running.url);
   const before = executions.count;
   seen = await runScript('skyrl', 'text_env.py', [environment], { PALESTRA_URL: palestra.url, PALESTRA_API_KEY: palestra.apiKey });
   ran = executions.count - before;
 });
 afterAll(async () => {
-  await palestra?.stop();
   await running?.close();
 });
 

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { requestText } from './support/text-requests.ts';
 import { textEnvironments } from '../support/text-environments.ts';
 import { clientEnv } from './support/client-env.ts';
@@ -38,17 +38,16 @@ interface Episode {
 }
 const episodes = JSON.parse(readFileSync(path.join(pythonFolder, 'text_episodes.json'), 'utf8')) as Episode[];
 
-let palestra: Palestra;
+let palestra: SharedPalestra;
 let running: Awaited<ReturnType<typeof serve>>;
 let environment: string;
 
 beforeAll(async () => {
   running = await serve(textEnvironments);
-  palestra = await startPalestra();
+  palestra = await sharedPalestra();
   environment = await addRemote(palestra, 'texts', running.url);
 });
 afterAll(async () => {
-  await palestra?.stop();
   await running?.close();
 });
 

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
-import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
+import { full } from '../support/full.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { python, run, runScript, sdist, startUpstream, type Upstream } from './support/python.ts';
 
 /** The unmodified official clients, synchronous and asynchronous, old and new, against every kind of environment. */
@@ -34,17 +35,21 @@ interface Tour {
 const clients = [
   { interpreter: 'v167', mode: 'sync' },
   { interpreter: 'v167', mode: 'async' },
-  { interpreter: 'v112', mode: 'sync' },
-  { interpreter: 'v112', mode: 'async' },
+  ...(full
+    ? ([
+        { interpreter: 'v112', mode: 'sync' },
+        { interpreter: 'v112', mode: 'async' },
+      ] as const)
+    : []),
 ] as const;
 
 describe('a tour by the official client', () => {
-  let palestra: Palestra;
+  let palestra: SharedPalestra;
   const upstreams: Upstream[] = [];
   let math: string;
 
   beforeAll(async () => {
-    palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+    palestra = await sharedPalestra();
     const [openreward, ors] = await Promise.all([
       startUpstream({ interpreter: 'v112', module: 'recorded_environments', classes: ['MathEnv', 'OtherEnv'] }),
       startUpstream({
@@ -59,7 +64,6 @@ describe('a tour by the official client', () => {
     await addRemote(palestra, 'gsm8k', ors.url);
   });
   afterAll(async () => {
-    await palestra?.stop();
     await Promise.all(upstreams.map((upstream) => upstream.stop()));
   });
 

@@ -1,6 +1,5 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from '../support/longest-first.ts';
-import { onceMore } from '../support/once-more.ts';
 
 const conditions = ['@palestra/source', 'node'];
 
@@ -19,9 +18,8 @@ export default defineConfig({
     // What a busy machine needs; Vitest's own second is none.
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 240_000,
-    retry: onceMore,
-    // Two at a time: a service, a PostgreSQL and a Python server each are enough for a small machine.
-    maxWorkers: 2,
+    // One more than a small machine has cores: many files wait for leases, jobs and timeouts.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
   },
 });

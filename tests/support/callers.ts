@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import type { Caller } from '@palestra/session';
 import { hashToken, newApiKey } from '../../apps/api/src/accounts/secret-token.ts';
 import type { TestServer } from './server.ts';
 
 const SCOPES = ['sessions', 'environments', 'rollouts', 'keys'];
 
-/** Another organisation with a user and a key of its own. */
-export async function createCaller(server: TestServer, orgName: string): Promise<{ caller: Caller; headers: Record<string, string> }> {
+/** Another organisation with a user and a key of its own. Its name begins with `prefix`. */
+export async function createCaller(server: TestServer, prefix: string): Promise<{ caller: Caller; headers: Record<string, string> }> {
   const { prisma } = server.database;
+  const orgName = `${prefix}-${randomUUID().slice(0, 8)}`;
   const org = await prisma.organisation.create({ data: { name: orgName } });
   const user = await prisma.user.create({ data: { name: `${orgName}-user` } });
   const key = newApiKey();

@@ -5,6 +5,12 @@ export interface CuttingProxy {
   port: number;
   /** Breaks all connections that are open now, by a reset, and says how many those were. */
   cut(): number;
+  /** Connections that are open now. */
+  open(): number;
+  /** Breaks the next connection as soon as it comes; `broken` resolves with that. */
+  breakNext(): { broken: Promise<void> };
+  /** Accepts connections and passes nothing on until the returned function is called. */
+  hold(): () => void;
   /** Takes no connections until the returned function is called. */
   refuse(): () => void;
   /** Connections go to this port from now on. */
@@ -16,10 +22,21 @@ export interface CuttingProxy {
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   const clients = new Set<net.Socket>();
   let refusing = false;
+  let breakOne: (() => void) | null = null;
+  let held: Promise<void> | null = null;
   let aimed = target;
   const server = net.createServer((client) => {
     client.on('error', () => {});
     if (refusing) return void client.resetAndDestroy();
+    if (breakOne !== null) {
+      breakOne();
+      breakOne = null;
+      return void client.resetAndDestroy();
+    }
+    if (held === null) return connect(client);
+    void held.then(() => client.destroyed || connect(client));
+  });
+  const connect = (client: net.Socket) => {
     const upstream = net.connect(aimed, '127.0.0.1').on('error', () => client.resetAndDestroy());
     clients.add(client);
     client.once('close', () => {
@@ -28,7 +45,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     });
     upstream.once('close', () => client.destroy());
     client.pipe(upstream).pipe(client);
-  });
+  };
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const cut = () => {
@@ -39,6 +56,16 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   return {
     port: (server.address() as AddressInfo).port,
     cut,
+    open: () => clients.size,
+    breakNext: () => ({ broken: new Promise((resolve) => (breakOne = resolve)) }),
+    hold: () => {
+      let pass = () => {};
+      held = new Promise((resolve) => (pass = resolve));
+      return () => {
+        held = null;
+        pass();
+      };
+    },
     refuse: () => {
       refusing = true;
       return () => void (refusing = false);

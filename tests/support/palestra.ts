@@ -75,6 +75,13 @@ async function waitForHealth(url: string, child: ChildProcess, output: () => str
   throw new Error(`palestra did not become healthy within 170 s:\n${output()}`);
 }
 
+/** The services that run now. They end with this worker, however it ends. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+// The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
+process.once('SIGTERM', () => process.exit());
+process.once('disconnect', () => process.exit());
+
 export async function startPalestra(options: PalestraOptions = {}): Promise<Palestra> {
   const port = options.port ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
@@ -105,6 +112,9 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         ...options.env,
       },
     });
+    const started = child;
+    running.add(started);
+    started.once('exit', () => running.delete(started));
     const collect = (data: Buffer) => (output += data.toString());
     child.stdout!.on('data', collect);
     child.stderr!.on('data', collect);
@@ -151,24 +161,13 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
 let shared: Promise<Palestra> | undefined;
 
 async function startShared(): Promise<Palestra> {
-  // The handlers below do not run in a worker that Vitest kills because it does not end within half a second.
+  // Handlers of `exit` do not run in a worker that Vitest kills because it does not end within half a second.
   const palestra = await startPalestra({ endsWithParent: true, env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
-  const end = () => {
-    try {
-      process.kill(palestra.pid(), 'SIGKILL');
-    } catch {
-      // It has ended before.
-    }
-    rmSync(palestra.dataDir, { recursive: true, force: true });
-  };
-  // The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
-  process.once('exit', end);
-  process.once('SIGTERM', () => process.exit());
-  process.once('disconnect', () => process.exit());
+  process.once('exit', () => rmSync(palestra.dataDir, { recursive: true, force: true }));
   return palestra;
 }
 
-/** What a file may do with a service that it shares: not end it. */
+/** What a file that shares the service may do with it. */
 export type SharedPalestra = Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>;
 
 /** A new organisation in the built service of this worker, which hosts the bundled environments. `stop` leaves the service running. */
@@ -181,7 +180,12 @@ export async function sharedPalestra(): Promise<SharedPalestra> {
 }
 
 /** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
-export async function addRemote(palestra: SharedPalestra, name: string, url: string, isPrivate = false): Promise<string> {
+export async function addRemote(
+  palestra: Pick<Palestra, 'url' | 'apiKey' | 'namespace'>,
+  name: string,
+  url: string,
+  isPrivate = false,
+): Promise<string> {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },

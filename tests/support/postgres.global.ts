@@ -1,11 +1,14 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { loadEmbeddedPostgres } from '../../apps/api/src/platform/database/embedded-package.ts';
-import { migrate } from '../../apps/api/src/server.ts';
 import { freePort } from '@palestra/hosting';
+import { PostgresServer } from '../../apps/api/src/platform/database/postgres-server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,36 +18,74 @@ declare module 'vitest' {
 }
 
 export const TEMPLATE = 'palestra_template';
+const root = path.resolve(import.meta.dirname, '../..');
+const cache = path.join(root, 'node_modules/.cache/palestra');
 
-/** One real PostgreSQL a run, with a migrated template that every test file clones. */
+/**
+ * One real PostgreSQL per run, with a migrated template that test files clone. initdb and the migrations take several seconds, so a
+ * copy of the stopped cluster stays below node_modules for the next run.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
-  await chmod(folder, 0o755);
-  const port = await freePort();
-  const EmbeddedPostgres = await loadEmbeddedPostgres({ heedSignals: true });
-  const server = new EmbeddedPostgres({
-    databaseDir: path.join(folder, 'data'),
-    port,
-    user: 'postgres',
-    password: 'test',
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=600', '-c', 'fsync=off'],
-    onLog: () => {},
-    onError: () => {},
-  });
-  await server.initialise();
-  await server.start();
-  const url = `postgresql://postgres:test@127.0.0.1:${port}`;
-  const client = new pg.Client({ connectionString: `${url}/postgres` });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${TEMPLATE}`);
-  await client.end();
-  await migrate(`${url}/${TEMPLATE}`);
-  project.provide('postgresUrl', url);
+  const databaseDir = path.join(folder, 'data');
+  const stored = path.join(cache, `cluster-${await fingerprint()}`);
+  if (existsSync(stored)) await copy(stored, databaseDir);
+  else await createCluster(databaseDir, stored);
+  const server = await startCluster(databaseDir);
+  project.provide('postgresUrl', server.url);
   return async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });
   };
+}
+
+/** Of everything that decides what is in the cluster. */
+async function fingerprint(): Promise<string> {
+  const migrations = path.join(root, 'prisma/migrations');
+  const scripts = (await readdir(migrations, { recursive: true })).filter((name) => name.endsWith('.sql')).toSorted();
+  const files = [
+    path.join(root, 'apps/api/package.json'),
+    path.join(root, 'node_modules/graphile-worker/package.json'),
+    import.meta.filename,
+    ...scripts.map((name) => path.join(migrations, name)),
+  ];
+  const hash = createHash('sha256').update(`${process.getuid?.()}`);
+  for (const file of files) hash.update(await readFile(file));
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** Keeps owners and modes, which PostgreSQL checks. */
+const copy = (from: string, to: string) => promisify(execFile)('cp', ['-a', from, to]);
+
+async function createCluster(databaseDir: string, stored: string): Promise<void> {
+  // The whole service: loaded only when there is no cluster.
+  const { migrate } = await import('../../apps/api/src/server.ts');
+  const server = await startCluster(databaseDir, { initialise: true });
+  const client = new pg.Client({ connectionString: `${server.url}/postgres` });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${TEMPLATE}`);
+  await client.end();
+  await migrate(`${server.url}/${TEMPLATE}`);
+  await server.stop();
+
+  await mkdir(cache, { recursive: true });
+  const partial = await mkdtemp(path.join(cache, 'partial-'));
+  await copy(databaseDir, path.join(partial, 'data'));
+  // Another run may have been first.
+  await rename(path.join(partial, 'data'), stored).catch(() => {});
+  await rm(partial, { recursive: true, force: true });
+}
+
+async function startCluster(databaseDir: string, { initialise = false } = {}): Promise<{ url: string; stop(): Promise<void> }> {
+  const port = await freePort();
+  const server = new PostgresServer({
+    databaseDir,
+    port,
+    password: 'test',
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=600', '-c', 'fsync=off'],
+  });
+  if (initialise) await server.initialise();
+  await server.start();
+  return { url: `postgresql://postgres:test@127.0.0.1:${port}`, stop: () => server.stop() };
 }

@@ -14,8 +14,12 @@ export interface TwoReplicas {
   close(): Promise<void>;
 }
 
-/** `name`: of the environment that has all `variants`; `sessions`: what its owner sets for its sessions. */
-export async function startTwoReplicas(name: string, variants: Environment[], sessions: object | null = null): Promise<TwoReplicas> {
+/** `name`: of the environment that has all `variants`; `sessions`: what its owner sets for its sessions; `bundled`: with the bundled environments. */
+export async function startTwoReplicas(
+  name: string,
+  variants: Environment[],
+  { sessions = null, bundled = false }: { sessions?: object | null; bundled?: boolean } = {},
+): Promise<TwoReplicas> {
   const ends: (() => Promise<unknown>)[] = [];
   const close = async () => {
     for (const end of ends.toReversed()) await end();
@@ -26,7 +30,7 @@ export async function startTwoReplicas(name: string, variants: Environment[], se
     const database = await createDatabase();
     ends.push(() => database.drop());
     const start = async (overrides: object) => {
-      const server = await startServer({ databaseUrl: database.url, bundledEnvironments: true, ...overrides });
+      const server = await startServer({ databaseUrl: database.url, bundledEnvironments: bundled, ...overrides });
       ends.push(() => server.close());
       return server;
     };

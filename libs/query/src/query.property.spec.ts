@@ -12,6 +12,8 @@ import {
   QueryError,
   type QueryKeyEntry,
 } from './index.ts';
+import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 /** Of a tree without positions. */
 type Bare = Record<string, unknown>;
@@ -112,6 +114,7 @@ const countClauses = (clauses: Clause[]): number =>
   );
 
 test('what is printed is read back as the same tree, and printed the same', () => {
+  const runs = full ? 2_000 : 500;
   let seen = 0;
   fc.assert(
     fc.property(query, (tree) => {
@@ -122,9 +125,9 @@ test('what is printed is read back as the same tree, and printed the same', () =
       expect(bare(read)).toEqual(bare(tree));
       expect(printQuery(read)).toBe(printed);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs },
   );
-  expect(seen).toBeGreaterThan(1_500);
+  expect(seen).toBeGreaterThan(0.75 * runs);
 });
 
 const fragments = [
@@ -152,6 +155,7 @@ const hostile = ['2h', '1', '2026-11-01', 'null', 'i', '(a', '[b', '\\1', '(?=x)
 const pieces = fc.constantFrom(...fragments, ...hostile);
 
 test('no text makes the parser or the compiler throw anything but QueryError, and no text reaches the SQL', () => {
+  const runs = full ? 5_000 : 1_500;
   let parsed = 0;
   const noise = fc.oneof(
     fc.array(pieces, { maxLength: 40 }).map((all) => all.join('')),
@@ -173,17 +177,16 @@ test('no text makes the parser or the compiler throw anything but QueryError, an
         expect(position + length).toBeLessThanOrEqual(input.length + 1);
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs },
   );
-  expect(parsed).toBeGreaterThan(300);
+  expect(parsed).toBeGreaterThan(0.06 * runs);
 });
 
 test.each(['/a ', '/ ', '/\\/ ', '(', '((a OR ', '"a" ', '-', 'tool:/a ', '\\', 'a,', 'tool:a,', '/a/'])(
   'reads a long row of %j in no time',
-  { retry: 2 },
   (piece) => {
     const text = piece.repeat(Math.floor(2_000 / piece.length));
-    const started = performance.now();
+    const started = cpuTime();
     for (let round = 0; round < 20; round++) {
       try {
         parseQuery(text);
@@ -192,6 +195,6 @@ test.each(['/a ', '/ ', '/\\/ ', '(', '((a OR ', '"a" ', '-', 'tool:/a ', '\\', 
       }
     }
     // Milliseconds for 40 000 characters; quadratic work on 2 000 would be 80 million steps.
-    expect(performance.now() - started).toBeLessThan(400);
+    expect(cpuTime() - started).toBeLessThan(400);
   },
 );

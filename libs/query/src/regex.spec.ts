@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { RegexValue } from './ast.ts';
 import { compileRegex, QueryError } from './index.ts';
 import { requiredLiteral } from './regex.ts';
+import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 const regex = (pattern: string, ignoreCase = false): RegexValue => ({
   kind: 'regex',
@@ -22,10 +24,10 @@ test('matches anywhere, ignores case when told to, and takes linear time', () =>
   expect(compileRegex(regex('b+\\/c'))('abb/cd')).toBe(true);
   expect(compileRegex(regex('B'))('b')).toBe(false);
   expect(compileRegex(regex('STRASSE', true))('Hauptstrasse')).toBe(true);
-  const started = performance.now();
+  const started = cpuTime();
   expect(compileRegex(regex('(x+x+)+y'))('x'.repeat(500_000))).toBe(false);
   expect(compileRegex(regex('^(a|aa|a?)*$'))(`${'a'.repeat(100_000)}b`)).toBe(false);
-  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(cpuTime() - started).toBeLessThan(2_000);
 });
 
 describe('requiredLiteral', () => {
@@ -99,6 +101,7 @@ describe('requiredLiteral', () => {
     );
     const atom = fc.oneof({ arbitrary: fc.constantFrom(...plain), weight: 20 }, fc.constantFrom(...folding), fc.constantFrom(...special));
     const pieces = fc.array(fc.tuple(atom, repeat), { minLength: 3, maxLength: 12 });
+    const runs = full ? 8_000 : 2_500;
     let decided = 0;
     fc.assert(
       fc.property(pieces, fc.boolean(), (all, ignoreCase) => {
@@ -111,9 +114,9 @@ describe('requiredLiteral', () => {
         decided++;
         expect(ignoreCase ? asciiLower(text) : text).toContain(ignoreCase ? asciiLower(literal) : literal);
       }),
-      { numRuns: 8_000 },
+      { numRuns: runs },
     );
-    expect(decided).toBeGreaterThan(500);
+    expect(decided).toBeGreaterThan(runs / 16);
   });
 });
 

@@ -8,6 +8,8 @@ import { NORMALISER_VERSION, normaliseRollout } from './normalise.ts';
 import { unpackProvenance } from './provenance/provenance.ts';
 import { message, rawRollouts, rollout, skyrlCall, skyrlStart, synthesised } from './raw-rollouts.fixture.ts';
 import { rolloutFlagNames } from './rollout-flags.ts';
+import { cpuTime } from '../../../tests/support/cpu-time.ts';
+import { full } from '../../../tests/support/full.ts';
 
 const normal = (start: JsonObject | null, messages: MessageSkeleton[] = [], rest = {}) => normaliseRollout(rollout(start, messages, rest));
 const tinkerName = { rolloutName: 'a-b-train-4-step12-r3', environment: 'a/b', split: 'train' };
@@ -184,11 +186,11 @@ describe('SkyRL', () => {
     expect(normal({ ...start, environment: 'acme/other' })).toMatchObject({ taskIndex: null });
   });
 
-  it('is not fooled by an enormous number of turns', { retry: 2 }, () => {
+  it('is not fooled by an enormous number of turns', () => {
     const foreign = [message(0, 'tool_call', { name: 'x', callId: '000000000000' }), message(1, 'tool_result', { callId: '000000000000' })];
-    const startedAt = performance.now();
+    const startedAt = cpuTime();
     expect(normal(skyrlStart(2_000_000_000), foreign).stop).toBe('unknown');
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(cpuTime() - startedAt).toBeLessThan(1_000);
   });
 });
 
@@ -301,7 +303,7 @@ describe('properties', () => {
         expect(result.prov).toBeLessThan(2 ** 18);
         expect(normaliseRollout(raw, run)).toEqual(result);
       }),
-      { numRuns: 500 },
+      { numRuns: full ? 500 : 150 },
     );
   });
 });

@@ -6,6 +6,7 @@ import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
 import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
 import { isDead, mayFollow, type SessionState } from './state.ts';
+import { full } from '../../../tests/support/full.ts';
 
 /**
  * The engine against a model of a session's life: any sequence of requests, on either of two processes, with environments that die in
@@ -181,6 +182,7 @@ test.each([false, true])(
       ],
       { maxCommands: 12 },
     );
+    const runs = full ? 150 : 60;
     let lives = 0;
     await fc.assert(
       fc.asyncProperty(commands, async (plan) => {
@@ -190,9 +192,9 @@ test.each([false, true])(
           plan,
         );
       }),
-      { numRuns: 150, endOnFailure: false },
+      { numRuns: runs, endOnFailure: false },
     );
-    expect(lives).toBe(150);
+    expect(lives).toBe(runs);
   },
   60_000,
 );

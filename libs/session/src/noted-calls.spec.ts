@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '@palestra/kit';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
@@ -61,14 +61,15 @@ describe('a call that nobody can come back for', () => {
     expect(here.intent).toHaveBeenCalledTimes(2);
   });
 
-  test('is refused soon after another process took the session', { timeout: 30_000 }, async () => {
+  test('is refused soon after another process took the session', async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    onTestFinished(() => void vi.useRealTimers());
     const here = await opened();
     await here.call(false);
     const record = here.store.records.get(here.sid)!;
     here.store.records.set(here.sid, { ...record, ownerReplicaId: 'second', version: record.version + 1 });
-    await expect
-      .poll(() => here.call(false).catch((error: { code: string }) => error.code), { timeout: 20_000, interval: 250 })
-      .toBe('session_moved');
+    await vi.advanceTimersByTimeAsync(5_000);
+    await expect.poll(() => here.call(false).catch((error: { code: string }) => error.code)).toBe('session_moved');
   });
 
   test('is written before it runs where a replay may need it', async () => {

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 
 class Wait(BaseModel):
-    seconds: float
+    wait: bool
 
 
 def note(line: str) -> None:
@@ -30,8 +30,9 @@ class CountingEnv(Environment):
 
     @tool
     async def work(self, params: Wait) -> ToolOutput:
-        """Takes a while and must not run twice."""
+        """Waits for the file COUNT_FILE.end when told to, and must not run twice."""
         note("start")
-        await asyncio.sleep(params.seconds)
+        while params.wait and not os.path.exists(os.environ["COUNT_FILE"] + ".end"):
+            await asyncio.sleep(0.05)
         note("end")
-        return ToolOutput(blocks=[TextBlock(text=f"worked {params.seconds}")], reward=0.5)
+        return ToolOutput(blocks=[TextBlock(text=f"worked {params.wait}")], reward=0.5)

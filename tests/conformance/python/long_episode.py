@@ -1,6 +1,6 @@
-"""Plays `work` three times in one session, the second time for SECONDS, and uploads each result as it comes.
+"""Plays `work` three times in one session, the second time until it is told to end, and uploads each result as it comes.
 
-usage: long_episode.py DEPLOYMENT SECONDS
+usage: long_episode.py DEPLOYMENT
 """
 
 import json
@@ -8,13 +8,13 @@ import sys
 
 from openreward import OpenReward, ToolResult
 
-deployment, seconds = sys.argv[1], float(sys.argv[2])
+deployment = sys.argv[1]
 client = OpenReward()
 rollout = client.rollout.create(run_name="long", rollout_name="long-0", environment=deployment)
 results = []
 with client.environments.get(deployment).session(split="train", index=0) as session:
-    for wait in (0, seconds, 0):
-        output = session.call_tool("work", {"seconds": wait})
+    for wait in (False, True, False):
+        output = session.call_tool("work", {"wait": wait})
         results.append({"text": output.blocks[0].text, "reward": output.reward})
         rollout.log(ToolResult(content=output.blocks[0].text, call_id=str(len(results))), reward=output.reward)
 client.rollout.close()

@@ -1,19 +1,22 @@
-"""Plays SESSIONS episodes of the given environment, CONCURRENCY at a time, each with a few calls that name themselves.
+"""Plays episodes of the given environment, CONCURRENCY at a time, each with a few calls that name themselves: at least SESSIONS, and until the
+file END exists.
 
-usage: many_sessions.py DEPLOYMENT TOOL SESSIONS CONCURRENCY SEED
+usage: many_sessions.py DEPLOYMENT TOOL SESSIONS CONCURRENCY SEED END
 
 An episode whose session could not be opened begins again in a new one, as trainers do; a call is never made again by us. Prints
 {"results": {id: text}, "failed": {id: error}, "reopened": n} as its last line.
 """
 
 import asyncio
+import itertools
 import json
+import os
 import random
 import sys
 
 from openreward import AsyncOpenReward
 
-deployment, tool, sessions, concurrency, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+deployment, tool, sessions, concurrency, seed, end = *sys.argv[1:3], *map(int, sys.argv[3:6]), sys.argv[6]
 results: dict[str, str] = {}
 failed: dict[str, str] = {}
 reopened: list[str] = []
@@ -49,13 +52,15 @@ async def episode(environment, number: int) -> None:
 async def main() -> None:
     client = AsyncOpenReward()
     environment = client.environments.get(deployment)
-    turns = asyncio.Semaphore(concurrency)
+    numbers = itertools.count()
 
-    async def one(number: int) -> None:
-        async with turns:
+    async def player() -> None:
+        for number in numbers:
+            if number >= sessions and os.path.exists(end):
+                return
             await episode(environment, number)
 
-    await asyncio.gather(*(one(number) for number in range(sessions)))
+    await asyncio.gather(*(player() for _ in range(concurrency)))
     print(json.dumps({"results": results, "failed": failed, "reopened": reopened}))
 
 

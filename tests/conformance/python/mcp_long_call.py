@@ -1,4 +1,5 @@
-"""The official MCP client, 1.x or 2.x, makes one long call: python mcp_long_call.py URL KEY MS. Prints `calling`, then what it saw as JSON."""
+"""The official MCP client, 1.x or 2.x, makes one long call: python mcp_long_call.py URL KEY MS. Prints `calling`, `heard` for each
+notification of progress, then what it saw as JSON."""
 
 import asyncio
 import json
@@ -12,6 +13,7 @@ async def main(url, key, ms):
 
     async def on_progress(progress, total, message):
         heard.append(progress)
+        print("heard", flush=True)
 
     async with connected(url, {"Authorization": f"Bearer {key}"}) as (session, _):
         print("calling", flush=True)

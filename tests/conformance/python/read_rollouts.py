@@ -1,6 +1,6 @@
-"""Opens a folder of exported rollouts as its readers do, and tells as JSON what each of them saw.
+"""Opens folders of exported rollouts as their readers do, and tells as a JSON list what each of them saw.
 
-usage: read_rollouts.py FOLDER parquet|jsonl|hf
+usage: read_rollouts.py KIND=FOLDER...      KIND: parquet, jsonl or hf
 Readers: DuckDB (SQL over all files), pandas with pyarrow, and Hugging Face `datasets` (streamed and whole).
 """
 
@@ -15,11 +15,10 @@ import duckdb
 import pandas
 import pyarrow.parquet
 
-folder, kind = sys.argv[1], sys.argv[2]
 datasets.disable_progress_bars()
 
 
-def by_duckdb(pattern):
+def by_duckdb(pattern, kind):
     connection = duckdb.connect()
     reader = "read_json_auto" if kind == "jsonl" else "read_parquet"
     relation = f"{reader}('{pattern}')"
@@ -28,7 +27,7 @@ def by_duckdb(pattern):
     return connection, relation, {"rows": rows, "columns": {name: str(type) for name, type, *_ in columns}}
 
 
-def by_pandas(files):
+def by_pandas(files, kind):
     if kind == "jsonl":
         frame = pandas.concat([pandas.read_json(file, lines=True) for file in files])
     else:
@@ -61,7 +60,7 @@ def by_arrow(files):
     return {"codecs": sorted(codecs), "schema": {field.name: str(field.type) for field in schema}, "footer": footer}
 
 
-def by_datasets(files):
+def by_datasets(files, folder, kind):
     with tempfile.TemporaryDirectory() as cache:
         if kind == "hf":
             whole = datasets.load_dataset(folder, split="train", cache_dir=cache)
@@ -76,20 +75,24 @@ def by_datasets(files):
         return {"rows": len(whole), "columns": whole.column_names, "ids": ids, "first": first, "streamed_equals_whole": same}
 
 
-files = sorted(glob.glob(os.path.join(folder, "data", "*")))
-connection, relation, duck = by_duckdb(os.path.join(folder, "data", "*"))
-report = {"duckdb": duck, "pandas": by_pandas(files), "datasets": by_datasets(files)}
-if kind != "jsonl":
-    report["arrow"] = by_arrow(files)
-if "messages" in duck["columns"] and "reward" in duck["columns"] and kind != "jsonl":
-    # What a curator asks: rewards by step with provenance, and calls by tool out of the nested messages.
-    report["sql"] = {
-        "by_step": connection.sql(
-            f"SELECT step, step_prov, count(*), count(reward), avg(reward) FROM {relation} GROUP BY ALL ORDER BY step"
-        ).fetchall(),
-        "tools": connection.sql(
-            f"SELECT m.name, count(*) FROM (SELECT unnest(messages) AS m FROM {relation}) WHERE m.type = 'tool_call' GROUP BY ALL ORDER BY 1"
-        ).fetchall(),
-        "json": connection.sql(f"SELECT DISTINCT CAST(task_spec->>'seed' AS INT) AS seed FROM {relation} ORDER BY seed").fetchall(),
-    }
-print(json.dumps(report, default=str))
+def report_of(kind, folder):
+    files = sorted(glob.glob(os.path.join(folder, "data", "*")))
+    connection, relation, duck = by_duckdb(os.path.join(folder, "data", "*"), kind)
+    report = {"duckdb": duck, "pandas": by_pandas(files, kind), "datasets": by_datasets(files, folder, kind)}
+    if kind != "jsonl":
+        report["arrow"] = by_arrow(files)
+    if "messages" in duck["columns"] and "reward" in duck["columns"] and kind != "jsonl":
+        # What a curator asks: rewards by step with provenance, and calls by tool out of the nested messages.
+        report["sql"] = {
+            "by_step": connection.sql(
+                f"SELECT step, step_prov, count(*), count(reward), avg(reward) FROM {relation} GROUP BY ALL ORDER BY step"
+            ).fetchall(),
+            "tools": connection.sql(
+                f"SELECT m.name, count(*) FROM (SELECT unnest(messages) AS m FROM {relation}) WHERE m.type = 'tool_call' GROUP BY ALL ORDER BY 1"
+            ).fetchall(),
+            "json": connection.sql(f"SELECT DISTINCT CAST(task_spec->>'seed' AS INT) AS seed FROM {relation} ORDER BY seed").fetchall(),
+        }
+    return report
+
+
+print(json.dumps([report_of(*argument.split("=", 1)) for argument in sys.argv[1:]], default=str))

@@ -2,7 +2,7 @@
 
 The functions are cut out of the unpacked wheels as they are, because their modules import torch at the top.
 
-usage: trainer_metrics.py WHEELS GROUPS      WHEELS holds skyrl/, verl/, tinker_cookbook/; GROUPS is JSON: a list of lists of numbers
+usage: trainer_metrics.py WHEELS SETS      WHEELS holds skyrl/, verl/, tinker_cookbook/; SETS is JSON: {NAME: [[REWARD, ...], ...]}
 """
 
 import __future__
@@ -13,9 +13,6 @@ import sys
 from types import SimpleNamespace
 
 wheels = pathlib.Path(sys.argv[1])
-groups = json.loads(sys.argv[2])
-uids = [str(index) for index, group in enumerate(groups) for _ in group]
-rewards = [reward for group in groups for reward in group]
 
 
 def functions(path, *names, **given):
@@ -48,18 +45,26 @@ verl = functions("verl/verl/trainer/ppo/metric_utils.py", "bootstrap_metric", "c
 same = functions("tinker_cookbook/tinker_cookbook/utils/misc_utils.py", "all_same")
 tinker = functions("tinker_cookbook/tinker_cookbook/rl/metric_util.py", "_compute_by_group_metrics", all_same=same.all_same)
 
-headline = skyrl.get_metrics_from_generator_output({"rewards": rewards}, uids)
-kept = {uids[index] for index in skyrl_filter.zero_variance_filter(rewards, uids, tol=1e-6)}
-skyrl_figures = {
-    "reward/avg_raw_reward": headline["avg_score"],
-    "reward/avg_pass_at_n": headline["pass_at_n"],
-    "reward/mean_positive_reward": headline["mean_positive_reward"],
-    "reward/num_zero_variance_filtered": len(groups) - len(kept),
-}
-verl_figures = verl.process_validation_metrics(["s"] * len(uids), uids, {"score": rewards})["s"]["score"]
-trajectory_groups = [SimpleNamespace(get_total_rewards=lambda group=group: group) for group in groups]
-print(json.dumps({
-    "skyrl": skyrl_figures,
-    "verl": {key: float(value) for key, value in verl_figures.items()},
-    "tinker": tinker._compute_by_group_metrics(trajectory_groups),
-}))
+
+
+def figures(groups):
+    uids = [str(index) for index, group in enumerate(groups) for _ in group]
+    rewards = [reward for group in groups for reward in group]
+    headline = skyrl.get_metrics_from_generator_output({"rewards": rewards}, uids)
+    kept = {uids[index] for index in skyrl_filter.zero_variance_filter(rewards, uids, tol=1e-6)}
+    skyrl_figures = {
+        "reward/avg_raw_reward": headline["avg_score"],
+        "reward/avg_pass_at_n": headline["pass_at_n"],
+        "reward/mean_positive_reward": headline["mean_positive_reward"],
+        "reward/num_zero_variance_filtered": len(groups) - len(kept),
+    }
+    verl_figures = verl.process_validation_metrics(["s"] * len(uids), uids, {"score": rewards})["s"]["score"]
+    trajectory_groups = [SimpleNamespace(get_total_rewards=lambda group=group: group) for group in groups]
+    return {
+        "skyrl": skyrl_figures,
+        "verl": {key: float(value) for key, value in verl_figures.items()},
+        "tinker": tinker._compute_by_group_metrics(trajectory_groups),
+    }
+
+
+print(json.dumps({name: figures(groups) for name, groups in json.loads(sys.argv[2]).items()}))

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '@palestra/hosting';
+import { spawnPython } from './fork-server.ts';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters with one generation each of the official MCP package. */
@@ -30,10 +30,8 @@ export interface McpCounter {
 /** `mcp_counter.py` at a URL. */
 export async function startCounter(name: McpPython, kind: 'streamable-http' | 'sse'): Promise<McpCounter> {
   const port = await freePort();
-  const child: ChildProcess = spawn(mcpPython(name), [path.join(pythonFolder, 'mcp_counter.py'), kind, String(port)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*' },
-  });
+  const args = [path.join(pythonFolder, 'mcp_counter.py'), kind, String(port)];
+  const child = spawnPython(mcpPython(name), args, { cwd: pythonFolder, env: {} });
   let output = '';
   child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
   const url = `http://127.0.0.1:${port}`;

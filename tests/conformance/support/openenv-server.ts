@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '@palestra/hosting';
+import { type PythonProcess, spawnPython } from './fork-server.ts';
 import { pythonFolder, run } from './python.ts';
 
 /** Interpreters of OpenEnv's generations, each with one version of its package. */
@@ -61,17 +62,21 @@ export async function startOpenEnv(options: OpenEnvOptions): Promise<OpenEnvServ
   const port = options.port ?? (await freePort());
   const workers = options.workers ?? 1;
   const args = ['-m', 'uvicorn', app, '--host', '127.0.0.1', '--port', String(port), '--log-level', 'warning'];
-  const child = spawn(openEnvPython(options.python), [...args, ...(workers > 1 ? ['--workers', String(workers)] : [])], {
-    cwd: folder,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // Workers are children of the child: a group of their own makes them go with it.
-    detached: workers > 1,
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONUNBUFFERED: '1', NO_PROXY: '*', ...options.env },
-  });
+  const env = { PYTHONUNBUFFERED: '1', ...options.env };
+  const child =
+    workers === 1
+      ? spawnPython(openEnvPython(options.python), args, { cwd: folder, env })
+      : // Its workers are its children: in a group of their own, they end with it.
+        spawn(openEnvPython(options.python), [...args, '--workers', String(workers)], {
+          cwd: folder,
+          stdio: ['ignore', 'pipe', 'pipe'],
+          detached: true,
+          env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*', ...env },
+        });
   let output = '';
-  child.stdout.on('data', (data: Buffer) => (output += data.toString()));
-  child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-  const stop = () => end(child, workers > 1);
+  child.stdout!.on('data', (data: Buffer) => (output += data.toString()));
+  child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
+  const stop = () => end(child);
   const url = `http://127.0.0.1:${port}`;
   try {
     await waitUntilHealthy(url, child, () => output);
@@ -101,7 +106,7 @@ export async function startScaffold(options: Pick<OpenEnvOptions, 'python' | 'en
   }
 }
 
-async function waitUntilHealthy(url: string, child: ChildProcess, output: () => string): Promise<void> {
+async function waitUntilHealthy(url: string, child: ChildProcess | PythonProcess, output: () => string): Promise<void> {
   const deadline = Date.now() + 150_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the OpenEnv server ended with ${child.exitCode}:\n${output()}`);
@@ -112,10 +117,10 @@ async function waitUntilHealthy(url: string, child: ChildProcess, output: () => 
   throw new Error(`the OpenEnv server did not start:\n${output()}`);
 }
 
-async function end(child: ChildProcess, group: boolean): Promise<void> {
+async function end(child: ChildProcess | PythonProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
-  if (group) process.kill(-child.pid!, 'SIGKILL');
+  if ('pid' in child) process.kill(-child.pid!, 'SIGKILL');
   else child.kill('SIGKILL');
   await ended;
 }

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '@palestra/hosting';
+import { type PythonProcess, spawnPython } from './fork-server.ts';
 
 /** The official Python packages. They live outside the tree: `.ci/run` installs them and names them in these variables. */
 const toolVariables = {
@@ -49,19 +50,18 @@ export interface RunOptions {
 }
 
 export async function run(command: string, args: string[], options: RunOptions = {}): Promise<Finished> {
-  const child = spawn(command, args, {
-    cwd: options.cwd ?? pythonFolder,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', OPENREWARD_DISABLE_UPDATE_CHECK: '1', NO_PROXY: '*', ...options.env },
-  });
+  const env = { OPENREWARD_DISABLE_UPDATE_CHECK: '1', ...options.env };
+  const child = spawnPython(command, args, { cwd: options.cwd ?? pythonFolder, env });
   let output = '';
   let stdout = '';
-  child.stdout.on('data', (data: Buffer) => {
+  child.stdout!.on('data', (data: Buffer) => {
     output += data.toString();
     stdout += data.toString();
   });
-  child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-  const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 120_000);
+  child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
+  let timer: NodeJS.Timeout | undefined;
+  // A first program waits until its packages are imported.
+  child.once('spawn', () => (timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 120_000)));
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(timer);
   return { code, output, stdout };
@@ -92,7 +92,7 @@ export interface UpstreamOptions {
 /** Classes of a Python module behind the official Python server. */
 export async function startUpstream(options: UpstreamOptions): Promise<Upstream> {
   const port = await freePort();
-  const child = spawn(
+  const child = spawnPython(
     python(options.interpreter),
     [
       path.join(pythonFolder, 'serve_suite.py'),
@@ -105,21 +105,17 @@ export async function startUpstream(options: UpstreamOptions): Promise<Upstream>
       ...(options.folders ?? []).flatMap((folder) => ['--path', folder]),
       ...(options.dropRoutes ?? []).flatMap((route) => ['--drop-route', route]),
     ],
-    {
-      cwd: pythonFolder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_PROXY: '*', ...options.env },
-    },
+    { cwd: pythonFolder, env: options.env ?? {} },
   );
   let output = '';
-  child.stdout.on('data', (data: Buffer) => (output += data.toString()));
-  child.stderr.on('data', (data: Buffer) => (output += data.toString()));
+  child.stdout!.on('data', (data: Buffer) => (output += data.toString()));
+  child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
   const url = `http://127.0.0.1:${port}`;
   await waitUntilHealthy(url, child, () => output);
   return { url, stop: () => end(child) };
 }
 
-async function waitUntilHealthy(url: string, child: ChildProcess, output: () => string): Promise<void> {
+async function waitUntilHealthy(url: string, child: ChildProcess | PythonProcess, output: () => string): Promise<void> {
   const deadline = Date.now() + 120_000;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the Python server ended with ${child.exitCode}:\n${output()}`);
@@ -130,7 +126,7 @@ async function waitUntilHealthy(url: string, child: ChildProcess, output: () => 
   throw new Error(`the Python server did not start:\n${output()}`);
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess | PythonProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGKILL');

@@ -11,8 +11,8 @@ export interface TcpForwarder {
   stop(): Promise<void>;
 }
 
-/** A wire between us and a server on this machine, to be cut. */
-export async function startTcpForwarder(port: number): Promise<TcpForwarder> {
+/** A wire between us and a server on this machine, to be cut. `listenPort` 0 takes any free port. */
+export async function startTcpForwarder(port: number, listenPort = 0): Promise<TcpForwarder> {
   const sockets = new Set<Socket>();
   let count = 0;
   const server = createServer((client) => {
@@ -31,7 +31,7 @@ export async function startTcpForwarder(port: number): Promise<TcpForwarder> {
     client.pipe(target);
     target.pipe(client);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(listenPort, '127.0.0.1');
   await once(server, 'listening');
   const cut = () => {
     for (const socket of sockets) socket.destroy();

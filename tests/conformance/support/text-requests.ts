@@ -1,7 +1,7 @@
 import type { Palestra } from '../../support/palestra.ts';
 
 /** One request to `/v1/text-sessions`. */
-export async function requestText(palestra: Palestra, method: string, where: string, body?: object) {
+export async function requestText(palestra: Pick<Palestra, 'url' | 'apiKey'>, method: string, where: string, body?: object) {
   const answer = await fetch(`${palestra.url}/v1/text-sessions${where}`, {
     method,
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
 
+/** The printed sign-in link works once for each service: this file needs a service that no other file uses. */
 let server: TestServer;
 beforeAll(async () => {
   server = await startServer();

@@ -2,7 +2,7 @@ import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { solveWhodunit } from '../../../apps/environments/src/whodunit/solver.fixture.ts';
 import { whodunit } from '../../../apps/environments/src/whodunit/whodunit.environment.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller } from '../../support/callers.ts';
 import { connectMcp, gallery } from './mcp.world.ts';
 
@@ -12,7 +12,7 @@ let upstream: RunningServer;
 let gone: RunningServer;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   [upstream, gone] = await Promise.all([serve([gallery]), serve([whodunit])]);
   for (const [name, url] of [
     ['gallery', upstream.url],
@@ -244,22 +244,6 @@ describe('an episode', () => {
 });
 
 describe('connections', () => {
-  test('the stream that listens keeps the session alive, and ends with it', { timeout: 180_000 }, async () => {
-    await server.request('POST', '/v1/environments', { body: { name: 'lively', source: { kind: 'remote', url: upstream.url } } });
-    const sessions = { heartbeat_timeout_s: 25 };
-    await server.request('PUT', `/v1/environments/${server.orgName}/lively/details`, { body: { sessions } });
-    const [{ sid }, silent] = [await connect('lively'), await raw(INITIALIZE, key(), address('lively'))];
-    const stream = await fetch(address('lively'), { headers: { ...key(), accept: 'text/event-stream', 'mcp-session-id': sid } });
-    expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-    let ended = false;
-    void stream.text().then(() => (ended = true));
-    const stateOf = async (one: string) => (await server.request('GET', `/v1/sessions/${one}`)).body.state as string;
-    await expect.poll(() => stateOf(silent.headers.get('mcp-session-id')!), { timeout: 100_000, interval: 500 }).toBe('expired');
-    expect([await stateOf(sid), ended]).toEqual(['ready', false]);
-    await server.request('DELETE', `/v1/sessions/${sid}`);
-    await expect.poll(() => ended, { timeout: 30_000, interval: 500 }).toBe(true);
-  });
-
   test('a repeated call whose connection broke is the same call', async () => {
     const { sid } = await connect('gallery');
     const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 4_000 } } };
@@ -295,16 +279,5 @@ describe('connections', () => {
     const { body } = await server.request('GET', `/v1/sessions/${sid}/calls`);
     expect(body.calls[1]).toMatchObject({ reward: null, failure_class: 'infrastructure' });
     await expect(call('look')).rejects.toMatchObject({ code: 404 });
-  });
-
-  test('a call that takes long is answered as a stream that is kept open', { timeout: 150_000 }, async () => {
-    const { sid } = await connect('gallery');
-    const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 41_000 } } };
-    const headers = { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-session-id': sid };
-    const answer = await fetch(address('gallery'), { method: 'POST', headers, body: JSON.stringify(doze) });
-    expect(answer.headers.get('content-type')).toBe('text/event-stream');
-    const text = await answer.text();
-    expect(text).toMatch(/^: keepalive\n/);
-    expect(text).toContain('"awake"');
   });
 });

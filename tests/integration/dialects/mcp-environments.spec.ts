@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createDatabase, startServer, type TestServer } from '../../support/server.ts';
+import { createDatabase, sharedServer, startServer, type TestServer } from '../../support/server.ts';
 import { connectMcp, gallery } from './mcp.world.ts';
 
 /** MCP servers registered as environments, and environments over MCP, in a whole service. */
@@ -46,8 +46,7 @@ const isAlive = (pid: string): boolean => {
 
 describe('registration', () => {
   test('of a program is refused unless the operator allows programs', async () => {
-    const strict = await startServer();
-    onTestFinished(() => strict.close());
+    const strict = await sharedServer();
     const answer = await strict.request('POST', '/v1/environments', { body: { name: 'counter', source: COUNTER } });
     expect(answer).toMatchObject({ status: 403, body: { code: 'commands_not_allowed' } });
     expect(answer.body.detail).toContain('PALESTRA_ALLOW_COMMANDS=1');

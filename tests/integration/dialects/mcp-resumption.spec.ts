@@ -7,11 +7,17 @@ import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-prox
 import { startServer, type TestServer } from '../../support/server.ts';
 import { connectMcp } from './mcp.world.ts';
 
-/** Long calls over MCP: their streams are cut in the middle, and clients want to hear how they come on. */
+/**
+ * Long calls over MCP: their streams are cut in the middle, and clients want to hear how they come on. A call is long when it runs longer than
+ * the service holds its answer: here a fraction of a second, and the tool runs until the test releases it.
+ */
+const TIMINGS = { jsonHoldMs: 300, progressHoldMs: 100, beatMs: 100, keepAliveMs: 300, retryMs: 200, listenPingMs: 500 };
 let server: TestServer;
 let upstream: RunningServer;
 let proxy: CuttingProxy;
+/** Calls of `work` that began, and those that still run. */
 let ran: number[] = [];
+const running: (() => void)[] = [];
 
 const workshop = defineEnvironment({
   name: 'workshop',
@@ -21,18 +27,19 @@ const workshop = defineEnvironment({
   prompt: () => [{ type: 'text', text: 'Work.', detail: null }],
   tools: {
     work: tool({
-      description: 'Works for so long',
-      input: z.object({ ms: z.number() }),
-      run: ({ ms }) => {
-        ran.push(ms);
-        return new Promise<string>((resolve) => setTimeout(() => resolve(`worked ${ms}`), ms).unref());
+      description: 'Works until it is released; job 0 is done at once',
+      input: z.object({ job: z.number() }),
+      run: ({ job }) => {
+        ran.push(job);
+        const result = `worked ${job}`;
+        return job === 0 ? result : new Promise<string>((resolve) => running.push(() => resolve(result)));
       },
     }),
   },
 });
 
 beforeAll(async () => {
-  [server, upstream] = await Promise.all([startServer(), serve([workshop])]);
+  [server, upstream] = await Promise.all([startServer({ mcp: TIMINGS }), serve([workshop])]);
   proxy = await startCuttingProxy(Number(new URL(server.url).port));
   await register('workshop', { kind: 'remote', url: upstream.url });
 });
@@ -49,16 +56,22 @@ async function register(name: string, source: object): Promise<void> {
 const address = (port: number, name = 'workshop') => `http://127.0.0.1:${port}/mcp/${server.orgName}/${name}`;
 const key = () => ({ authorization: `Bearer ${server.apiKey}` });
 const callsOf = async (sid: string) => (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls as Record<string, unknown>[];
-const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const text = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
+const release = () => {
+  for (const end of running.splice(0)) end();
+};
 
 async function connect() {
+  release();
   ran = [];
   return connectMcp(address(proxy.port), key());
 }
 
-/** The stream of the call and the one that listens, at least. */
-const cutBoth = () => proxy.cut() >= 2;
+/** Cuts the stream of the call and the one that listens, as soon as both are there. */
+async function cutBoth(): Promise<void> {
+  await expect.poll(() => proxy.open()).toBeGreaterThanOrEqual(2);
+  proxy.cut();
+}
 
 /** A stream of a call, as raw as it comes. */
 async function post(sid: string, message: object, signal?: AbortSignal) {
@@ -79,12 +92,29 @@ const listen = (sid: string, lastEventId: string) =>
   fetch(address(Number(new URL(server.url).port)), {
     headers: { ...key(), accept: 'text/event-stream', 'mcp-session-id': sid, 'last-event-id': lastEventId },
   });
-const work = (ms: number, more: object = {}) => ({
+const work = (job: number, more: object = {}) => ({
   jsonrpc: '2.0',
   id: 7,
   method: 'tools/call',
-  params: { name: 'work', arguments: { ms }, ...more },
+  params: { name: 'work', arguments: { job }, ...more },
 });
+/** Reads a stream until what came has `pattern`, and goes on with it to its end. */
+async function readUntil(answer: Response, pattern: RegExp): Promise<{ rest: () => Promise<string> }> {
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let read = '';
+  const more = async () => {
+    const { done, value } = await reader.read();
+    if (!done) read += value;
+    return !done;
+  };
+  while (!pattern.test(read)) if (!(await more())) throw new Error(`the stream ended: ${read}`);
+  return {
+    rest: async () => {
+      while (await more());
+      return read;
+    },
+  };
+}
 
 describe('refusals', () => {
   test('what is no event, and what is another session’s', async () => {
@@ -92,7 +122,7 @@ describe('refusals', () => {
     const garbage = await listen(mine.sid, 'garbage');
     expect([garbage.status, ((await garbage.json()) as any).error.data.code]).toEqual([400, 'invalid_request']);
     const cut = new AbortController();
-    const stream = await post(mine.sid, work(2_500, { _meta: { progressToken: 'p' } }), cut.signal);
+    const stream = await post(mine.sid, work(1, { _meta: { progressToken: 'p' } }), cut.signal);
     const first = new TextDecoder().decode((await stream.body!.getReader().read()).value);
     const id = /^id: (\S+)$/m.exec(first)![1]!;
     cut.abort();
@@ -101,79 +131,138 @@ describe('refusals', () => {
     expect(foreign).toContain('"id":7');
     expect(foreign).toContain('"invalid_request"');
     expect(foreign).not.toContain('worked');
-    expect(await (await listen(mine.sid, id)).text()).toContain('worked 2500');
-    expect(ran).toEqual([2_500]);
+    const resumed = await listen(mine.sid, id);
+    release();
+    expect(await resumed.text()).toContain('worked 1');
+    expect(ran).toEqual([1]);
   });
 });
 
 describe('the official client', () => {
   test('goes on with a stream that was cut in the middle of a call, which runs once', { timeout: 60_000 }, async () => {
     const { client, sid } = await connect();
-    const calling = client.callTool({ name: 'work', arguments: { ms: 11_000 } });
-    await after(7_000);
-    expect(cutBoth()).toBe(true);
-    expect(text(await calling)).toBe('worked 11000');
-    expect(ran).toEqual([11_000]);
+    const tokens: string[] = [];
+    const onresumptiontoken = (token: string) => tokens.push(token);
+    const calling = client.callTool({ name: 'work', arguments: { job: 2 } }, undefined, { onresumptiontoken });
+    await expect.poll(() => tokens.length).toBeGreaterThan(0);
+    await cutBoth();
+    // Both streams are taken up again.
+    await expect.poll(() => proxy.open()).toBeGreaterThanOrEqual(2);
+    release();
+    expect(text(await calling)).toBe('worked 2');
+    expect(ran).toEqual([2]);
     expect(await callsOf(sid)).toHaveLength(1);
     // What comes next is another call, though it is equal.
-    expect(text(await client.callTool({ name: 'work', arguments: { ms: 1 } }))).toBe('worked 1');
-    expect(text(await client.callTool({ name: 'work', arguments: { ms: 1 } }))).toBe('worked 1');
-    expect(ran).toEqual([11_000, 1, 1]);
+    expect(text(await client.callTool({ name: 'work', arguments: { job: 0 } }))).toBe('worked 0');
+    expect(text(await client.callTool({ name: 'work', arguments: { job: 0 } }))).toBe('worked 0');
+    expect(ran).toEqual([2, 0, 0]);
   });
 
   test('gets the result of a call that ended while it was away, after two cuts', { timeout: 60_000 }, async () => {
     const { client, sid } = await connect();
-    const calling = client.callTool({ name: 'work', arguments: { ms: 6_000 } }, undefined, { onprogress: () => {} });
-    await after(2_000);
-    expect(cutBoth()).toBe(true);
-    await after(2_500);
-    expect(cutBoth()).toBe(true);
-    const open = proxy.refuse();
-    await after(2_500);
-    open();
-    expect(text(await calling)).toBe('worked 6000');
-    expect(ran).toEqual([6_000]);
+    let heard = 0;
+    const calling = client.callTool({ name: 'work', arguments: { job: 3 } }, undefined, { onprogress: () => (heard += 1) });
+    await expect.poll(() => heard).toBeGreaterThan(0);
+    await cutBoth();
+    const before = heard;
+    await expect.poll(() => heard).toBeGreaterThan(before);
+    const { broken } = proxy.breakNext();
+    const pass = proxy.hold();
+    await cutBoth();
+    release();
+    await expect.poll(() => callsOf(sid)).toMatchObject([{ state: 'result' }]);
+    await broken;
+    pass();
+    expect(text(await calling)).toBe('worked 3');
+    expect(ran).toEqual([3]);
     expect(await callsOf(sid)).toHaveLength(1);
   });
 
   test('waits as long as it hears of progress, also over a cut', { timeout: 60_000 }, async () => {
     const { client } = await connect();
     const heard: { progress: number; message?: string | undefined }[] = [];
-    const calling = client.callTool({ name: 'work', arguments: { ms: 18_000 } }, undefined, {
-      timeout: 9_000,
+    const timeout = 3_000;
+    const began = performance.now();
+    const calling = client.callTool({ name: 'work', arguments: { job: 4 } }, undefined, {
+      timeout,
       resetTimeoutOnProgress: true,
       onprogress: ({ progress, message }) => heard.push({ progress, message }),
     });
-    await after(7_500);
-    expect(cutBoth()).toBe(true);
-    expect(text(await calling)).toBe('worked 18000');
-    expect(heard.length).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => heard.length).toBeGreaterThan(2);
+    await cutBoth();
+    await expect.poll(() => performance.now() - began).toBeGreaterThan(timeout + 500);
+    release();
+    expect(text(await calling)).toBe('worked 4');
+    expect(heard.length).toBeGreaterThanOrEqual(4);
     expect(heard.every(({ progress }, index) => index === 0 || progress > heard[index - 1]!.progress)).toBe(true);
     expect(heard[0]!.message).toMatch(/^Running for \d+ s\.$/);
-    expect(ran).toEqual([18_000]);
+    expect(ran).toEqual([4]);
   });
 
-  test('that wants no progress hears of none', { timeout: 30_000 }, async () => {
+  test('that wants no progress hears of none, and its stream is kept open', { timeout: 30_000 }, async () => {
     const { sid } = await connect();
-    const answer = await (await post(sid, work(7_000))).text();
+    const stream = await post(sid, work(5));
+    expect(stream.headers.get('content-type')).toBe('text/event-stream');
+    // Longer than reports of progress would take.
+    const { rest } = await readUntil(stream, /(: keepalive\n[^]*){2}/);
+    release();
+    const answer = await rest();
     expect(answer).not.toContain('notifications/progress');
-    expect(answer).toContain('worked 7000');
+    expect(answer).toContain('worked 5');
   });
 });
 
+test('the stream that listens keeps the session alive, and ends with it', { timeout: 60_000 }, async () => {
+  await register('lively', { kind: 'remote', url: upstream.url });
+  const sessions = { heartbeat_timeout_s: 5 };
+  await server.request('PUT', `/v1/environments/${server.orgName}/lively/details`, { body: { sessions } });
+  const [lively, silent] = [await openLively(), await openLively()];
+  const headers = { ...key(), accept: 'text/event-stream', 'mcp-session-id': lively };
+  const stream = await fetch(address(Number(new URL(server.url).port), 'lively'), { headers });
+  expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  let ended = false;
+  void stream.text().then(() => (ended = true));
+  const stateOf = async (sid: string) => (await server.request('GET', `/v1/sessions/${sid}`)).body.state as string;
+  await expect.poll(() => stateOf(silent), { timeout: 40_000, interval: 200 }).toBe('expired');
+  expect([await stateOf(lively), ended]).toEqual(['ready', false]);
+  await server.request('DELETE', `/v1/sessions/${lively}`);
+  await expect.poll(() => ended).toBe(true);
+});
+
+/** A session without the stream on which the official client listens. */
+async function openLively(): Promise<string> {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+  const answer = await fetch(address(Number(new URL(server.url).port), 'lively'), {
+    method: 'POST',
+    headers: { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'initialize', params }),
+  });
+  await answer.text();
+  return answer.headers.get('mcp-session-id')!;
+}
+
 test('a request that is sent again while it runs is the same request; another id is another one', async () => {
   const { sid } = await connect();
-  const [first, again, other] = await Promise.all([
-    post(sid, work(1_500)),
-    after(400).then(() => post(sid, work(1_500))),
-    after(400).then(() => post(sid, { ...work(1_500), id: 8 })),
-  ]);
-  const meta = async (answer: Response) => ((await answer.json()) as any).result._meta['palestra/task_id'] as string;
+  // Each answers with a stream when its call has been held for long enough: then it has begun, or has joined the one that runs.
+  const first = await post(sid, work(6));
+  const [again, other] = await Promise.all([post(sid, work(6)), post(sid, { ...work(6), id: 8 })]);
+  for (const answer of [first, again, other]) expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  release();
+  // Calls of a session run one after the other.
+  await expect.poll(() => ran.length).toBe(2);
+  release();
+  const meta = async (answer: Response) => {
+    const body = await answer.text();
+    return /"palestra\/task_id":"(\w+)"/.exec(body)![1]!;
+  };
   const [one, two, three] = [await meta(first), await meta(again), await meta(other)];
   expect([two === one, three === one]).toEqual([true, false]);
-  expect(ran).toEqual([1_500, 1_500]);
-  // A client that begins to count anew does not get an old answer.
-  expect(await meta(await post(sid, work(1_500)))).not.toBe(one);
+  expect(ran).toEqual([6, 6]);
+  // A client that begins to count from the beginning does not get an old answer.
+  const next = post(sid, work(6));
+  await expect.poll(() => ran.length).toBe(3);
+  release();
+  expect(await meta(await next)).not.toBe(one);
 });
 
 test('the progress that an MCP server tells is passed on', async () => {
@@ -184,8 +273,10 @@ test('the progress that an MCP server tells is passed on', async () => {
   const [port] = (await once(child.stdout, 'data')) as [Buffer];
   await register('marching', { kind: 'mcp', url: `http://127.0.0.1:${Number(String(port))}/mcp` });
   const { client } = await connectMcp(address(proxy.port, 'marching'), key());
-  const heard: unknown[] = [];
-  const onprogress = (progress: unknown) => heard.push(progress);
-  expect(text(await client.callTool({ name: 'march', arguments: { ms: 1_200 } }, undefined, { onprogress }))).toBe('there');
-  expect(heard).toEqual([1, 2, 3].map((progress) => ({ progress, total: 3, message: `step ${progress}` })));
+  const heard: { message?: string | undefined }[] = [];
+  const onprogress = (progress: { message?: string | undefined }) => heard.push(progress);
+  expect(text(await client.callTool({ name: 'march', arguments: { ms: 400 } }, undefined, { onprogress }))).toBe('there');
+  // The service says in between that the call still runs.
+  const told = heard.filter(({ message }) => message?.startsWith('step '));
+  expect(told).toEqual([1, 2, 3].map((progress) => ({ progress, total: 3, message: `step ${progress}` })));
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { Client, until } from './openenv.world.ts';
 
 /** OpenEnv's HTTP routes on environments that do not speak OpenEnv. */
@@ -8,7 +8,7 @@ const MATH = '/openenv/palestra/math';
 const BENCH = '/openenv/palestra/bench';
 
 beforeAll(async () => {
-  server = await startServer({ bundledEnvironments: true });
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
@@ -72,7 +72,10 @@ describe('stateless play', () => {
     });
     // Python reads it as a float.
     expect(await wait.text()).toMatch(/"reward":0\.0,"done":false,"metadata":null\}$/);
-    const { rows } = await server.database.pool.query(`SELECT count(*)::int AS open FROM sessions WHERE ended_at IS NULL`);
+    const { rows } = await server.database.pool.query(
+      `SELECT count(*)::int AS open FROM sessions s JOIN organisations o ON o.id::text = s.org_id WHERE s.ended_at IS NULL AND o.name = $1`,
+      [server.orgName],
+    );
     expect(rows[0].open).toBe(0);
   });
 

@@ -142,8 +142,9 @@ describe('an episode', () => {
     const other = (await open()).find((sid) => sid !== keptSid)!;
     await fetch(`${replica.url}/delete`, { method: 'POST', headers: { 'x-api-key': 'alice', 'x-session-id': other } });
     expect(await deleted.ended()).toEqual({ code: 1000, reason: '' });
-    // Longer than the heartbeat timeout in silence: an open socket is a sign of life.
-    await new Promise((resolve) => setTimeout(resolve, 9_000));
+    // An open socket is a sign of life; a session without one is over after the heartbeat timeout.
+    const silent = (await rpc(replica, 'openenv/session/create')).result.session_id as string;
+    await until(async () => !(await open()).includes(silent));
     expect(await kept.call('echo', { text: 'still here' })).toMatchObject({ observation: { error: null } });
   });
 

@@ -1,17 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { Client } from './openenv.world.ts';
 
 /** OpenEnv clients on environments that do not speak OpenEnv. */
 let server: TestServer;
-let owner: string;
-let echo: string;
+const owner = 'palestra';
+const echo = `/openenv/${owner}/echo`;
 
 beforeAll(async () => {
-  server = await startServer({ bundledEnvironments: true });
-  const { body } = await server.request('GET', '/v1/environments');
-  owner = body.environments[0].owner;
-  echo = `/openenv/${owner}/echo`;
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 

@@ -2,7 +2,7 @@ import { serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RetentionService } from '../../../apps/api/src/store/storage/retention.service.ts';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { textEnvironments } from '../../support/text-environments.ts';
 import { eventually } from '../observed.world.ts';
 
@@ -13,7 +13,7 @@ let owner: string;
 
 beforeAll(async () => {
   running = await serve(textEnvironments);
-  server = await startServer();
+  server = await sharedServer();
   const added = await server.request('POST', '/v1/environments', { body: { name: 'texts', source: { kind: 'remote', url: running.url } } });
   owner = added.body.owner;
 });
@@ -39,15 +39,19 @@ async function step(id: string, text: string) {
 const call = (name: string, input: object = {}) => `<tool_call>${JSON.stringify({ name, arguments: input })}</tool_call>`;
 const told = (text: string) => `<tool_response>\n${text}\n</tool_response>`;
 
-async function whenRecorded(sid: string, until = '-1'): Promise<void> {
+/** When the recorder has written all calls of the session, and, at its end, that nothing more comes. */
+async function whenRecorded(sid: string, until: 'end' | 'so far' = 'end'): Promise<void> {
   await eventually(async () => {
-    const { rows } = await server.database.pool.query('SELECT recorded_seq FROM sessions WHERE sid = $1', [sid]);
-    const seq = rows[0].recorded_seq as string | null;
-    return (until === '-1' ? seq === '-1' : seq !== null && seq !== '0') ? true : null;
+    const { rows } = await server.database.pool.query(
+      `SELECT recorded_seq::text AS recorded, (SELECT max(c.seq) FROM session_calls c WHERE c.sid = s.sid)::text AS last FROM sessions s WHERE sid = $1`,
+      [sid],
+    );
+    const { recorded, last } = rows[0] as { recorded: string | null; last: string | null };
+    return recorded === (until === 'end' ? '-1' : last) ? true : null;
   });
 }
 async function recordingOf(run: string) {
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   const { body } = await server.request('GET', `/v1/runs?name=${run}`);
   const { rollouts } = (await server.request('GET', `/v1/runs/${body.runs[0].id}/rollouts`)).body;
   const rollout = (await server.request('GET', `/v1/rollouts/${rollouts[0].id}`)).body;
@@ -70,8 +74,7 @@ test('is the conversation as the model saw it, over several writings, each rewar
     answers.push(await step(id, text));
     // Written in between, so that what follows has to fit on.
     if (at === 1 || at === 3) {
-      await new Promise((resolve) => setTimeout(resolve, 1_100));
-      await whenRecorded(id, 'begun');
+      await whenRecorded(id, 'so far');
     }
   }
   await server.request('DELETE', `/v1/text-sessions/${id}`);

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { PalestraClient } from '@palestra/client';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** `palestra env init | validate | serve | push` as it is built, for environments of the kit; OpenEnv's are in tests/conformance. */
 const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
@@ -17,7 +17,7 @@ let ends: (() => Promise<number | null>)[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'palestra-cli-env-'));
-  server = await startServer();
+  server = await sharedServer();
   client = new PalestraClient({ url: server.url, apiKey: server.apiKey });
 });
 afterEach(async () => {

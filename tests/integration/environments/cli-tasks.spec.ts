@@ -7,7 +7,7 @@ import { type RunningServer, serve } from '@palestra/environment-kit';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { echo } from '../../../apps/environments/src/echo/echo.environment.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** `palestra tasks` as it is built, on a real server. */
 const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
@@ -18,7 +18,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'palestra-cli-tasks-'));
   upstream = await serve([echo]);
-  server = await startServer();
+  server = await sharedServer();
   const source = { kind: 'remote', url: upstream.url };
   await server.request('POST', '/v1/environments', { body: { name: 'echo', source } });
 });

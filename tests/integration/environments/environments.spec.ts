@@ -2,7 +2,7 @@ import { type RunningServer, serve } from '@palestra/environment-kit';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo } from '../../../apps/environments/src/echo/echo.environment.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller, ownerOf } from '../../support/callers.ts';
 import { anotherReplica } from './environments.world.ts';
 
@@ -14,7 +14,7 @@ let owner: Caller;
 
 beforeAll(async () => {
   upstream = await serve([echo]);
-  server = await startServer();
+  server = await sharedServer();
   stranger = await createCaller(server, 'strangers');
   owner = await ownerOf(server);
 });
@@ -187,18 +187,21 @@ describe('the directory', () => {
     const body = { name: 'remote-echo', source: remote() };
     expect((await post(body, stranger.headers)).status).toBe(200);
     replica.later();
-    expect((await directory.resolve('remote-echo', stranger.caller)).owner).toBe('strangers');
+    expect((await directory.resolve('remote-echo', stranger.caller)).owner).toBe(stranger.caller.orgName);
     expect((await directory.resolve('remote-echo', me())).owner).toBe(org());
     const third = { ...me(), orgId: '00000000-0000-4000-8000-000000000000', orgName: 'third' };
-    expect(await code(directory.resolve('remote-echo', third))).toContain(`${org()}/remote-echo, strangers/remote-echo`);
+    const both = [org(), stranger.caller.orgName].map((owner) => `${owner}/remote-echo`);
+    expect(await code(directory.resolve('remote-echo', third))).toContain(both.toSorted().join(', '));
   });
 
   test('a deleted environment is gone, for its sessions too', async () => {
-    const hosted = await directory.resolve('strangers/remote-echo', stranger.caller);
-    const deleted = await server.request('DELETE', '/v1/environments/strangers/remote-echo', { headers: stranger.headers });
+    const hosted = await directory.resolve(`${stranger.caller.orgName}/remote-echo`, stranger.caller);
+    const deleted = await server.request('DELETE', `/v1/environments/${stranger.caller.orgName}/remote-echo`, {
+      headers: stranger.headers,
+    });
     expect(deleted).toMatchObject({ status: 200, body: { deleted: true } });
     replica.later();
-    expect(await code(directory.resolve('strangers/remote-echo', stranger.caller))).toContain('deployment_not_found');
+    expect(await code(directory.resolve(`${stranger.caller.orgName}/remote-echo`, stranger.caller))).toContain('deployment_not_found');
     expect(await code(directory.version(hosted.versionId))).toContain('session_lost');
   });
 });

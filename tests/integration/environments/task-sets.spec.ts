@@ -1,7 +1,7 @@
 import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller } from '../../support/callers.ts';
 
 /** Tasks that are uploaded for an environment, as JSONL and Parquet: refused as a whole, published as a whole, played. */
@@ -23,7 +23,7 @@ const sums = defineEnvironment<{ a: number; b: number }>({
 
 beforeAll(async () => {
   upstream = await serve([sums]);
-  server = await startServer();
+  server = await sharedServer();
   stranger = await createCaller(server, 'strangers');
   base = await environment('sums');
 });

@@ -1,14 +1,14 @@
 import { PalestraApiError, PalestraClient, type TaskExportRequest, SessionTerminatedError, ToolCallError } from '@palestra/client';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Exports on the server, and the typed client, over the real service with its bundled environments. */
 let server: TestServer;
 let client: PalestraClient;
 
 beforeAll(async () => {
-  server = await startServer({ bundledEnvironments: true });
+  server = await sharedServer();
   client = new PalestraClient({ url: server.url, apiKey: server.apiKey });
 });
 afterAll(async () => {

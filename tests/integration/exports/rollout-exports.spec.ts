@@ -4,7 +4,7 @@ import { zstdCompressor } from '@palestra/exports';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Sample, upload, uploadOf } from '../../support/exported-rollouts.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, startServer, type TestServer } from '../../support/server.ts';
 
 const byText = (a: string, b: string) => (a < b ? -1 : 1);
 
@@ -16,7 +16,7 @@ const RUN = 'export me/ünd "quotes"';
 beforeAll(async () => {
   // The server in this process uses the same one.
   await zstdCompressor();
-  server = await startServer();
+  server = await sharedServer();
   const made = uploadOf(RUN);
   samples = made.samples;
   await upload((events) => server.request('POST', '/v1/rollouts', { body: { events } }), made.events);
@@ -26,7 +26,7 @@ afterAll(() => server?.close());
 const create = (body: object, headers = {}) => server.request('POST', '/v1/exports', { body: { run: RUN, ...body }, headers });
 
 async function finished(id: string, on: TestServer = server): Promise<any> {
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline;) {
+  for (const deadline = Date.now() + 120_000; Date.now() < deadline;) {
     const { body } = await on.request('GET', `/v1/exports/${id}`);
     if (!['pending', 'running'].includes(body.state)) return body;
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -279,20 +279,27 @@ describe('an export that somebody stops', () => {
     const { rows } = await server.database.pool.query('SELECT state, files FROM rollout_exports WHERE id = $1', [id]);
     return rows[0] as { state: string; files: { key: string }[] };
   };
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  /** Stops it after some files; as a crash leaves it, it runs, and nobody has been heard of for long. */
-  async function stopInTheMiddle(id: string): Promise<string[]> {
-    while ((await stored(id)).files.length < 5) await pause(5);
-    await server.database.pool.query(
-      `UPDATE rollout_exports SET cursor = cursor || '{"lease": "nobody"}' WHERE id = $1 AND state = 'running'`,
-      [id],
-    );
-    await pause(500);
-    const { state, files } = await stored(id);
-    expect(state).toBe('running');
-    await server.database.pool.query(`UPDATE rollout_exports SET updated_at = now() - interval '2 minutes' WHERE id = $1`, [id]);
-    return files.map(({ key }) => key);
+  /** Stops the next export at its fifth file; as a crash leaves it, it runs, and nobody has been heard of for long. */
+  async function createAndStop(body: object): Promise<{ id: string; before: string[] }> {
+    const { pool } = server.database;
+    await pool.query(`
+      CREATE FUNCTION lose_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        NEW.cursor = NEW.cursor || '{"lease": "nobody"}';
+        RETURN NEW;
+      END $$;
+      CREATE TRIGGER lose_lease BEFORE UPDATE ON rollout_exports FOR EACH ROW
+        WHEN (NEW.state = 'running' AND jsonb_array_length(NEW.files) >= 5) EXECUTE FUNCTION lose_lease()`);
+    try {
+      const { id } = (await create(body)).body as { id: string };
+      await expect.poll(async () => (await stored(id)).files.length, { interval: 20 }).toBe(5);
+      const { state, files } = await stored(id);
+      expect(state).toBe('running');
+      await pool.query(`UPDATE rollout_exports SET updated_at = now() - interval '2 minutes' WHERE id = $1`, [id]);
+      return { id, before: files.map(({ key }) => key) };
+    } finally {
+      await pool.query('DROP FUNCTION lose_lease CASCADE');
+    }
   }
 
   test.each([
@@ -300,13 +307,11 @@ describe('an export that somebody stops', () => {
     ['rollouts-parquet', 3, 80],
     ['preference', 1, 60],
     ['curriculum', 1, 60],
-  ])('goes on after the last finished file: %s', async (format, shard_rows, shards) => {
-    const { body } = await create({ run, format, shard_rows });
-    const before = await stopInTheMiddle(body.id);
-    expect(before.length).toBeLessThan(shards);
-    const view = await finished(body.id);
+  ])('goes on after the last finished file: %s', { timeout: 150_000 }, async (format, shard_rows, shards) => {
+    const { id, before } = await createAndStop({ run, format, shard_rows });
+    const view = await finished(id);
     expect(view).toMatchObject({ state: 'complete', written: shards * shard_rows, shards });
-    const after = (await stored(body.id)).files.map(({ key }) => key);
+    const after = (await stored(id)).files.map(({ key }) => key);
     expect(after.slice(0, before.length)).toEqual(before);
     const rows: any[] = format === 'jsonl' || format === 'preference' ? await lines(view) : await parquet(view);
     const keys = rows.map((row) => row.rollout_id ?? row.chosen_rollout_id ?? Number(row.task_index));

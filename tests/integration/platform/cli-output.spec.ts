@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Where the built command line writes to. */
 const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer({ bundledEnvironments: true });
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 

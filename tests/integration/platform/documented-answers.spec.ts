@@ -1,7 +1,7 @@
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { textEnvironments } from '../../support/text-environments.ts';
 import { bodyOf, demandedOf, document, furnish, type House, idsOf, routes, sessionHeaders, urlOf } from './every-route.world.ts';
 
@@ -11,7 +11,7 @@ let upstream: RunningServer;
 let house: House;
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 beforeAll(async () => {
-  [server, upstream] = await Promise.all([startServer(), serve(textEnvironments)]);
+  [server, upstream] = await Promise.all([sharedServer(), serve(textEnvironments)]);
   house = await furnish(server, upstream.url);
 });
 afterAll(async () => {

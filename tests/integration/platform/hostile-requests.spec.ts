@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { textEnvironments } from '../../support/text-environments.ts';
 import {
   bodyOf,
@@ -24,7 +24,7 @@ let server: TestServer;
 let upstream: RunningServer;
 let house: House;
 beforeAll(async () => {
-  [server, upstream] = await Promise.all([startServer(), serve(textEnvironments)]);
+  [server, upstream] = await Promise.all([sharedServer(), serve(textEnvironments)]);
   house = await furnish(server, upstream.url);
 });
 afterAll(async () => {
@@ -175,7 +175,7 @@ describe('what has no route is refused in the words of the catalogue', () => {
 });
 
 test('a session id is what a header can carry', async () => {
-  const body = (sid: string) => ({ environment: 'local/house', variant: 'abacus', split: 'train', index: 0, sid });
+  const body = (sid: string) => ({ environment: `${server.orgName}/house`, variant: 'abacus', split: 'train', index: 0, sid });
   for (const sid of ['\ud800', 'é', ' x', 'a\nb'])
     expect(await server.request('POST', '/v1/sessions', { body: body(sid) })).toMatchObject({
       status: 400,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { studentInterval } from '../../../libs/metrics/src/index.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, type Seeded, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const [A, B, C] = ['compare/a', 'compare, b', 'compare/c'] as const;
@@ -41,7 +41,7 @@ function meansOf(
 }
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   stranger = await strangerOf(server);
   const discovery = {
     variants: [
@@ -56,7 +56,11 @@ beforeAll(async () => {
   );
   for (const [name, rollouts] of Object.entries(runs)) await upload(server, name, rollouts);
 });
-afterAll(() => server.close());
+afterAll(async () => {
+  // The name is public: other files upload rollouts of it.
+  await server.database.pool.query(`DELETE FROM environments WHERE owner = 'acme' AND name = 'math'`);
+  await server.close();
+});
 
 describe('tasks of runs beside each other', () => {
   it('are refused without a key, of others, for one run, for five, and for a run beside none', async () => {

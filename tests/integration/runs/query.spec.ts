@@ -263,7 +263,7 @@ describe('a query cannot leave its parameters', () => {
   });
 });
 
-test('a regex never reaches PostgreSQL, only the letters that it must contain', { retry: 2 }, async () => {
+test('a regex never reaches PostgreSQL, only the letters that it must contain', async () => {
   const { compiled, candidates, found } = await ask('in:assistant /Trace(back)+ .*line \\d/ tool:/^ac.use$/ step:>=100');
   expect(compiled.values).toEqual([['assistant_message'], '%Trace%', '%use%', 100]);
   expect(compiled.where).not.toContain('~');
@@ -275,7 +275,8 @@ test('a regex never reaches PostgreSQL, only the letters that it must contain', 
   expect(candidates.length).toBeGreaterThanOrEqual(found.length);
   expect(needsMessages(compiled.postFilter!.query)).toBe(true);
   const hostile = compileQuery(parseQuery('/(a+)+$/'), defaultSchema, { now: NOW }).postFilter!.regexes[0]!;
-  const started = performance.now();
+  // Time of this process: other processes may keep it waiting.
+  const started = process.cpuUsage();
   expect(hostile.test(`${'a'.repeat(200_000)}b`)).toBe(false);
-  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(process.cpuUsage(started).user).toBeLessThan(2_000_000);
 });

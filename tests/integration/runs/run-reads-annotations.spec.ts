@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SseParser } from '../../../libs/protocol/src/index.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'noted';
@@ -14,7 +14,7 @@ const ask = (method: string, url: string, body?: unknown, headers = {}) => serve
 const total = async (q: string) => (await ask('GET', `/v1/runs/${RUN}/rollouts?q=${encodeURIComponent(q)}`)).body.total;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   stranger = await strangerOf(server);
   await upload(server, RUN, rollouts);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, upload } from './run-reads.world.ts';
 
 /** Queries of which the database decides one half and the service the other. */
@@ -35,7 +35,7 @@ async function exported(query: string): Promise<string[]> {
 }
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   await upload(server, RUN, rollouts);
   await listed('');
   for (const [at, note] of ['Format only', 'looks odd'].entries()) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'viewed';
@@ -18,7 +18,7 @@ const raw = (url: string, headers: Record<string, string> = {}) =>
   fetch(server.url + url, { headers: { 'x-api-key': server.apiKey, ...headers } });
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   stranger = await strangerOf(server);
   await upload(server, RUN, rollouts);
   const message = { eventType: 'message', rolloutEventId: big.id, timestamp: 1, isFinished: false, metadata: {} };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'searched';
@@ -26,7 +26,7 @@ async function all(query: Record<string, string>): Promise<any[]> {
 }
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   stranger = await strangerOf(server);
   await upload(server, RUN, rollouts);
   await upload(server, 'beside', seeded('beside', { steps: 1, tasks: 1 }), 'an OTHER text: /usr/bin/python3');

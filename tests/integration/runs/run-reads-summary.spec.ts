@@ -7,7 +7,7 @@ import {
   type RolloutFacts,
   select,
 } from '../../../libs/metrics/src/index.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
 interface Kpi {
@@ -39,7 +39,7 @@ const within = (all: readonly Seeded[], from: number, to: number): RolloutFacts[
   all.filter(({ step }) => step >= from && step <= to).map(factsOf);
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   await upload(server, FEW, few);
   await upload(server, MANY, many);
   // What is left out of `effective`: stopped by no fault of the policy.
@@ -85,8 +85,11 @@ describe('summary of several steps', () => {
   );
 
   it('reads them from the rollouts where a step holds none of its own', async () => {
-    await server.database.pool.query(`UPDATE step_rollups SET figures = figures - 'rewards'`);
-    await server.database.pool.query('UPDATE runs SET version = version + 1');
+    const ofOrg = `(SELECT u.seq FROM runs u JOIN organisations o ON o.id = u.org_id WHERE o.name = $1)`;
+    const { pool } = server.database;
+    const updated = await pool.query(`UPDATE step_rollups SET figures = figures - 'rewards' WHERE run_seq IN ${ofOrg}`, [server.orgName]);
+    expect(updated.rowCount).toBeGreaterThan(0);
+    await pool.query(`UPDATE runs SET version = version + 1 WHERE seq IN ${ofOrg}`, [server.orgName]);
     const kpis = await kpisOf(FEW, 'steps=1..3&env=acme/math');
     for (const p of [10, 25, 50, 75, 90])
       expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(within(few, 1, 3), p / 100).value!, 12);

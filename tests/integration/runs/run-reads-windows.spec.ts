@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Denominator, metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
 /** An asynchronous trainer that tells no step: rollouts come one after the other, tasks as they please. */
@@ -37,7 +37,7 @@ async function post(run: string, all: readonly Seeded[], framework: string) {
 }
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   await post(ASYNC, rollouts, 'slime');
   await post(BY_HAND, seeded(BY_HAND, { steps: 1 }), 'none');
   await upload(server, MIXED, seeded(MIXED, { steps: 2 }));
@@ -48,7 +48,7 @@ beforeAll(async () => {
     [rollouts.map(({ id }) => id), rollouts.map((_one, at) => arrivedAt(at))],
   );
   // What has no step may hold a whole run, and is made again in a twentieth of the time.
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
 });
 afterAll(() => server?.close());
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { advantages, avgInterval, type Denominator, metric, passAtK, rewardMean, zeroVariance } from '../../../libs/metrics/src/index.ts';
 import { PHASES } from '../../../apps/api/src/store/codes.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { factsOf, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'reads/of a run';
@@ -10,6 +10,8 @@ const path = (rest: string, run = RUN) => `/v1/runs/${encodeURIComponent(run)}/$
 const rollouts = seeded(RUN);
 const rows = rollouts.map(factsOf);
 const ofStep = (step: number) => rollouts.filter((one) => one.step === step).map(factsOf);
+/** Runs of the organisation $1. */
+const OF_ORG = `(SELECT u.seq FROM runs u JOIN organisations o ON o.id = u.org_id WHERE o.name = $1)`;
 const success = { threshold: 1, strict: false };
 
 let server: TestServer;
@@ -18,7 +20,7 @@ const get = (url: string, headers = {}) => server.request('GET', url, { headers 
 const curve = async (rest: string) => (await get(path(`series?${rest}`))).body.series;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   stranger = await strangerOf(server);
   await upload(server, RUN, rollouts);
 });
@@ -77,7 +79,8 @@ describe('series', () => {
     expect(series[1].value).toEqual([0, 1, 2, 3].map((step) => passAtK(ofStep(step), 3, { success }).value));
     expect(series.slice(2).map(({ key }: { key: string }) => key)).toEqual(['pass@1', 'pass@2', 'pass@4']);
     const { rows: kept } = await server.database.pool.query(
-      `SELECT figures->'lenses' AS lenses FROM step_rollups WHERE env_id = 0 ORDER BY step`,
+      `SELECT figures->'lenses' AS lenses FROM step_rollups WHERE env_id = 0 AND run_seq IN ${OF_ORG} ORDER BY step`,
+      [server.orgName],
     );
     expect(Object.keys(kept[0].lenses)).toEqual(expect.arrayContaining(['skyrl/scored', 'canonical/scored']));
   });
@@ -85,8 +88,9 @@ describe('series', () => {
   it('are made anew where they were kept by an earlier revision of a lens', async () => {
     const key = 'all/solved_none';
     await server.database.pool.query(
-      `UPDATE step_rollups SET figures = figures || jsonb_build_object('lenses', COALESCE(figures->'lenses', '{}') || $1::jsonb) WHERE env_id = 0`,
-      [JSON.stringify({ 'prime-rl/scored': { [key]: [7, 4, 4] } })],
+      `UPDATE step_rollups SET figures = figures || jsonb_build_object('lenses', COALESCE(figures->'lenses', '{}') || $2::jsonb)
+       WHERE env_id = 0 AND run_seq IN ${OF_ORG}`,
+      [server.orgName, JSON.stringify({ 'prime-rl/scored': { [key]: [7, 4, 4] } })],
     );
     const [series] = await curve(`m=${encodeURIComponent(key)}&lens=prime-rl`);
     const definition = metric('prime-rl', key)!;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 const stops = ['finished', 'max_turns', 'infra_error', 'finished', 'finished'];
 let server: TestServer;
@@ -30,7 +30,7 @@ async function upload(runName: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   await upload('with steps');
 });
 afterAll(() => server.close());

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventually } from '../observed.world.ts';
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   let posted = 0;
   for (const [runName, rewards] of Object.entries({ alpha: [1, 0, null], 'beta/with slash': [null] })) {
     const events = rewards.flatMap((reward, sample) => {
@@ -39,11 +39,16 @@ beforeAll(async () => {
     // Activity is noted some moments later, that of all runs at once: of two in one moment neither is newer.
     posted += 1;
     const noted = async () =>
-      (await server.database.pool.query('SELECT count(*)::int AS runs FROM ingest_counters')).rows[0].runs as number;
+      (
+        await server.database.pool.query(
+          `SELECT count(*)::int AS runs FROM ingest_counters c JOIN runs u ON u.seq = c.run_seq JOIN organisations o ON o.id = u.org_id WHERE o.name = $1`,
+          [server.orgName],
+        )
+      ).rows[0].runs as number;
     await eventually(async () => (await noted()) === posted || null);
   }
   // Reads wait for what was acknowledged, but not for as long as a busy machine takes.
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
 });
 afterAll(() => server.close());
 

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, strangerOf, upload } from './run-reads.world.ts';
 
 let server: TestServer;
 const rollouts = seeded('shared', { steps: 1, tasks: 1, n: 2 });
 const [shown, hidden] = rollouts.map(({ id }) => id) as [string, string];
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   await upload(server, 'shared run', rollouts);
 });
 afterAll(() => server.close());
@@ -98,7 +98,9 @@ it('says that it has ended while the run of its rollout is being erased', async 
   const hiding = seeded('hidden', { steps: 1, tasks: 1, n: 1 });
   await upload(server, 'hidden run', hiding);
   const { url } = await share({ rollout: hiding[0]!.id });
-  await server.database.pool.query(`UPDATE runs SET deleted_at = now() WHERE name = 'hidden run'`);
+  await server.database.pool.query(`UPDATE runs SET deleted_at = now() WHERE seq = (SELECT run_seq FROM rollout_heads WHERE id = $1)`, [
+    hiding[0]!.id,
+  ]);
   const { answer, html } = await open(url);
   expect(answer.status).toBe(404);
   expect(html).toContain('This link has ended');

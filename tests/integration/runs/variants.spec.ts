@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Denominator, type Lens, metric, type RolloutFacts } from '../../../libs/metrics/src/index.ts';
 import { randomOf } from '../../support/random.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { factsOf } from './run-reads.world.ts';
 
 /** A run that trains on variants of an environment: its figures are those of all of them. */
@@ -49,7 +49,7 @@ const eventsOf = (runName: string, { id, step, task, reward, environment, varian
   return [start, { ...message, content: 'x', metadata: {}, ...(reward === null ? {} : { reward }) }];
 };
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   for (const [run, knowsStep] of [
     ['told', true],
     ['untold', false],

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** What an owner changes while sessions live, wait and are watched. */
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { callTool, closeSession, eventually, openSession, startObserved, type World } from '../observed.world.ts';
 
 /** What the built command line says of sessions, their environments and their rollouts. */
@@ -11,7 +11,7 @@ let server: TestServer;
 let world: World;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   world = await startObserved(server);
 });
 afterAll(async () => {

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CallIntent, CallOutcome, NotedCall } from '@palestra/session';
 import { SqlCallLedger } from '../../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Calls that nobody can come back for are written with their outcomes; on the real PostgreSQL. */
 let server: TestServer;
 let ledger: SqlCallLedger;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   ledger = new SqlCallLedger(server.database.pool, (error) => expect.unreachable(String(error)));
 });
 afterAll(() => server?.close());

@@ -307,11 +307,16 @@ test('a service that is killed in the middle writes the rest after its restart, 
   const service = overHttp(palestra);
   const there = await startObserved(service);
   const sid = await openSession(service, there.environment, recorded('killed'));
+  const messagesOf = async () => {
+    const { body } = await service.request('GET', '/v1/runs?name=killed');
+    if (body.runs.length === 0) return 0;
+    return (await service.request('GET', `/v1/runs/${body.runs[0].id}/rollouts`)).body.rollouts[0]?.num_messages;
+  };
   for (let i = 0; i < 20; i += 1) {
     // Equal calls right before and after a death would be one (ADR 7).
     await callTool(service, sid, 'score', { reward: i });
     // Some rounds of the recorder fall between the calls; the last calls are younger than a round when it dies.
-    if (i % 8 === 7) await new Promise((resolve) => setTimeout(resolve, 1_100));
+    if (i % 8 === 7) await eventually(async () => ((await messagesOf()) === 2 * (i + 1) ? true : null));
   }
   // The service tells a client its outcome before the ledger has it.
   const ended = async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { callTool, closeSession, eventually, openSession, startObserved, type World } from '../observed.world.ts';
 
 /** Sessions that are kept as rollouts after they were opened without a run, and what the environment's pages then count. */
@@ -8,7 +8,7 @@ let server: TestServer;
 let world: World;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   world = await startObserved(server);
 });
 afterAll(async () => {

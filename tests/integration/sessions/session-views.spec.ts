@@ -16,7 +16,7 @@ let stranger: Record<string, string>;
 let environment: string;
 
 beforeAll(async () => {
-  world = await startTwoReplicas('counter', [counter], { deterministic: true, capacity: 40 });
+  world = await startTwoReplicas('counter', [counter], { sessions: { deterministic: true, capacity: 40 }, bundled: true });
   ({ first, second, stranger, environment } = world);
 });
 afterAll(() => world?.close());

@@ -29,18 +29,38 @@ describe('sessions that belong to one process', () => {
     expect((await ask(two, 'POST', '/ping', { sid, key: 'mallory' })).status).toBe(404);
   });
 
-  // What a machine without a breath to spare may miss, it does not miss three times.
-  test('a dead owner’s sessions are lost, and say so within five seconds', { retry: 2 }, async () => {
+  /** How much longer than its 100 ms a timer with a query takes here, at worst: what a busy machine adds to each of the service's steps. */
+  function watchDelays(): () => Promise<number> {
+    let watching = true;
+    let worst = 0;
+    const watched = (async () => {
+      while (watching) {
+        const began = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        await query('SELECT 1');
+        worst = Math.max(worst, performance.now() - began - 100);
+      }
+    })();
+    return async () => {
+      watching = false;
+      await watched;
+      return worst;
+    };
+  }
+
+  test('a dead owner’s sessions are lost, and say so within five seconds', async () => {
     const [one, two] = [await start({ owned: true }), await start({ owned: true })];
     const [asked, forgotten] = [await open(one), await open(one)];
     await one.kill();
     const killedAt = Date.now();
+    const delays = watchDelays();
     expect(await call(two, asked, 'count')).toMatchObject({ status: 410, error: 'session_lost' });
     await until(
       () => stored(forgotten),
       ({ state }) => state === 'lost',
     );
-    expect(Date.now() - killedAt).toBeLessThan(5_000);
+    // The lease, the look for orphans, and the question of this test are late by a delay each.
+    expect(Date.now() - killedAt).toBeLessThan(5_000 + 3 * (await delays()));
     expect(await stored(forgotten)).toMatchObject({ failure_class: 'infrastructure', secrets: null });
   });
 });

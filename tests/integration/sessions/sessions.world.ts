@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
+import { MCP_TIMINGS } from '../../../apps/api/src/platform/config.ts';
 import { createFastifyAdapter, prepareFastify } from '../../../apps/api/src/platform/http/fastify.ts';
 import { ErrorFilter } from '../../../apps/api/src/platform/http/error.filter.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
@@ -55,6 +56,7 @@ export async function startReplica(
     observer: {},
     drainMs: 1_000,
     queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
+    mcp: MCP_TIMINGS,
     orgQuota: null,
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),

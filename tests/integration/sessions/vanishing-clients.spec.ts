@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { randomOf } from '../../support/random.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Clients that vanish at any moment, of every dialect: all slots come back, and whoever comes next is served. */
 const CAPACITY = 3;
@@ -49,7 +49,7 @@ function slowEnvironment() {
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 

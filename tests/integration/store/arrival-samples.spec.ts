@@ -4,13 +4,13 @@ import { zstdCompressor } from '@palestra/exports';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Samples that nobody numbered are numbered in the order in which they came into their group (dashboard.md 2.3). */
 let server: TestServer;
 beforeAll(async () => {
   await zstdCompressor();
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
@@ -24,7 +24,7 @@ async function upload(name: string, more: { metadata?: object } & Record<string,
   const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: eventId, timestamp: 1, index: 0, metadata: {} };
   const events = [start, { ...message, type: 'assistant_message', content: name, reward: 1, isFinished: true }];
   expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   return eventId;
 }
 
@@ -80,6 +80,6 @@ test('in lists, groups, queries, pages and exports', async () => {
   const rows = await parquetReadObjects({ file: bytes, compressors: { ZSTD: (input) => decompress(input) } });
   expect(rows.map((row) => [row.rollout_name, row.sample_idx])).toEqual(shown.map(([name, sample]: unknown[]) => [name, sample]));
 
-  await expectSameFromNothing(server.database.pool);
+  await expectSameFromNothing(server.database.pool, server.orgName);
   expect((await list()).rollouts.map((row: any) => row.sample)).toEqual(shown.map(([, sample]: unknown[]) => sample));
 });

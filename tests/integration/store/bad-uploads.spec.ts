@@ -4,12 +4,12 @@ import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FileBlobStore, UrlSigner } from '@palestra/blobs';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** What no client should send, and some do. Whatever it is, the next upload is stored. */
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
@@ -215,7 +215,7 @@ describe('an event with a value that PostgreSQL refuses', () => {
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too odd' USING ERRCODE = '22003'; END $$;
       CREATE TRIGGER refuse BEFORE INSERT ON rollout_messages FOR EACH ROW WHEN (NEW.name = 'odd') EXECUTE FUNCTION refuse()`);
   });
-  afterAll(() => server.database.pool.query('DROP TRIGGER refuse ON rollout_messages'));
+  afterAll(() => server.database.pool.query('DROP FUNCTION refuse CASCADE'));
 
   it('is told by its position, as often as it was sent; the others are stored', async () => {
     const id = randomUUID();

@@ -1,26 +1,28 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CallIntent } from '@palestra/session';
 import { SqlCallLedger } from '../../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** The mark of a broken stream, and the post that repeats its call (docs/adr/0007), however close they come. */
 let server: TestServer;
 let ledger: SqlCallLedger;
+const sid = `marks-${randomUUID()}`;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   ledger = new SqlCallLedger(server.database.pool, () => {});
   await server.database.pool.query(
     `INSERT INTO sessions (sid, org_id, user_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, created_at, last_seen_at, last_request_at)
-     VALUES ('s', 'org', 'user', 'ready', 1, 900000, 900000, now(), now(), now())`,
+     VALUES ($1, 'org', 'user', 'ready', 1, 900000, 900000, now(), now(), now())`,
+    [sid],
   );
 });
 afterAll(() => server?.close());
 
 const callOf = (tool: string): CallIntent => ({
   taskId: randomBytes(16).toString('hex'),
-  sid: 's',
+  sid,
   kind: 'call',
   tool,
   input: '{}',

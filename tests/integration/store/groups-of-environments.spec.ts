@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Trainers number prompts by environment: the same id of a group, at one step, in two environments or variants of one. */
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
@@ -28,11 +28,12 @@ test.each([
   const events = environments.flatMap((place, at) => [0, 1].flatMap((sample) => rollout({ ...start, ...place }, at === 0 ? sample : 0)));
   const { status } = await server.request('POST', '/v1/rollouts', { body: { events } });
   expect(status).toBe(200);
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   const step = 'step' in start ? start.step : -1;
   const { rows } = await server.database.pool.query(
-    `SELECT e.environment, n, successes FROM rollout_groups g JOIN rollout_environments e ON e.id = g.env_id WHERE step = $1 ORDER BY 1, 3`,
-    [step],
+    `SELECT e.environment, n, successes FROM rollout_groups g JOIN rollout_environments e ON e.id = g.env_id JOIN organisations o ON o.id = e.org_id
+     WHERE step = $1 AND o.name = $2 ORDER BY 1, 3`,
+    [step, server.orgName],
   );
   expect(rows).toEqual([
     { environment: 'acme/a', n: 2, successes: 1 },

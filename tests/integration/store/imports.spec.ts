@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** Rollouts that other tools recorded, by the built command line and by OTLP, read back from the API. */
 const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
@@ -13,7 +13,7 @@ let server: TestServer;
 let folder: string;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   folder = await mkdtemp(path.join(tmpdir(), 'palestra-imports-'));
 });
 afterAll(async () => {
@@ -36,12 +36,21 @@ const figures = (stdout: string, row = 1) =>
     [row]!.split(/\s{2,}/)
     .slice(2)
     .map(Number);
-const count = async (table: string) => Number((await server.database.pool.query(`SELECT count(*) FROM ${table}`)).rows[0].count);
+/** Rows of the organisation of this file; a message has one by its head. */
+const count = async (table: 'rollout_heads' | 'rollout_messages') => {
+  const join = table === 'rollout_heads' ? '' : 'JOIN rollout_messages m ON m.rollout_seq = h.seq';
+  const { rows } = await server.database.pool.query(
+    `SELECT count(*)::int AS n FROM rollout_heads h ${join} JOIN organisations o ON o.id = h.org_id WHERE o.name = $1`,
+    [server.orgName],
+  );
+  return rows[0].n as number;
+};
 const stored = async (run: string) => {
   const { rows } = await server.database.pool.query(
     `SELECT h.id, h.finished, h.messages, m.start, ARRAY(SELECT x.reward FROM rollout_messages x WHERE x.day = h.day AND x.rollout_seq = h.seq ORDER BY x.index) AS rewards
-     FROM rollout_heads h JOIN runs ON runs.seq = h.run_seq JOIN rollout_meta m ON m.rollout_seq = h.seq WHERE runs.name = $1 ORDER BY h.seq`,
-    [run],
+     FROM rollout_heads h JOIN runs ON runs.seq = h.run_seq JOIN rollout_meta m ON m.rollout_seq = h.seq
+     JOIN organisations o ON o.id = h.org_id WHERE runs.name = $1 AND o.name = $2 ORDER BY h.seq`,
+    [run, server.orgName],
   );
   return rows as { id: string; finished: boolean; messages: number; start: any; rewards: (number | null)[] }[];
 };
@@ -115,8 +124,9 @@ describe('palestra rollouts import', () => {
   it('is history: none of its events is late, and those of a trainer that come so late are', async () => {
     const late = async (run: string) => {
       const { rows } = await server.database.pool.query(
-        'SELECT c.accepted::int, c.late::int FROM ingest_counters c JOIN runs ON runs.seq = c.run_seq WHERE runs.name = $1',
-        [run],
+        `SELECT c.accepted::int, c.late::int FROM ingest_counters c JOIN runs ON runs.seq = c.run_seq JOIN organisations o ON o.id = runs.org_id
+         WHERE runs.name = $1 AND o.name = $2`,
+        [run, server.orgName],
       );
       return rows[0] ?? null;
     };

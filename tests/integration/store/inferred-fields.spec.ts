@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { unpackProvenance } from '@palestra/rollouts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** What step inference found stays as found, and gives way to what is told later. */
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
@@ -44,7 +44,7 @@ const told = (eventId: string, timestamp: number, rollout_info: object) => ({
 
 async function send(...events: object[]): Promise<void> {
   expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200, body: { rejected: [] } });
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
 }
 
 async function rows() {
@@ -65,7 +65,7 @@ test(
     expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(RUN)}`, { body: { settings: { n: 2 } } })).toMatchObject({
       status: 200,
     });
-    await settled(server.database.pool);
+    await settled(server.database.pool, server.orgName);
     const found = await rows();
     expect(found.map(({ sample_idx }) => sample_idx).toSorted((a, b) => a - b)).toEqual([0, 0, 1, 1]);
     for (const row of found) expect(row).toMatchObject({ sample: 'inferred', group: 'inferred' });
@@ -75,14 +75,14 @@ test(
     expect(first).toMatchObject({ sample_idx: 7, sample: 'reported', phase: 'reported', group: 'inferred' });
     expect(others.map(({ sample }) => sample)).toEqual(['inferred', 'inferred', 'inferred']);
 
-    await expectSameFromNothing(server.database.pool);
+    await expectSameFromNothing(server.database.pool, server.orgName);
   },
 );
 
 test('what the owner took back is found again', { timeout: 120_000 }, async () => {
   const set = async (settings: object) => {
     expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(RUN)}`, { body: { settings } })).toMatchObject({ status: 200 });
-    await settled(server.database.pool);
+    await settled(server.database.pool, server.orgName);
   };
   await set({ n: 2, nameRegex: String.raw`solver (?P<sample>\d+)$` });
   const [, second] = await rows();
@@ -93,7 +93,7 @@ test('what the owner took back is found again', { timeout: 120_000 }, async () =
   const ofTask = [(await rows())[1]!, (await rows())[3]!];
   expect(ofTask.map(({ sample_idx }) => sample_idx).toSorted((a, b) => a - b)).toEqual([0, 1]);
   for (const row of ofTask) expect(row).toMatchObject({ sample: 'inferred' });
-  await expectSameFromNothing(server.database.pool);
+  await expectSameFromNothing(server.database.pool, server.orgName);
 });
 
 test('a group that is reported without a step is kept, and so is one that is told later', { timeout: 120_000 }, async () => {
@@ -110,7 +110,7 @@ test('a group that is reported without a step is kept, and so is one that is tol
   expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(run)}`, { body: { settings: { n: 2 } } })).toMatchObject({
     status: 200,
   });
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   const grouped = async () => {
     const { rows: found } = await server.database.pool.query(
       `SELECT r.group_key::text, r.provenance FROM rollouts r JOIN runs u ON u.seq = r.run_seq WHERE u.name = $1 ORDER BY r.seq`,
@@ -131,7 +131,7 @@ test('a group that is reported without a step is kept, and so is one that is tol
   await send(told(starts[4]!.eventId, 9_000, { group_id: 'b' }));
   const after = of(await grouped());
   expect(after[4]).toEqual(after[3]);
-  await expectSameFromNothing(server.database.pool);
+  await expectSameFromNothing(server.database.pool, server.orgName);
 });
 
 test('groups that are reported by an id that comes back at every inferred step are listed each', async () => {

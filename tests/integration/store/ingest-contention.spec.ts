@@ -4,16 +4,20 @@ import { takeDue, withInferenceTurn, writeInferred, selectArrivals } from '../..
 import { markRuns } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { inTransaction } from '../../../apps/api/src/platform/database/transaction.ts';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** What uploads, deriving and inference do to each other's rows at the same moment. */
 let server: TestServer;
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
 });
 afterAll(() => server?.close());
 
 const sql = async (text: string, values: unknown[] = []) => (await server.database.pool.query(text, values)).rows;
+const runOf = async (name: string) =>
+  (
+    await sql('SELECT r.seq FROM runs r JOIN organisations o ON o.id = r.org_id WHERE r.name = $1 AND o.name = $2', [name, server.orgName])
+  )[0].seq as number;
 const start = (eventId: string, runName: string) => ({
   eventType: 'rollout',
   eventId,
@@ -43,7 +47,7 @@ const blocked = () => sql(`SELECT pid FROM pg_stat_activity WHERE datname = curr
 test('a batch that PostgreSQL gives up for another transaction is stored all the same', { timeout: 60_000 }, async () => {
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   expect(await post([start(low!, 'contended'), start(high!, 'contended')])).toMatchObject({ status: 200 });
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   const lock = 'SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE';
   const answer = await inTransaction(server.database.pool, async (client) => {
     // The other one looks for the deadlock first, and is the one that is given up.
@@ -66,8 +70,8 @@ test('marking a run takes heads in the order in which uploads take them', { time
   // Stored so that seq order is not id order.
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   for (const id of [high, low]) expect(await post([start(id!, 'ordered')])).toMatchObject({ status: 200 });
-  await settled(server.database.pool);
-  const [{ seq }] = await sql(`SELECT seq FROM runs WHERE name = 'ordered'`);
+  await settled(server.database.pool, server.orgName);
+  const seq = await runOf('ordered');
   const revisions = async () =>
     (await sql('SELECT revision FROM rollout_heads WHERE run_seq = $1 ORDER BY id', [seq])).map(({ revision }) => revision);
   const before = await revisions();
@@ -88,8 +92,8 @@ test('inference writes nothing over what was found out of a rollout meanwhile', 
   // Heads are made, and numbered, in id order.
   const [kept, grown] = [randomUUID(), randomUUID()].toSorted() as [string, string];
   expect(await post([start(kept, 'inferred'), message(kept, 0), start(grown, 'inferred')])).toMatchObject({ status: 200 });
-  await settled(server.database.pool);
-  const [{ seq }] = await sql(`SELECT seq FROM runs WHERE name = 'inferred'`);
+  await settled(server.database.pool, server.orgName);
+  const seq = await runOf('inferred');
   const rows = () => sql('SELECT id, revision, step, provenance FROM rollouts WHERE run_seq = $1 ORDER BY seq', [seq]);
   const bits = { mask: 3, inferred: 1, kept: 0xc03f };
   const { pool } = server.database;
@@ -110,7 +114,7 @@ test('inference writes nothing over what was found out of a rollout meanwhile', 
     expect(after[1]).toEqual(before[1]);
   });
   // Whoever was changed is due again, and its run comes to rest.
-  await settled(pool);
+  await settled(pool, server.orgName);
   expect((await rows()).map(({ step }) => step)).not.toContain(70);
 });
 

@@ -4,6 +4,7 @@ import { metric, type RolloutFacts } from '@palestra/metrics';
 import { messageFlags, type NormalisedRollout, normaliseRollout, parseTolerant, readBatch, skeletonOf } from '@palestra/rollouts';
 import { type RandomRun, randomRuns } from '../../support/random-rollouts.ts';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
+import { full } from '../../support/full.ts';
 import { randomOf } from '../../support/random.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -11,7 +12,7 @@ import { startServer, type TestServer } from '../../support/server.ts';
  * Derived rows are a function of what was acknowledged: whatever the order, however often, whatever was lost, while deriving goes on in the
  * background, they equal what is made from nothing, and what plain code makes of the same events. On the real PostgreSQL.
  */
-const SEEDS = Number(process.env['PALESTRA_PROPERTY_RUNS'] ?? 4);
+const SEEDS = Number(process.env['PALESTRA_PROPERTY_RUNS'] ?? (full ? 4 : 2));
 const ROLLOUTS = 24;
 let server: TestServer;
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../../support/palestra.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
-const ROLLOUTS = 1_500;
+const ROLLOUTS = 1_000;
 const MESSAGES = 6;
 const KILLS = 2;
 
@@ -98,7 +98,7 @@ async function upload(): Promise<Map<string, string[]>> {
 }
 
 describe('a worker', () => {
-  it('does not start without the database or the objects of an API', async () => {
+  it('does not start without the database or the objects of an API', { timeout: 180_000 }, async () => {
     const homeless = await startWorker({ DATABASE_URL: '' });
     await once(homeless.child, 'close');
     expect(homeless.child.exitCode).toBe(1);
@@ -130,11 +130,16 @@ describe('a worker', () => {
 
     expect(await query('SELECT count(*)::int AS n FROM rollout_messages')).toEqual([{ n: 0 }]);
     expect(await query('SELECT sum(messages)::int AS n FROM rollout_transcripts')).toEqual([{ n: ROLLOUTS * MESSAGES }]);
-    for (const [id, eventIds] of acknowledged) {
-      const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
-      const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
-      expect(messages.map(({ eventId }) => eventId)).toEqual(eventIds);
-    }
+    const left = [...acknowledged];
+    const read = async () => {
+      for (let next = left.pop(); next !== undefined; next = left.pop()) {
+        const [id, eventIds] = next;
+        const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
+        const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
+        expect(messages.map(({ eventId }) => eventId)).toEqual(eventIds);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, read));
     // Every object is pointed at, or known as garbage that the next sweep takes.
     const blobs = new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSigner(Buffer.from('x'), () => '', Date.now));
     const known = new Set(

@@ -41,6 +41,12 @@ describe.each(stores)('sealing into %s', (kind) => {
         metadata: { big: 12345678901234567890n.toString() },
       }),
     ]);
+    await world.settled();
+    // As if nothing had come for a minute: a rollout that is live falls quiet by itself.
+    for (const table of ['rollout_heads', 'rollouts'])
+      await world.server.database.pool.query(`UPDATE ${table} SET last_at = last_at - interval '1 minute' WHERE id = ANY($1::uuid[])`, [
+        ids,
+      ]);
     const before = await Promise.all(ids.map(world.get));
     const pages = [
       [0, 1],
@@ -50,7 +56,6 @@ describe.each(stores)('sealing into %s', (kind) => {
       [451, 5],
     ] as const;
     const pagesBefore = await Promise.all(pages.map(([from, limit]) => world.page(ids[2]!, from, limit)));
-    await world.settled();
     expect(await world.services().sealing.seal()).toMatchObject({ sealed: 3, messages: 1 + 8 + 450, skipped: 0, failed: 0, away: false });
     expect(await Promise.all(ids.map(world.rowsOf))).toEqual([0, 0, 0, 0]);
     // Its age, and the match with the session ledger, change by themselves.
@@ -260,7 +265,7 @@ describe.each(stores)('sealing into %s', (kind) => {
   });
 
   it('seals many small rollouts at a time', { timeout: 180_000 }, async () => {
-    const count = 1_500;
+    const count = 500;
     const ids = Array.from({ length: count }, () => randomUUID());
     const words = 'the quick brown fox jumps over a lazy dog while solving this equation step by step'.split(' ');
     const text = (seed: number) => Array.from({ length: 150 }, (_, at) => words[(seed * 31 + at * at * 7 + at) % words.length]).join(' ');

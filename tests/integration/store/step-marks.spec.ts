@@ -4,10 +4,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
 import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
 import { settled } from '../../support/derived-rows.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
 let other: pg.Client;
+let runSeq: number;
 
 const eventsOf = (step: number) => {
   const eventId = randomUUID();
@@ -24,15 +25,21 @@ const eventsOf = (step: number) => {
   return [start, { eventType: 'message', eventId: randomUUID(), rolloutEventId: eventId, timestamp: 1, index: 0, ...message }];
 };
 const sql = async (text: string) => (await server.database.pool.query(text)).rows;
-const counts = () => sql('SELECT step, rollouts FROM step_rollups WHERE env_id = 0 ORDER BY step');
-const mark = (step: number) => sql(`INSERT INTO dirty_steps SELECT DISTINCT run_seq, phase, step FROM rollouts WHERE step = ${step}`);
+const counts = () => sql(`SELECT step, rollouts FROM step_rollups WHERE env_id = 0 AND run_seq = ${runSeq} ORDER BY step`);
+const mark = (step: number) =>
+  sql(`INSERT INTO dirty_steps SELECT DISTINCT run_seq, phase, step FROM rollouts WHERE run_seq = ${runSeq} AND step = ${step}`);
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   other = new pg.Client({ connectionString: server.config.databaseUrl! });
   await other.connect();
   await server.request('POST', '/v1/rollouts', { body: { events: [1, 1, 2].flatMap(eventsOf) } });
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
+  const { rows } = await server.database.pool.query(
+    `SELECT r.seq FROM runs r JOIN organisations o ON o.id = r.org_id WHERE r.name = 'marks' AND o.name = $1`,
+    [server.orgName],
+  );
+  runSeq = rows[0].seq;
 });
 afterAll(async () => {
   await other.end();
@@ -44,16 +51,16 @@ it('a step that a transaction is about to change is made after it, though it was
     { step: 1, rollouts: 2 },
     { step: 2, rollouts: 1 },
   ]);
-  const [{ seq }] = await sql('SELECT seq FROM rollouts WHERE step = 1 ORDER BY seq LIMIT 1');
+  const [{ seq }] = await sql(`SELECT seq FROM rollouts WHERE run_seq = ${runSeq} AND step = 1 ORDER BY seq LIMIT 1`);
   await other.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
   await mark(1);
   await other.query('BEGIN');
   await eraseRollouts(other, [seq], true);
   await other.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
   await mark(2);
-  await expect.poll(() => sql('SELECT FROM dirty_steps WHERE step = 2'), { timeout: 20_000 }).toEqual([]);
+  await expect.poll(() => sql(`SELECT FROM dirty_steps WHERE run_seq = ${runSeq} AND step = 2`), { timeout: 20_000 }).toEqual([]);
   await other.query('COMMIT');
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   expect(await counts()).toEqual([
     { step: 1, rollouts: 1 },
     { step: 2, rollouts: 1 },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient, type Session } from '@palestra/client';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { sharedServer, type TestServer } from '../../support/server.ts';
 import { callTool, closeSession, eventually, observed, openSession } from '../observed.world.ts';
 
 /** Uploads of trainers against sessions that really happened here: a real environment, real sessions, real uploads. */
@@ -30,7 +30,7 @@ let client: PalestraClient;
 const environment = () => `${server.orgName}/timed`;
 
 beforeAll(async () => {
-  server = await startServer({ logLevel: (process.env['LOG'] as never) ?? 'error' });
+  server = await sharedServer();
   upstream = await serve([timed]);
   fragile = await serve([observed]);
   client = new PalestraClient({ url: server.url, apiKey: server.apiKey });
@@ -152,7 +152,11 @@ test('an upload that names no session is found, verified, and gets its true late
     [12, 'answer', sid, null],
   ]);
   const figures = await eventually(async () => {
-    const rows = await sql(`SELECT figures FROM tool_rollups t JOIN runs u ON u.seq = t.run_seq WHERE u.name = 'plain' AND tool = 'wait'`);
+    const rows = await sql(
+      `SELECT figures FROM tool_rollups t JOIN runs u ON u.seq = t.run_seq JOIN organisations o ON o.id = u.org_id
+      WHERE u.name = 'plain' AND tool = 'wait' AND o.name = $1`,
+      [server.orgName],
+    );
     return rows[0]?.figures.timed > 0 ? rows[0].figures : null;
   });
   expect(figures).toMatchObject({ calls: 2, timed: 2, infrastructure: 0 });
@@ -167,7 +171,8 @@ test('what the ledger said outlives new settings of the run', async () => {
   await play(1, [WAIT, ANSWER]);
   const before = [await verdictOf(id), await verdictOf(other)];
   await sql(
-    `UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq = (SELECT seq FROM runs WHERE name = 'settings')`,
+    `UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE run_seq = (SELECT run_seq FROM rollout_heads WHERE id = $1)`,
+    [id],
   );
   const after = [await rollout(id), await rollout(other)];
   for (const at of [0, 1])
@@ -335,7 +340,11 @@ describe('a reward of 0 after the environment was lost', () => {
     expect(found.rules.telemetry).toMatch(/; its last call was lost, so that its 0 is no score$/);
     const run = async () => (await server.request('GET', '/v1/runs?name=lost')).body.runs[0];
     await expect.poll(run).toMatchObject({ num_rollouts: 1, num_scored: 0, num_errors: 1, avg_rollout_reward: null });
-    const figures = () => sql(`SELECT figures FROM tool_rollups t JOIN runs u ON u.seq = t.run_seq WHERE u.name = 'lost'`);
+    const figures = () =>
+      sql(
+        `SELECT figures FROM tool_rollups t JOIN runs u ON u.seq = t.run_seq JOIN organisations o ON o.id = u.org_id WHERE u.name = 'lost' AND o.name = $1`,
+        [server.orgName],
+      );
     await expect.poll(figures).toMatchObject([{ figures: { infrastructure: 1, timed: 2, scored: 0 } }]);
   });
 

@@ -55,6 +55,34 @@ const configSchema = z.object({
 /** Every variable that `readConfig` reads. Others are ignored, so that a misspelt one does nothing: tests/deployment.spec.ts compares. */
 export const CONFIG_VARIABLES: readonly string[] = Object.keys(configSchema.shape);
 
+/** How long requests over MCP are held, and how often their clients hear something; milliseconds. Only tests set others. */
+export interface McpTimings {
+  /**
+   * A call that takes longer is answered as a stream, which stays open and can be taken up again. Shorter ones are JSON: mcp 2.x takes no
+   * stream events above 1 MiB.
+   */
+  jsonHoldMs: number;
+  /** The same, where the client wants to hear of the progress. */
+  progressHoldMs: number;
+  /** A client that waits for a call hears of progress this often; the shortest patience of the official clients is a minute. */
+  beatMs: number;
+  /** Comments that keep a stream open. */
+  keepAliveMs: number;
+  /** How long a client waits before it takes up a stream that broke. It tries twice: a restart must fit in. */
+  retryMs: number;
+  /** While a client listens, its session is alive; we look this often whether it has ended. */
+  listenPingMs: number;
+}
+
+export const MCP_TIMINGS: McpTimings = {
+  jsonHoldMs: 5_000,
+  progressHoldMs: 1_000,
+  beatMs: 5_000,
+  keepAliveMs: 15_000,
+  retryMs: 2_000,
+  listenPingMs: 20_000,
+};
+
 export interface Config {
   host: string;
   port: number;
@@ -84,6 +112,7 @@ export interface Config {
   maxSessions: { key: number | null; org: number | null };
   /** Clients that may wait for a slot of one environment at the same time, and how long. */
   queue: { limit: number; patienceMs: number };
+  mcp: McpTimings;
   /** Origin in links and signed URLs; null = `http://host:port` as bound. */
   publicUrl: string | null;
   /** This process runs background work (sealing, retention, roll-ups); off where workers do. */
@@ -138,6 +167,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     drainMs: value.PALESTRA_DRAIN_S * 1000,
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
+    mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
     jobs: value.PALESTRA_JOBS === 'on',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,

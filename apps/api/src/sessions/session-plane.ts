@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
 import { type EnvironmentDirectory, type SecretBox, SessionEngine, type SessionObserver } from '@palestra/session';
+import type { McpTimings } from '../platform/config.ts';
 import type { Sockets } from '../platform/http/sockets.ts';
 import type { Authenticate } from './authenticate.ts';
 import { SqlAdmissionStore } from './slots/admission.sql.ts';
@@ -31,6 +32,7 @@ export interface SessionPlaneOptions {
   version: string;
   /** Clients that may wait for slots of one environment, and how long, milliseconds. */
   queue: { limit: number; patienceMs: number };
+  mcp: McpTimings;
   /** Sessions that an organisation without a quota of its own may have open; null = as many as come. */
   orgQuota: number | null;
   /** How long `drain` waits for sessions that end with this process. */
@@ -81,12 +83,13 @@ export class SessionPlane {
   }
 
   async register(server: FastifyInstance): Promise<void> {
-    const { directory, version, authenticate, sendError, sockets, onBackgroundError } = this.#options;
+    const { directory, version, authenticate, sendError, sockets, onBackgroundError, mcp } = this.#options;
     const { engine, routing } = this;
     const dialect = new OrsDialect(engine, directory, version);
     await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
     const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
-    for (const plugin of [openEnvPlugin, mcpPlugin]) await server.register(plugin, options);
+    await server.register(openEnvPlugin, options);
+    await server.register(mcpPlugin, { ...options, timings: mcp });
     // For siblings: what this process noticed before the question is stored by the answer.
     server.get(REPLICA_PATH, { config: { unlisted: true } }, async () => {
       await this.#ledger.drain();

@@ -50,6 +50,7 @@ const sessionPlane = {
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,
+      mcp: config.mcp,
       orgQuota: config.maxSessions.org,
       authenticate: async (request) => {
         const caller = await authenticator.authenticate(request);

@@ -9,13 +9,18 @@ import { LocalBackend } from './local-backend.ts';
 
 /** Episodes that stand, by SID. */
 const standing = new Set<string>();
+/** What takes its time and has begun: a constructor, a call of `wait`. */
+let begun: ('create' | 'wait')[] = [];
 const environment = defineEnvironment<{ id?: number; setup?: number; create?: number }, { sid: string }>({
   name: 'Local',
   splits: ['train'],
   numTasks: () => 3,
   task: (_, id) => ({ id }),
   create: async ({ sid, task }) => {
-    if (task.create) await sleep(task.create);
+    if (task.create) {
+      begun.push('create');
+      await sleep(task.create);
+    }
     standing.add(sid);
     return { sid };
   },
@@ -24,7 +29,7 @@ const environment = defineEnvironment<{ id?: number; setup?: number; create?: nu
   prompt: () => 'héllo\n"quoted"',
   tools: {
     say: tool({ description: 'Says it', input: z.object({ text: z.string() }), run: ({ text }) => ({ content: text, reward: 1 }) }),
-    wait: tool({ description: 'Waits', run: () => sleep(60_000, '') }),
+    wait: tool({ description: 'Waits', run: () => (begun.push('wait'), sleep(60_000, '')) }),
     change: tool({
       description: 'Changes what it was given',
       input: z.object({ value: z.any() }),
@@ -127,10 +132,11 @@ describe.each([
   });
 
   test('leaves no episode of a create that was given up', async () => {
+    begun = [];
     const given = new AbortController();
     const create = { sid: 'left', env: null, task: { kind: 'spec', spec: { create: 100 } }, toolsetName: null, secrets: {} } as const;
     const opening = backend.create(create, given.signal);
-    await sleep(20);
+    await expect.poll(() => begun).toEqual(['create']);
     given.abort(new Error('left'));
     await expect(opening).rejects.toThrow('left');
     await sleep(200);
@@ -172,10 +178,11 @@ describe('LocalBackend over a link', () => {
   });
 
   test('a dead process: its sessions are lost, everything else unreachable, and a new process does not know them', async () => {
+    begun = [];
     const session = await open('lost');
     const running = Promise.resolve(session.call({ tool: 'wait', input: {}, taskId: 't' }, never));
     const outcome = running.catch((error: unknown) => error);
-    await sleep(20);
+    await expect.poll(() => begun).toEqual(['wait']);
     await server.close();
     expect(await outcome).toMatchObject({ code: 'session_lost', status: 410 });
     await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_lost', status: 410 });

@@ -53,6 +53,10 @@ async function failure(promise: Promise<unknown>): Promise<PalestraError> {
   return error as PalestraError;
 }
 
+async function expectEmpty(server: ScriptedServer): Promise<void> {
+  await expect.poll(() => [server.sockets(), server.sessions()], { interval: 5 }).toEqual([0, 0]);
+}
+
 /** A raw frame, which no proper library sends. */
 function sendRaw(socket: WebSocket, frame: Buffer): void {
   (socket as unknown as { _socket: { write(data: Buffer): void } })._socket.write(frame);
@@ -86,10 +90,9 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     const session = await open(backend);
     await expect(step(session, 1, AbortSignal.timeout(100))).rejects.toMatchObject({ name: 'TimeoutError' });
     expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost' });
-    await pause(400);
-    expect(server.seen.filter(({ type }) => type === 'step')).toEqual([{ type: 'step', n: 1 }]);
     // Its slot is free, though nobody deleted it.
-    expect([server.sockets(), server.sessions()]).toEqual([0, 0]);
+    await expectEmpty(server);
+    expect(server.seen.filter(({ type }) => type === 'step')).toEqual([{ type: 'step', n: 1 }]);
   });
 
   const broken: [what: string, act: (socket: WebSocket, reply: string) => boolean | void][] = [
@@ -129,8 +132,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost', status: 410 });
     expect(await failure(step(session, 3))).toMatchObject({ code: 'session_lost' });
     expect(server.seen.filter(({ type }) => type === 'step').map(({ n }) => n)).toEqual([1, 2]);
-    await pause(100);
-    expect([server.sockets(), server.sessions()]).toEqual([0, 0]);
+    await expectEmpty(server);
   });
 
   test('a reply that comes twice is never taken for the next one', async () => {
@@ -139,7 +141,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(await step(session, 1)).toBe(1);
     if (generation === 'C') expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost' });
     else {
-      await pause(50);
+      await expect.poll(() => server.sockets(), { interval: 5 }).toBe(0);
       expect(await step(session, 2)).toBe(2);
       expect(await steps(session)).toBe(2);
     }
@@ -176,11 +178,11 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
 
   test('a frame that nobody asked for ends the socket', async () => {
     const sockets: WebSocket[] = [];
-    const { backend } = await start({ generation, onSocket: (socket) => void sockets.push(socket) });
+    const { backend, server } = await start({ generation, onSocket: (socket) => void sockets.push(socket) });
     const session = await open(backend);
     await step(session, 1);
     sockets.at(-1)!.send('{"type":"observation","data":{"observation":{"n":9}}}');
-    await pause(50);
+    await expect.poll(() => server.sockets(), { interval: 5 }).toBe(0);
     if (generation === 'C') expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost' });
     else expect(await step(session, 2)).toBe(2);
   });
@@ -188,7 +190,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
   test('messages of one session go out one by one, in their order', async () => {
     const { backend, server } = await start({
       generation,
-      onMessage: (socket, reply, { type }) => type === 'step' && slowly(socket, reply, 5),
+      onMessage: (socket, reply, { type }) => type === 'step' && slowly(socket, reply, 1),
     });
     const session = await open(backend);
     const numbers = Array.from({ length: 30 }, (_, n) => n + 1);
@@ -248,8 +250,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
   test('a reset that is never answered gives its slot back when nobody waits for it any more', async () => {
     const { backend, server } = await start({ generation, onMessage: (_socket, _reply, { type }) => type === 'reset' });
     await expect(create(backend, AbortSignal.timeout(300))).rejects.toMatchObject({ name: 'TimeoutError' });
-    await pause(100);
-    expect([server.sockets(), server.sessions()]).toEqual([0, 0]);
+    await expectEmpty(server);
   });
 });
 
@@ -362,7 +363,8 @@ test.each(['C', 'E'] as const)(
       }
       await session.delete(soon());
     };
-    await Promise.all(Array.from({ length: 60 }, play));
+    // Few enough at a time that a reply is not late on a busy machine.
+    for (let round = 0; round < 3; round += 1) await Promise.all(Array.from({ length: 20 }, play));
     expect(copies).toBeGreaterThan(50);
     expect(right).toBeGreaterThan(150);
     expect(lost).toBeGreaterThan(5);

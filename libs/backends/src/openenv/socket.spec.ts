@@ -1,21 +1,15 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test, type TestContext } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { KeepAlive } from './keep-alive.ts';
 import { OpenEnvConnection } from './connection.ts';
 import { UpstreamSocket } from './socket.ts';
 
-let stop: (() => void)[] = [];
-afterEach(() => {
-  for (const end of stop) end();
-  stop = [];
-});
-
-async function serve(options: { autoPong: boolean }) {
+async function serve({ onTestFinished }: Pick<TestContext, 'onTestFinished'>, options: { autoPong: boolean }) {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, ...options });
   await once(server, 'listening');
-  stop.push(() => {
+  onTestFinished(() => {
     for (const client of server.clients) client.terminate();
     server.close();
   });
@@ -24,26 +18,30 @@ async function serve(options: { autoPong: boolean }) {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-test.each([true, false])('a server is pinged, and given up when it says nothing for long (it answers pings: %s)', async (autoPong) => {
-  const { server, url } = await serve({ autoPong });
-  let pings = 0;
-  server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
-  const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(5_000));
-  const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 1_500 });
-  stop.push(() => keepAlive.stop());
-  keepAlive.add(socket);
-  await pause(2_500);
-  expect(pings).toBeGreaterThan(3);
-  expect(socket.isOpen).toBe(autoPong);
-});
+test.concurrent.for([true, false])(
+  'a server is pinged, and given up when it says nothing for long (it answers pings: %s)',
+  async (autoPong, running) => {
+    const { server, url } = await serve(running, { autoPong });
+    let pings = 0;
+    server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
+    const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(25_000));
+    const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 1_500 });
+    running.onTestFinished(() => keepAlive.stop());
+    keepAlive.add(socket);
+    if (autoPong) await pause(2_500);
+    else await running.expect.poll(() => socket.isOpen).toBe(false);
+    expect(pings).toBeGreaterThan(3);
+    expect(socket.isOpen).toBe(autoPong);
+  },
+);
 
-test('a key in the URL goes into a header, and nowhere else', async () => {
-  const { server } = await serve({ autoPong: true });
+test('a key in the URL goes into a header, and nowhere else', async (running) => {
+  const { server } = await serve(running, { autoPong: true });
   const { port } = server.address() as AddressInfo;
   const connection = new OpenEnvConnection(`http://key:s%40cret@127.0.0.1:${port}/openenv/acme/echo/?api_key=x`);
   expect(connection.socketUrl).toBe(`ws://127.0.0.1:${port}/openenv/acme/echo/ws`);
   const connected = once(server, 'connection');
-  await UpstreamSocket.open({ url: connection.socketUrl, headers: connection.headers }, AbortSignal.timeout(5_000));
+  await UpstreamSocket.open({ url: connection.socketUrl, headers: connection.headers }, AbortSignal.timeout(25_000));
   const [, request] = (await connected) as [unknown, { url: string; headers: Record<string, string> }];
   expect(request.url).toBe('/openenv/acme/echo/ws');
   expect(request.headers['authorization']).toBe(`Basic ${Buffer.from('key:s@cret').toString('base64')}`);

@@ -12,7 +12,7 @@ afterEach(async () => {
   stop = [];
 });
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(25_000);
 const TASKS = [{ id: 'a', weight: 1 }, { id: 'b' }, { id: 'c' }];
 
 async function serve(implemented: Record<string, (body: { split: string; index: number; start: number; stop: number }) => unknown>) {

@@ -17,6 +17,8 @@ export interface OrsConnectionOptions {
   /** A server that shows no sign of life for so long is taken for dead, milliseconds; {@link SILENCE_MS} unless set. May change meanwhile. */
   silenceMs?: () => number;
   clock?: Clock;
+  /** {@link CONNECT_TIMEOUT_MS} unless set. */
+  connectTimeoutMs?: number;
 }
 
 export interface OrsRequest {
@@ -115,7 +117,7 @@ export class OrsConnection {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: CONNECT_TIMEOUT_MS },
+      connect: { timeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS },
     });
   }
 

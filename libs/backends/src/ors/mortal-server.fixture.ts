@@ -14,6 +14,7 @@ export const MORTAL_SERVER = `
       case '/a/num_tasks': return json({ num_tasks: 1 });
       case '/a/tasks': return json({ tasks: [{ ms: 0 }], env_name: 'a' });
       case '/ran': return json(ran);
+      case '/sessions': return json([...sessions]);
       case '/delete': return sessions.delete(sid), json({ sid });
       case '/create':
         if (sessions.has(sid)) return json({ detail: 'Session already exists' }, 400);

@@ -45,7 +45,7 @@ async function serve(routes: Record<string, Answer>) {
   return { backend, seen, url, count: (path: string) => seen.filter((one) => one.path === path).length };
 }
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(25_000);
 const session = (backend: OrsBackend) => backend.session({ sid: 's', env: 'a' });
 const call = (backend: OrsBackend) => session(backend).call({ tool: 't', input: {}, taskId: 'x' }, soon());
 const sse = (response: http.ServerResponse, text: string) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text);

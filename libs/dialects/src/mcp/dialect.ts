@@ -71,6 +71,8 @@ export class McpDialect {
     readonly engine: SessionEngine,
     readonly directory: EnvironmentDirectory,
     readonly version: string,
+    /** A client that waits for a call hears of its progress this often; milliseconds. */
+    readonly beatMs: number,
   ) {
     this.calls = new McpCalls(engine);
   }
@@ -166,7 +168,7 @@ export class McpDialect {
         const asked = { requestId, tool, input: input as JsonObject };
         const call = await (begun === null ? this.calls.begin(caller, sid, asked) : begun.call);
         const cursor = begun?.cursor ?? freshCursor(call.open.taskId, requestId, params._meta?.progressToken);
-        const silence = reportProgress(call.progress, cursor, sendNotification);
+        const silence = reportProgress(call.progress, cursor, this.beatMs, sendNotification);
         return call.result().finally(silence);
       }),
     );

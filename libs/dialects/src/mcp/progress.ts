@@ -2,8 +2,6 @@ import type { ServerNotification } from '@modelcontextprotocol/sdk/types.js';
 import type { CallProgress } from '@palestra/session';
 import type { CallCursor } from './call-events.ts';
 
-/** A client that waits hears something this often; the shortest patience of the official clients is a minute. */
-const BEAT_MS = 5_000;
 /** Each report must be more than the one before, and we know of no progress: as little more as a tool's own reports leave room for. */
 const BEAT_STEP = 1e-6;
 
@@ -27,12 +25,13 @@ export class CallProgressRelay {
 }
 
 /**
- * Sends `notifications/progress` to a client that asked for them: the tool's own reports, and in between that it still runs, so that clients
+ * Sends `notifications/progress` to a client that asked for them: the tool's own reports, and every `beatMs` that it still runs, so that clients
  * with `resetTimeoutOnProgress` wait as long as it does. Returns what ends it.
  */
 export function reportProgress(
   relay: CallProgressRelay,
   cursor: CallCursor,
+  beatMs: number,
   send: (notification: ServerNotification) => Promise<void>,
 ): () => void {
   const { progressToken } = cursor;
@@ -47,7 +46,7 @@ export function reportProgress(
   const beat = setInterval(() => {
     const seconds = Math.round((Date.now() - relay.begunAt) / 1_000);
     report({ progress: cursor.progress + BEAT_STEP, message: `Running for ${seconds} s.` });
-  }, BEAT_MS);
+  }, beatMs);
   beat.unref();
   const silence = relay.listen(report);
   return () => {

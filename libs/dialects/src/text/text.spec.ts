@@ -7,6 +7,7 @@ import { checkPythonJson, PythonJsonError } from '../python/json.ts';
 import { pythonInt, pythonRepr, pythonStrip } from '../python/values.ts';
 import { parseToolCall } from './tool-call.ts';
 import { playedTurn, readTurn, type TextConfig } from './turn.ts';
+import { full } from '../../../../tests/support/full.ts';
 
 const json = (text: string) => parseJson(text);
 const problem = (work: () => unknown): string => {
@@ -115,7 +116,7 @@ describe('a tool call in a text', () => {
       '"\\u00e9"',
       '"\\x"',
     ];
-    for (let round = 0; round < 20_000; round += 1) {
+    for (let round = 0; round < (full ? 20_000 : 6_000); round += 1) {
       const text = Array.from({ length: next(7) }, () => tokens[next(tokens.length)]).join('');
       const ours = problem(() => checkPythonJson(text)) === 'none';
       expect([text, ours]).toEqual([text, problem(() => JSON.parse(text)) === 'none']);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ProcessOptions, SupervisedProcess } from './supervised-process.ts';
 
-const soon = () => AbortSignal.timeout(10_000);
+const soon = () => AbortSignal.timeout(25_000);
 const started: SupervisedProcess[] = [];
 
 function node(script: string, options: Partial<ProcessOptions> = {}): SupervisedProcess {
@@ -14,7 +14,7 @@ function node(script: string, options: Partial<ProcessOptions> = {}): Supervised
 const SERVE = `process.stdin.resume().on('end', () => process.exit(0)); console.log('hello'); console.log(JSON.stringify({ ready: true, pid: process.pid }));`;
 
 async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 25_000;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error('did not happen');
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseTolerant } from '../json/tolerant-json.ts';
 import { readBatch } from './event-reader.ts';
 import { MESSAGE_FLAGS, messageFlags } from './message-flags.ts';
+import { cpuTime } from '../../../../tests/support/cpu-time.ts';
 
 const flagsOf = (type: MessageType, content: string | null, metadata: JsonObject = {}, rest = {}) => {
   const bits = messageFlags({ type, content, metadata, ...rest });
@@ -77,9 +78,9 @@ describe('messageFlags', () => {
   });
 
   it('stays linear on hostile text', () => {
-    const startedAt = performance.now();
+    const startedAt = cpuTime();
     flagsOf('tool_result', '"type"        :        '.repeat(150_000));
     flagsOf('tool_result', 'data:image/'.repeat(300_000));
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(cpuTime() - startedAt).toBeLessThan(2_000);
   });
 });

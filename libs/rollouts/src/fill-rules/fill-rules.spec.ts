@@ -16,6 +16,7 @@ import {
 import { sourceOf } from '../provenance/source.ts';
 import { groupKeyOf } from './group-key.ts';
 import { taskKeyOf } from './task-key.ts';
+import { cpuTime } from '../../../../tests/support/cpu-time.ts';
 
 describe('provenance', () => {
   it('packs two bits a field and unpacks them again', () => {
@@ -144,9 +145,9 @@ describe('matchName', () => {
   });
 
   it('answers in linear time on a hostile regex', () => {
-    const startedAt = performance.now();
+    const startedAt = cpuTime();
     expect(matchName('(?P<task>(a+)+)$', `${'a'.repeat(10_000)}!`)).toBeNull();
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(cpuTime() - startedAt).toBeLessThan(2_000);
   });
 
   it('leaves out groups that did not take part', () => {

@@ -15,6 +15,7 @@ import {
   type TranscriptRange,
   wantedFingerprints,
 } from './index.ts';
+import { full } from '../../../../tests/support/full.ts';
 
 const text = fc.option(fc.string({ unit: 'grapheme', maxLength: 300 }), { nil: null });
 const arbitraryMessage: fc.Arbitrary<TranscriptMessage> = fc.record({
@@ -87,7 +88,7 @@ describe('a transcript', () => {
         const expected = messages.filter(({ index }) => index >= from).slice(0, limit);
         expect(read.filter(({ index }) => index >= from).slice(0, limit)).toEqual(expected);
       }),
-      { numRuns: 40 },
+      { numRuns: full ? 40 : 12 },
     );
   });
 
@@ -121,7 +122,7 @@ describe('a transcript', () => {
         }
         expect(mayHold(undefined, wantedFingerprints(others))).toBe(true);
       }),
-      { numRuns: 20 },
+      { numRuns: full ? 20 : 6 },
     );
     const { encoder } = await encode(Array.from({ length: 1_000 }, (_, index) => message(index, 'x')));
     const wanted = wantedFingerprints([message(420, '').event_id]);
@@ -165,7 +166,7 @@ describe('a transcript', () => {
         if (Array.isArray(read)) expect(read).toEqual(messages);
         else expect(read).toBeInstanceOf(TranscriptError);
       }),
-      { numRuns: 60 },
+      { numRuns: full ? 60 : 30 },
     );
   });
 });

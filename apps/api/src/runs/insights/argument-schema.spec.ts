@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { argumentCheck } from './argument-schema.ts';
+import { cpuTime } from '../../../../../tests/support/cpu-time.ts';
 
 const schema = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -35,9 +36,9 @@ test('reads older drafts, and takes nothing that is no schema or points elsewher
     expect(argumentCheck(bad)).toBeNull();
 });
 
-test('is not held up by a pattern that backtracks', { retry: 2 }, () => {
+test('is not held up by a pattern that backtracks', () => {
   const check = argumentCheck({ type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } })!;
-  const began = performance.now();
+  const began = cpuTime();
   expect(check(JSON.stringify({ a: `${'a'.repeat(5_000)}!` }))).toMatchObject({ rule: 'pattern' });
-  expect(performance.now() - began).toBeLessThan(1_000);
+  expect(cpuTime() - began).toBeLessThan(1_000);
 });

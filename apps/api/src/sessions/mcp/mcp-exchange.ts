@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
+import type { McpTimings } from '../../platform/config.ts';
 
 export interface ExchangeOptions {
   /** The body, already parsed. */
@@ -15,10 +16,8 @@ export interface ExchangeOptions {
   as: 'json' | 'stream';
   /** Gives the events of a stream the ids that it can be taken up by. */
   events?: EventStore;
+  timings: McpTimings;
 }
-
-/** So long a client waits before it takes up a stream that broke. It tries twice: a restart must fit in. */
-const RETRY_MS = 2_000;
 
 /**
  * One HTTP request through the SDK's transport, which writes the raw response. Both are gone with it: what a session is, the engine
@@ -28,12 +27,13 @@ export async function exchange(
   request: FastifyRequest,
   reply: FastifyReply,
   server: Server,
-  { message, sid, as, events }: ExchangeOptions,
+  { message, sid, as, events, timings }: ExchangeOptions,
 ): Promise<() => void> {
   const transport = new StreamableHTTPServerTransport({
     ...(sid !== undefined && { sessionIdGenerator: () => sid }),
     enableJsonResponse: as === 'json',
-    ...(events !== undefined && { eventStore: events, retryInterval: RETRY_MS }),
+    keepAliveMs: timings.keepAliveMs,
+    ...(events !== undefined && { eventStore: events, retryInterval: timings.retryMs }),
   });
   // The SDK's own type of the interface is stricter about undefined than its class.
   await server.connect(transport as never);
@@ -55,9 +55,13 @@ export async function resumeStream(
   request: FastifyRequest,
   reply: FastifyReply,
   server: Server,
-  { message, events }: { message: object; events: EventStore },
+  { message, events, timings }: { message: object; events: EventStore; timings: McpTimings },
 ): Promise<void> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ eventStore: events, retryInterval: RETRY_MS });
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    eventStore: events,
+    retryInterval: timings.retryMs,
+    keepAliveMs: timings.keepAliveMs,
+  });
   await server.connect(transport as never);
   reply.hijack();
   reply.raw.on('error', () => {});

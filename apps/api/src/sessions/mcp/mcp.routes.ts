@@ -3,6 +3,7 @@ import { newUuid } from '@palestra/kit';
 import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import type { McpTimings } from '../../platform/config.ts';
 import { errorHeaders } from '../../platform/http/error.filter.ts';
 import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
@@ -23,18 +24,13 @@ import {
 const PATH = '/mcp/:owner/:name';
 const VERSION = '0.1.0';
 const BODY_LIMIT = 64 * 1024 * 1024;
-/**
- * A call that takes longer is answered as a stream, which stays open and can be taken up again. Shorter ones are JSON: mcp 2.x takes no stream
- * events above 1 MiB.
- */
-const JSON_HOLD_MS = 5_000;
-/** The same, where the client wants to hear of the progress. */
-const PROGRESS_HOLD_MS = 1_000;
 const LAST_EVENT_HEADER = 'last-event-id';
-/** While a client listens, its session is alive; so often we look whether it has ended. */
-const LISTEN_PING_MS = 20_000;
 
-interface McpScope extends DialectPluginOptions {
+export interface McpPluginOptions extends DialectPluginOptions {
+  timings: McpTimings;
+}
+
+interface McpScope extends McpPluginOptions {
   dialect: McpDialect;
 }
 interface Asked {
@@ -48,8 +44,9 @@ interface Asked {
  * `/mcp/{owner}/{env}`: MCP's streamable HTTP. POST sends messages, GET listens, DELETE ends the episode. A Fastify scope of its own, because
  * bodies must stay bytes here: a request may be passed on to another process as it came.
  */
-export async function mcpPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
-  const mcp: McpScope = { ...options, dialect: new McpDialect(options.engine, options.directory, VERSION) };
+export async function mcpPlugin(scope: FastifyInstance, options: McpPluginOptions): Promise<void> {
+  const dialect = new McpDialect(options.engine, options.directory, VERSION, options.timings.beatMs);
+  const mcp: McpScope = { ...options, dialect };
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.setErrorHandler((error, request, reply) => sendRpcError(error, request, reply, options));
@@ -107,7 +104,8 @@ async function post(asked: Asked, mcp: McpScope): Promise<void> {
   if (await mcp.routing.elsewhere(asked.request, asked.reply, asked.caller, sid)) return;
   await mcp.dialect.alive(asked.caller, sid, asked.address, message.request === null || message.request.method === 'ping');
   if (message.call !== null) return call(asked, sid, { ...message, call: message.call }, mcp);
-  await exchange(asked.request, asked.reply, mcp.dialect.server(asked.caller, sid), { message: message.parsed, as: 'json' });
+  const server = mcp.dialect.server(asked.caller, sid);
+  await exchange(asked.request, asked.reply, server, { message: message.parsed, as: 'json', timings: mcp.timings });
 }
 
 /**
@@ -123,7 +121,7 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
 }
 
 /** Opens an episode. Waits as long as that takes, or until the client leaves; its slot may turn out to be on another process. */
-async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing }: McpScope): Promise<void> {
+async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing, timings }: McpScope): Promise<void> {
   const { request, reply, caller, address } = asked;
   // One that another process passed on has its id already; from a client it is that of a session that is over.
   const given = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
@@ -144,7 +142,7 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engin
   const asking = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
   try {
     const greeting = await dialect.open({ ...chosen, sid }, asking, gone.signal);
-    await exchange(request, reply, dialect.greeting(greeting), { message: parsed, sid, as: 'json' });
+    await exchange(request, reply, dialect.greeting(greeting), { message: parsed, sid, as: 'json', timings });
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'session_moved') throw error;
     // From here on it is the other process's.
@@ -161,7 +159,7 @@ async function call(
   { request, reply, caller }: Asked,
   sid: string,
   { parsed, request: rpc, call: { tool, input, progressToken } }: McpMessage & { call: object },
-  { dialect, routing }: McpScope,
+  { dialect, routing, timings }: McpScope,
 ): Promise<void> {
   const cursor = freshCursor(null, rpc!.id, progressToken);
   let begun: Promise<McpCall>;
@@ -177,7 +175,7 @@ async function call(
     }
     watchDelivery(request, reply, running);
     const result = running.result();
-    settled = await settlesWithin(result, progressToken === undefined ? JSON_HOLD_MS : PROGRESS_HOLD_MS);
+    settled = await settlesWithin(result, progressToken === undefined ? timings.jsonHoldMs : timings.progressHoldMs);
     begun = Promise.resolve({ ...running, result: () => result });
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
@@ -187,7 +185,7 @@ async function call(
   }
   const server = dialect.server(caller, sid, { call: begun, cursor });
   const stream = { as: 'stream', events: new CallEvents(cursor) } as const;
-  await exchange(request, reply, server, { message: parsed, ...(settled ? { as: 'json' } : stream) });
+  await exchange(request, reply, server, { message: parsed, timings, ...(settled ? { as: 'json' } : stream) });
 }
 
 function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: McpCall): void {
@@ -200,7 +198,12 @@ function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: M
  * Goes on with the stream of a call, on whichever process: the rest of its progress, and its answer. The tool does not run again. Where it cannot
  * go on, that is the answer of the request that the client still waits for; only what may pass is an HTTP error, upon which it asks again.
  */
-async function resume({ request, reply, caller, address }: Asked, sid: string, lastEventId: string, { dialect }: McpScope): Promise<void> {
+async function resume(
+  { request, reply, caller, address }: Asked,
+  sid: string,
+  lastEventId: string,
+  { dialect, timings }: McpScope,
+): Promise<void> {
   const cursor = cursorOf(lastEventId);
   if (cursor === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: not an event of this server.' });
   const call = dialect.alive(caller, sid, address, false).then(() => dialect.calls.resume(caller, sid, cursor.taskId));
@@ -211,7 +214,7 @@ async function resume({ request, reply, caller, address }: Asked, sid: string, l
   }
   const server = dialect.server(caller, sid, { call, cursor });
   const message = { jsonrpc: '2.0', id: cursor.requestId, method: 'tools/call', params: { name: '' } };
-  await resumeStream(request, reply, server, { message, events: new CallEvents(cursor) });
+  await resumeStream(request, reply, server, { message, events: new CallEvents(cursor), timings });
 }
 
 async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
@@ -230,17 +233,17 @@ async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<b
  */
 async function listen(asked: Asked, mcp: McpScope): Promise<void> {
   const { request, reply, caller, address } = asked;
-  const { dialect, engine, routing } = mcp;
+  const { dialect, engine, routing, timings } = mcp;
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
   const lastEventId = headerOf(request, LAST_EVENT_HEADER);
   if (lastEventId !== null) return resume(asked, sid, lastEventId, mcp);
   await dialect.alive(caller, sid, address, false);
-  const close = await exchange(request, reply, dialect.server(caller, sid), { as: 'stream' });
+  const close = await exchange(request, reply, dialect.server(caller, sid), { as: 'stream', timings });
   const pings = setInterval(() => {
     engine.ping(caller, sid).catch((error: unknown) => error instanceof PalestraError && close());
-  }, LISTEN_PING_MS);
+  }, timings.listenPingMs);
   pings.unref();
   reply.raw.once('close', () => clearInterval(pings));
   if (reply.raw.closed) clearInterval(pings);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { blank, type Draft, fill } from './draft.ts';
 import { argumentsOf, fieldOf, limitsOf, typeName } from './field.ts';
 import { readDraft } from './read.ts';
+import { cpuTime } from '../../../../../tests/support/cpu-time.ts';
 
 const typed = (text: string): Draft => ({ kind: 'text', text, as: 'text' });
 const messages = (schema: object, draft: Draft): string[] => readDraft(fieldOf(schema), draft).problems.map(({ message }) => message);
@@ -55,16 +56,16 @@ describe('what a schema asks for', () => {
     expect(typeName(fieldOf({ anyOf: [kind('line'), kind('dot'), { type: 'null' }] }))).toBe('line | dot | null');
   });
 
-  test('a schema that doubles at every level stays finite', { retry: 2 }, () => {
+  test('a schema that doubles at every level stays finite', () => {
     const $defs = Object.fromEntries(
       Array.from({ length: 30 }, (_, level) => {
         const next = { $ref: `#/$defs/l${level + 1}` };
         return [`l${level}`, { type: 'object', properties: { a: next, b: next, c: next } }];
       }),
     );
-    const before = performance.now();
+    const before = cpuTime();
     expect(fieldOf({ $ref: '#/$defs/l0', $defs }).shape.kind).toBe('object');
-    expect(performance.now() - before).toBeLessThan(500);
+    expect(cpuTime() - before).toBeLessThan(500);
   });
 
   test('bounds in words, also those of draft 4', () => {

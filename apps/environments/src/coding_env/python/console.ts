@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { InterpreterEnded, type ProgramResult } from './interpreter.ts';
 import { Interpreters, type Lease } from './interpreters.ts';
-import { type Excess, PROGRAM_LIMITS, ProgramGuard } from './program-guard.ts';
+import { type Excess, type ProgramGuard } from './program-guard.ts';
 import { Slots } from './slots.ts';
 
 /** For a place among the interpreters, and among the programs that run. */
@@ -17,24 +17,18 @@ const PARALLELISM = Math.max(2, availableParallelism());
 const interpreters = new Interpreters(MOST_INTERPRETERS, PARALLELISM);
 /** More programs than cores would only run into their time limits. */
 const cores = new Slots(PARALLELISM);
-const guard = new ProgramGuard();
-
-/** As `timeout` and a kernel out of memory end programs. */
-const KILLED = {
-  time: { exitCode: 124, why: `was stopped, because it took more than ${PROGRAM_LIMITS.cpuMs / 1000} s` },
-  memory: { exitCode: 137, why: 'was stopped, because it took too much memory' },
-  crash: { exitCode: 134, why: 'ended together with the interpreter' },
-};
 
 /** The Python of one episode: what a program defines is there for the next one. Nobody waits for its start before the first program. */
 export class PythonConsole {
   #lease: Lease | null = null;
   readonly #unexpect = interpreters.expect();
   readonly #signal: AbortSignal;
+  readonly #guard: ProgramGuard;
 
   /** Ends with the signal. */
-  constructor(signal: AbortSignal) {
+  constructor(signal: AbortSignal, guard: ProgramGuard) {
     this.#signal = signal;
+    this.#guard = guard;
     signal.addEventListener('abort', () => void this.close(), { once: true });
   }
 
@@ -59,7 +53,7 @@ export class PythonConsole {
     const { interpreter } = lease;
     let end: Excess | 'crash' = 'crash';
     try {
-      return await guard.watch(
+      return await this.#guard.watch(
         interpreter,
         () => interpreter.run(code),
         (excess) => (end = excess),
@@ -68,7 +62,7 @@ export class PythonConsole {
       await this.close();
       this.#signal.throwIfAborted();
       if (!(error instanceof InterpreterEnded)) throw error;
-      return killed(error.isOutOfMemory ? 'memory' : end);
+      return killed(error.isOutOfMemory ? 'memory' : end, this.#guard.limits.cpuMs);
     }
   }
 
@@ -80,8 +74,14 @@ export class PythonConsole {
   }
 }
 
-function killed(end: keyof typeof KILLED): ProgramResult {
-  const { exitCode, why } = KILLED[end];
+/** The exit codes are those of `timeout`, of a kernel out of memory, and of an abort. */
+function killed(end: Excess | 'crash', cpuMs: number): ProgramResult {
+  const ends = {
+    time: { exitCode: 124, why: `was stopped, because it took more than ${cpuMs / 1000} s` },
+    memory: { exitCode: 137, why: 'was stopped, because it took too much memory' },
+    crash: { exitCode: 134, why: 'ended together with the interpreter' },
+  };
+  const { exitCode, why } = ends[end];
   const stderr = `The program ${why}. The interpreter is a new one: variables and files are gone.\n`;
   return { stdout: '', stderr, exitCode, parses: true };
 }

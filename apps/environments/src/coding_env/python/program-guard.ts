@@ -18,6 +18,12 @@ export interface Endable {
   close(): Promise<void>;
 }
 export type Excess = 'time' | 'memory';
+/** Of this process: processor time since its start, a clock that never goes back, resident memory. */
+export interface ProcessUsage {
+  cpuMs: number;
+  clockMs: number;
+  rssBytes: number;
+}
 interface Watched {
   startedAt: number;
   cpuMs: number;
@@ -25,28 +31,34 @@ interface Watched {
   excess: Excess | null;
 }
 
+function measureProcess(): ProcessUsage {
+  const { user, system } = process.cpuUsage();
+  return { cpuMs: (user + system) / 1000, clockMs: performance.now(), rssBytes: process.memoryUsage.rss() };
+}
+
 /** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. */
 export class ProgramGuard {
   readonly #watched = new Map<Endable, Watched>();
   #timer: NodeJS.Timeout | null = null;
   #lastCpuMs = 0;
-  readonly #limits: typeof PROGRAM_LIMITS;
 
-  constructor(limits: typeof PROGRAM_LIMITS = PROGRAM_LIMITS) {
-    this.#limits = limits;
-  }
+  constructor(
+    readonly limits: typeof PROGRAM_LIMITS = PROGRAM_LIMITS,
+    readonly measure: () => ProcessUsage = measureProcess,
+  ) {}
 
   /** Runs the program; `onExcess` hears why it was ended, before the rejection that comes of it. */
   async watch<T>(interpreter: Endable, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
-    const watched: Watched = { startedAt: performance.now(), cpuMs: 0, rssBefore: process.memoryUsage.rss(), excess: null };
-    this.#share();
+    const usage = this.measure();
+    this.#share(usage);
+    const watched: Watched = { startedAt: usage.clockMs, cpuMs: 0, rssBefore: usage.rssBytes, excess: null };
     this.#watched.set(interpreter, watched);
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
     try {
       return await run();
     } finally {
       if (watched.excess !== null) onExcess(watched.excess);
-      this.#share();
+      this.#share(this.measure());
       this.#watched.delete(interpreter);
       if (this.#watched.size === 0) {
         clearInterval(this.#timer);
@@ -56,21 +68,19 @@ export class ProgramGuard {
   }
 
   /** What the processor did since the last time goes to those that have been running. */
-  #share(): void {
-    const { user, system } = process.cpuUsage();
-    const cpuMs = (user + system) / 1000;
+  #share({ cpuMs }: ProcessUsage): void {
     for (const watched of this.#watched.values()) watched.cpuMs += (cpuMs - this.#lastCpuMs) / this.#watched.size;
     this.#lastCpuMs = cpuMs;
   }
 
   #look(): void {
-    this.#share();
-    const rss = process.memoryUsage.rss();
-    const { cpuMs, wallMs, growthBytes } = this.#limits;
+    const usage = this.measure();
+    this.#share(usage);
+    const { cpuMs, wallMs, growthBytes } = this.limits;
     const allowed = growthBytes * this.#watched.size;
     for (const [interpreter, watched] of this.#watched) {
-      const isLarge = rss - watched.rssBefore > allowed || rss > CEILING_BYTES;
-      const isLong = watched.cpuMs > cpuMs || performance.now() - watched.startedAt > wallMs;
+      const isLarge = usage.rssBytes - watched.rssBefore > allowed || usage.rssBytes > CEILING_BYTES;
+      const isLong = watched.cpuMs > cpuMs || usage.clockMs - watched.startedAt > wallMs;
       if (watched.excess !== null || !(isLarge || isLong)) continue;
       watched.excess = isLarge ? 'memory' : 'time';
       void interpreter.close();

@@ -4,11 +4,12 @@ import { expect, test } from 'vitest';
 import { FAILURES, STOPS, wordOf } from '../../codes.ts';
 import { rollUpStep, type StepFigures } from './rollup.figures.ts';
 import { NO_FAILURE, NO_STOP, type StepPart } from './step-columns.ts';
+import { full } from '../../../../../../tests/support/full.ts';
 
 const RULE = { threshold: 0.5, strict: false };
 const STEP = { run_seq: 1, phase: 0, step: 3 };
 
-const RUNS = { numRuns: 40 };
+const RUNS = { numRuns: full ? 40 : 20 };
 
 /** One rollout as the store has it. */
 const stored = fc.record({

@@ -1,0 +1,96 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import WebSocket from 'ws';
+import { freePort } from '@palestra/hosting';
+
+/** `npm run dev` in a copy of the tree, whose sources the test may change. */
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000, expect: { poll: { timeout: 200_000 } } });
+
+const root = path.resolve(import.meta.dirname, '../..');
+const copy = mkdtempSync(path.join(tmpdir(), 'palestra-dev-'));
+const SOURCE = 'apps/api/src/platform/http/browser-plane.ts';
+
+let origin: string;
+let output = '';
+let child: ReturnType<typeof spawn>;
+
+beforeAll(async () => {
+  for (const name of ['apps', 'libs', 'prisma', 'scripts', 'package.json', 'tsconfig.base.json', 'tsconfig.build.json'])
+    cpSync(path.join(root, name), path.join(copy, name), {
+      recursive: true,
+      // The build compares times.
+      preserveTimestamps: true,
+      filter: (source) => path.basename(source) !== 'node_modules',
+    });
+  symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));
+  const port = await freePort();
+  origin = `http://127.0.0.1:${port}`;
+  child = spawn(process.execPath, ['scripts/dev.mjs'], {
+    cwd: copy,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      NODE_OPTIONS: '',
+      NODE_ENV: 'development',
+      PORT: String(port),
+      PALESTRA_DATA_DIR: path.join(copy, 'data'),
+      PALESTRA_DEMO: '0',
+      PALESTRA_BUNDLED_ENVIRONMENTS: '0',
+    },
+  });
+  for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (data: Buffer) => (output += data.toString()));
+  await vi.waitUntil(() => output.includes('Ready in') || child.exitCode !== null, { timeout: 200_000, interval: 50 });
+  if (child.exitCode !== null) throw new Error(`dev ended: ${output}`);
+});
+afterAll(async () => {
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  rmSync(copy, { recursive: true, force: true });
+});
+
+const page = (route: string) => fetch(origin + route, { headers: { accept: 'text/html' }, redirect: 'manual' });
+
+test('one origin answers pages and modules by Vite, and all else by the API', async () => {
+  const runs = await page('/runs');
+  expect(runs.headers.get('content-security-policy')).toBeNull();
+  expect(await runs.text()).toContain('/@vite/client');
+  expect(await (await fetch(`${origin}/src/main.tsx`)).text()).toContain('/src/data/client.ts');
+  expect((await page('/settings/api-keys')).headers.get('location')).toBe('/keys');
+  const key = readFileSync(path.join(copy, 'data/api-key'), 'utf8').trim();
+  expect((await fetch(`${origin}/v1/me`, { headers: { 'x-api-key': key } })).status).toBe(200);
+  const link = new RegExp(`${origin}/login\\S+`).exec(output)![0];
+  expect((await page(link.slice(origin.length))).headers.get('set-cookie')).toContain('HttpOnly');
+  // The client of Vite connects to the same origin.
+  const socket = new WebSocket(origin.replace('http', 'ws'), 'vite-ping');
+  await once(socket, 'open');
+  socket.terminate();
+});
+
+test('a saved change of the API is there after a restart, with the database as it was', async () => {
+  const file = path.join(copy, SOURCE);
+  const source = readFileSync(file, 'utf8');
+  expect(source).toContain("redirect('/keys'");
+  writeFileSync(file, source.replace("redirect('/keys'", "redirect('/changed'"));
+  await expect.poll(async () => (await page('/settings/api-keys')).headers.get('location')).toBe('/changed');
+  // A build must not take the quickly compiled file for one of its own.
+  expect(existsSync(path.join(copy, 'apps/api/dist/.tsbuildinfo'))).toBe(false);
+  const key = readFileSync(path.join(copy, 'data/api-key'), 'utf8').trim();
+  expect((await fetch(`${origin}/v1/me`, { headers: { 'x-api-key': key } })).status).toBe(200);
+});
+
+test('Ctrl-C ends everything, also after its API was killed', async () => {
+  const postmaster = Number(readFileSync(path.join(copy, 'data/postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number);
+  const api = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('apps/api/dist/main.js'))!;
+  process.kill(api, 'SIGKILL');
+  await expect.poll(() => output).toContain('The API ended (SIGKILL)');
+  child.kill('SIGINT');
+  await once(child, 'exit');
+  expect(() => process.kill(postmaster, 0)).toThrow('ESRCH');
+});
