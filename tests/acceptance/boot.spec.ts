@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -69,19 +69,37 @@ describe('a start that cannot work ends with one clear line', () => {
 
 /** Root gives its privileges away; anybody else has none. */
 const NOBODY = 65_534;
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+/** Whether every user may pass the folders above. */
+function isReachable(file: string): boolean {
+  const folder = path.dirname(file);
+  return (statSync(folder).mode & 0o001) !== 0 && (folder === '/' || isReachable(folder));
+}
+
+/** The service and Node where every user can read them: here, or copied from a closed folder such as /root. */
+function readableService(folder: string): { root: string; node: string } {
+  if (isReachable(MAIN) && isReachable(process.execPath)) return { root: ROOT, node: process.execPath };
+  const names = ['apps', 'libs', 'prisma', 'node_modules', 'package.json'];
+  execFileSync('cp', ['-a', ...names.map((name) => path.join(ROOT, name)), process.execPath, folder]);
+  execFileSync('chmod', ['-R', 'go+rX', folder]);
+  return { root: folder, node: path.join(folder, path.basename(process.execPath)) };
+}
 
 test('a user who is not root needs nothing but Node', async () => {
   const folder = dataDir();
   const asRoot = process.getuid!() === 0;
   if (asRoot) chownSync(folder, NOBODY, NOBODY);
+  const copy = dataDir();
   const env = { PATH: folder, HOME: folder };
-  const palestra = await startPalestra({ ownPostgres: true, dataDir: folder, env, ...(asRoot && { uid: NOBODY }) });
+  const user = asRoot ? { uid: NOBODY, from: readableService(copy) } : {};
+  const palestra = await startPalestra({ ownPostgres: true, dataDir: folder, env, ...user });
   try {
     expect(statSync(postmaster(folder)).uid).toBe(asRoot ? NOBODY : process.getuid!());
     expect((await fetch(`${palestra.url}/v1/me`, { headers: { 'x-api-key': palestra.apiKey } })).status).toBe(200);
   } finally {
     await palestra.stop();
-    rmSync(folder, { recursive: true, force: true });
+    for (const made of [folder, copy]) rmSync(made, { recursive: true, force: true });
   }
 });
 

@@ -7,21 +7,22 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const LONGEST = [
   'tests/conformance/suites.spec.ts',
-  'tests/conformance/orwd.spec.ts',
   'tests/conformance/chaos.spec.ts',
+  'tests/conformance/orwd.spec.ts',
   'tests/conformance/recordings.spec.ts',
-  'tests/conformance/outage.spec.ts',
-  'tests/conformance/tours.spec.ts',
+  'tests/conformance/mcp.spec.ts',
+  'tests/conformance/env-images.spec.ts',
   'tests/conformance/lake.spec.ts',
-  'tests/integration/store/sealing-survives.spec.ts',
-  'tests/integration/store/erasing.spec.ts',
-  'tests/integration/store/sealing.spec.ts',
+  'tests/conformance/outage.spec.ts',
   'tests/acceptance/boot.spec.ts',
+  'tests/integration/store/sealing-survives.spec.ts',
+  'tests/integration/store/sealing.spec.ts',
+  'tests/integration/store/erasing.spec.ts',
   'tests/integration/exports/rollout-exports.spec.ts',
-  'tests/integration/store/bad-uploads.spec.ts',
   'tests/integration/store/verified.spec.ts',
-  'tests/integration/store/rollups-property.spec.ts',
   'tests/integration/sessions/recording.spec.ts',
+  'tests/integration/store/bad-uploads.spec.ts',
+  'tests/integration/store/rollups-property.spec.ts',
 ];
 const root = path.resolve(import.meta.dirname, '../..');
 

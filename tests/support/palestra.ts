@@ -46,6 +46,10 @@ export interface PalestraOptions {
   ownPostgres?: boolean;
   /** The user, and the group of that number, that it runs as; only root can choose. */
   uid?: number;
+  /** The kernel kills it when this process ends, however that ends. */
+  endsWithParent?: boolean;
+  /** Another folder with the built service, and another Node, for a user who cannot reach ours. */
+  from?: { root: string; node: string };
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -90,8 +94,11 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   let child: ChildProcess;
 
   const start = async () => {
-    child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
-      cwd: root,
+    const from = options.from ?? { root, node: process.execPath };
+    const command = [from.node, path.join(from.root, 'apps/api/dist/main.js')];
+    if (options.endsWithParent) command.unshift('setpriv', '--pdeathsig', 'KILL');
+    child = spawn(command[0]!, command.slice(1), {
+      cwd: from.root,
       ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
@@ -157,7 +164,8 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
 let shared: Promise<Palestra> | undefined;
 
 async function startShared(): Promise<Palestra> {
-  const palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
+  // The handlers above do not run in a worker that Vitest kills because it does not end within half a second.
+  const palestra = await startPalestra({ endsWithParent: process.platform === 'linux', env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
   process.once('exit', () => rmSync(palestra.dataDir, { recursive: true, force: true }));
   return palestra;
 }

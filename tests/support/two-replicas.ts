@@ -9,6 +9,8 @@ export interface TwoReplicas {
   databaseUrl: string;
   /** Headers of the other organisation. */
   stranger: Record<string, string>;
+  /** Its name. */
+  strangerName: string;
   /** `owner/name` of the environment. */
   environment: string;
   close(): Promise<void>;
@@ -36,11 +38,11 @@ export async function startTwoReplicas(
     };
     const first = await start({});
     const second = await start({ dataDir: first.config.dataDir, apiKey: first.apiKey });
-    const { headers: stranger } = await createCaller(first, 'stranger');
+    const { headers: stranger, caller } = await createCaller(first, 'stranger');
     const { body } = await asked(first, 'POST', '/v1/environments', { name, source: { kind: 'remote', url: running.url } });
     const environment = `${body.owner}/${name}`;
     if (sessions !== null) await asked(first, 'PUT', `/v1/environments/${environment}/details`, { sessions });
-    return { first, second, databaseUrl: database.url, stranger, environment, close };
+    return { first, second, databaseUrl: database.url, stranger, strangerName: caller.orgName, environment, close };
   } catch (error) {
     await close();
     throw error;

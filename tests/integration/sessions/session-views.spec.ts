@@ -356,10 +356,12 @@ describe('slots', () => {
         last_call: { tool: 'add' },
         holder: { key: { prefix: first.apiKey.slice(0, 9) } },
       },
-      { sid: null, org: 'stranger', run: null, holder: null },
+      { sid: null, org: world.strangerName, run: null, holder: null },
     ]);
     const seen = slotListSchema.parse((await second.request('GET', '/v1/slots', { headers: stranger })).body).environments;
-    expect(seen).toMatchObject([{ environment, managed: false, capacity: 40, used: 2, sessions: [{ sid: theirs.sid, org: 'stranger' }] }]);
+    expect(seen).toMatchObject([
+      { environment, managed: false, capacity: 40, used: 2, sessions: [{ sid: theirs.sid, org: world.strangerName }] },
+    ]);
     expect(JSON.stringify(seen)).not.toContain(mine.sid);
     await Promise.all([end(mine.sid), first.request('DELETE', `/v1/sessions/${theirs.sid}`, { headers: stranger })]);
     const after = (await first.request('GET', `/v1/slots?environment=${environment}`)).body.environments;
