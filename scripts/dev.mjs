@@ -1,7 +1,7 @@
 // `npm run dev`: one origin with the API, which restarts on a saved change, and the dashboard, which Vite updates in place. PostgreSQL keeps running between restarts.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer, transformWithOxc } from 'vite';
@@ -27,20 +27,19 @@ const { freePort } = await import('@palestra/hosting');
 const apiUrl = `http://127.0.0.1:${await freePort()}`;
 const postgres = startEmbeddedPostgres(path.join(dataDir, 'postgres'));
 let api;
+/** The next one. */
+let standby;
 let announced = false;
 let stopping = false;
 /** Requests wait for it while the API starts. */
 let ready;
 
-/** Resolves when the API answers, or has ended. */
-async function startApi() {
-  const { url: databaseUrl } = await postgres;
-  if (stopping) return;
-  const startedAt = Date.now();
-  const child = spawn(process.execPath, [path.join(root, 'apps/api/dist/main.js')], {
+/** A process that becomes the API when it gets a message. */
+function spawnApi(databaseUrl) {
+  return spawn(process.execPath, [path.join(root, 'scripts/dev-api.mjs')], {
     // A Ctrl-C is for this script, which ends the API before its database.
     detached: true,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       // Node 22 and later start faster with what they compiled before.
       NODE_COMPILE_CACHE: path.join(root, '.cache/compile'),
@@ -53,6 +52,16 @@ async function startApi() {
       PALESTRA_PUBLIC_URL: origin,
     },
   });
+}
+
+/** Resolves when the API answers, or has ended. */
+async function startApi() {
+  const { url: databaseUrl } = await postgres;
+  if (stopping) return;
+  const startedAt = Date.now();
+  const child = standby?.connected ? standby : spawnApi(databaseUrl);
+  standby = undefined;
+  child.send('start');
   api = child;
   await new Promise((resolve) => {
     let output = '';
@@ -63,6 +72,7 @@ async function startApi() {
       output = '';
       if (announced) console.log(`API restarted in ${Date.now() - startedAt} ms`);
       else announce(link);
+      if (!stopping) standby = spawnApi(databaseUrl);
       resolve();
     });
     child.once('exit', (code, signal) => {
@@ -104,7 +114,7 @@ async function restartApi() {
  * Compiles saved files and calls back once for those saved together. Only syntax: a project takes `tsc` seconds, a file takes Oxc a millisecond. Types are for the
  * editor and `npm run check`.
  */
-function watchSources({ watcher }, onChange) {
+function watchSources(onChange) {
   let timer;
   const saved = new Set();
   const compile = async () => {
@@ -123,8 +133,17 @@ function watchSources({ watcher }, onChange) {
     clearTimeout(timer);
     timer = setTimeout(() => void compile(), 20);
   };
-  watcher.add(PROJECTS.map((project) => path.join(root, project, 'src')));
-  for (const event of ['add', 'change']) watcher.on(event, save);
+  // Before this returns every folder is watched. Folders, not files: an editor may replace a file by another one.
+  const watchFolder = (folder) => {
+    watch(folder, (_event, name) => {
+      const file = path.join(folder, name ?? '');
+      const found = statSync(file, { throwIfNoEntry: false });
+      if (found?.isFile()) save(file);
+      else if (found?.isDirectory() && file !== folder) watchFolder(file);
+    });
+    for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) watchFolder(path.join(folder, entry.name));
+  };
+  for (const project of PROJECTS) watchFolder(path.join(root, project, 'src'));
 }
 
 const projectOf = (file) => PROJECTS.find((project) => file.startsWith(path.join(root, project, 'src') + path.sep));
@@ -188,19 +207,21 @@ async function startVite() {
 async function stop(code) {
   if (stopping) return;
   stopping = true;
-  if (api) killGroup(api);
+  for (const child of [api, standby]) if (child) killGroup(child);
   await postgres.then(
     (server) => server.stop(),
     () => {},
   );
   process.exit(code);
 }
+// Its terminal was closed.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop(0));
 
 ready = startApi();
 try {
-  const [vite] = await Promise.all([startVite(), ready]);
-  watchSources(vite, () => (ready = ready.then(restartApi)));
+  watchSources(() => (ready = ready.then(restartApi)));
+  await Promise.all([startVite(), ready]);
 } catch (error) {
   console.error(`dev: ${error.message}`);
   await stop(1);

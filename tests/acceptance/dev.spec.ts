@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -54,6 +54,7 @@ afterAll(async () => {
   rmSync(copy, { recursive: true, force: true });
 });
 
+const isRunning = (pid: number) => existsSync(`/proc/${pid}`);
 const page = (route: string) => fetch(origin + route, { headers: { accept: 'text/html' }, redirect: 'manual' });
 
 test('one origin answers pages and modules by Vite, and all else by the API', async () => {
@@ -72,12 +73,16 @@ test('one origin answers pages and modules by Vite, and all else by the API', as
   socket.terminate();
 });
 
-test('a saved change of the API is there after a restart, with the database as it was', async () => {
+test('changes of the API, saved one after the other, are there after restarts', async () => {
   const file = path.join(copy, SOURCE);
   const source = readFileSync(file, 'utf8');
   expect(source).toContain("redirect('/keys'");
-  writeFileSync(file, source.replace("redirect('/keys'", "redirect('/changed'"));
-  await expect.poll(async () => (await page('/settings/api-keys')).headers.get('location')).toBe('/changed');
+  for (const name of ['/first', '/second']) {
+    // As editors save: another file takes the name.
+    writeFileSync(`${file}~`, source.replace("redirect('/keys'", `redirect('${name}'`));
+    renameSync(`${file}~`, file);
+    await expect.poll(async () => (await page('/settings/api-keys')).headers.get('location')).toBe(name);
+  }
   // A build must not take the quickly compiled file for one of its own.
   expect(existsSync(path.join(copy, 'apps/api/dist/.tsbuildinfo'))).toBe(false);
   const key = readFileSync(path.join(copy, 'data/api-key'), 'utf8').trim();
@@ -87,10 +92,12 @@ test('a saved change of the API is there after a restart, with the database as i
 test('Ctrl-C ends everything, also after its API was killed', async () => {
   const postmaster = Number(readFileSync(path.join(copy, 'data/postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number);
-  const api = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('apps/api/dist/main.js'))!;
-  process.kill(api, 'SIGKILL');
+  // The API, and the one that waits to be the next.
+  const apis = children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('palestra-dev-api'));
+  expect(apis).toHaveLength(2);
+  process.kill(Math.min(...apis), 'SIGKILL');
   await expect.poll(() => output).toContain('The API ended (SIGKILL)');
   child.kill('SIGINT');
   await once(child, 'exit');
-  expect(() => process.kill(postmaster, 0)).toThrow('ESRCH');
+  for (const pid of [postmaster, ...apis]) await expect.poll(() => isRunning(pid)).toBe(false);
 });

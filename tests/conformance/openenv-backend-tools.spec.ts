@@ -97,7 +97,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
   });
 
   // The reaper is the same in both modes, and the test waits for it.
-  test.runIf(mode === 'simulation' || full)('the reaper of the server passes our quiet sessions by', async () => {
+  test.each(mode === 'simulation' || full ? [mode] : [])('the reaper of the server passes our quiet sessions by, %s', async () => {
     const session = await open(backend, { kind: 'index', split: 'train', index: 0 });
     await call(session, 'add', { a: 1, b: 1 });
     await pause(11_000);
