@@ -1,9 +1,7 @@
 /**
  * The world that Python runs in, seen from inside. This function's text is compiled in a fresh V8 context, which has ECMAScript and WebAssembly
- * and nothing else: no process, no require, no fetch, no timers; it cannot make code from strings, and of `import` there is none in its sources.
- * So what Python may reach by `js`, by ctypes or by writing over its own memory is harmless. Nothing that belongs to Node may be left within
- * reach here: not a function, not an array, not an error, for from each a way leads to Node's own `Function`. Host functions are called by
- * `quietly`, and what they return is a primitive or is copied.
+ * and nothing else, as a plain JavaScript shell has. It gives Pyodide what it needs and enforces the limits that Python notices. It is no security
+ * boundary (`node:vm` is none): a program that leaves it is master of a process that has nothing (sandbox/).
  *
  * @param {{ now(): number, random(length: number): Uint8Array, decode(bytes: Uint8Array, label: string): string,
  *   encode(text: string): Uint8Array, file(name: string): Uint8Array }} host
