@@ -47,6 +47,13 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('bundled environments', () => {
+  test('say how they isolate what a model wrote', async () => {
+    expect(bundled.status('coding_env')).toEqual({ status: 'ready', detail: expect.stringMatching(/^Isolation: (?:namespace|process)/) });
+    expect(bundled.status('echo')).toEqual({ status: 'ready', detail: null });
+    const { body } = await server.request('GET', '/v1/environments/palestra/coding_env');
+    expect(body).toHaveProperty('status_detail');
+  });
+
   test('are registered once, public, and nobody can change them', async () => {
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
     expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(bundledNames);

@@ -3,12 +3,12 @@ import { readme } from './card.ts';
 import { PythonConsole } from './python/console.ts';
 import { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
 import { rewardProgram } from './rewards.ts';
-import { requireIsolation } from './sandbox/isolation.ts';
+import { isolation, requireLevel } from './sandbox/isolation.ts';
 
 const LONGEST_PROGRAM_CHARACTERS = 200_000;
 
 /** OpenEnv's coding environment by its wire shape: any program, what it printed, a reward for its form. */
-export function defineCodingEnv(limits = PROGRAM_LIMITS) {
+export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
   const guard = new ProgramGuard(limits);
   return defineActionEnvironment({
     name: 'coding_env',
@@ -20,7 +20,7 @@ export function defineCodingEnv(limits = PROGRAM_LIMITS) {
     observation: z.object({ stdout: z.string(), stderr: z.string(), exit_code: z.int() }),
     instructions: 'Runs a Python program with the standard library; there is no network. Only what it prints is shown.',
     async create({ signal }) {
-      await requireIsolation();
+      requireLevel(await detect());
       return new PythonConsole(signal, guard);
     },
     async reset({ state }) {

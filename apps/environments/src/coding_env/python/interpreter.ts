@@ -16,7 +16,13 @@ export const LIMITS = {
   outputCharacters: 50_000,
 };
 /** JavaScript's memory around it grows with files' names and with output; beyond, the process ends. Text of a program becomes no JavaScript. */
-const FLAGS = ['--max-old-space-size=96', '--max-semi-space-size=4', '--stack-size=3900', '--disallow-code-generation-from-strings'];
+const FLAGS = [
+  '--max-old-space-size=96',
+  '--max-semi-space-size=4',
+  '--stack-size=3900',
+  '--disallow-code-generation-from-strings',
+  '--expose-gc',
+];
 const IMAGE = 'image';
 const MOST_IMAGE_BYTES = 256 * MEBIBYTE;
 /** Two streams; JSON needs six bytes for a character at most. */
@@ -103,10 +109,8 @@ export class Interpreter {
   /** One program at a time. Rejects with `InterpreterEnded`; the interpreter is of no use then. */
   async run(code: string): Promise<ProgramResult> {
     try {
-      const answer = this.#process.receive(MOST_RESULT_BYTES);
-      this.#process.send(code);
       // The process may be in the hands of the program: nothing that it sends is trusted.
-      const result = resultSchema.parse(JSON.parse(String(await answer)));
+      const result = resultSchema.parse(JSON.parse(String(await this.#process.ask(code, MOST_RESULT_BYTES))));
       if (result !== null) return result;
       throw new Error('the interpreter is beyond use');
     } catch (error) {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { requireIsolation } from '../sandbox/isolation.ts';
+import { isolation, requireLevel } from '../sandbox/isolation.ts';
 import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
-/** An unused spare costs some 30 MB. */
+/** An unused spare costs some 130 MB. */
 const SPARE_LIFE_MS = 300_000;
 const SPARE_AFTER_MS = 1_000;
 
@@ -95,7 +95,7 @@ export class Interpreters {
   /** The first call prepares what all of them start from. */
   async #start(): Promise<Interpreter> {
     if (this.#runtime === null) {
-      this.#runtime = requireIsolation().then(prepareRuntime);
+      this.#runtime = isolation().then(requireLevel).then(prepareRuntime);
       this.#runtime.catch(() => (this.#runtime = null));
     }
     return Interpreter.start(await this.#runtime);

@@ -42,6 +42,8 @@ files.clear();
 if (made === null) {
   answerPrograms();
   send(Buffer.from('null'));
+  // What only the start needed is most of the memory.
+  setImmediate(() => globalThis.gc());
 } else send(made);
 
 function answerPrograms() {

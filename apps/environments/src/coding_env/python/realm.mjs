@@ -122,8 +122,7 @@ export function realm(host, limits) {
   return {
     /** `image` is the memory of an interpreter that started before, so that this one starts at once; null to start from nothing. */
     async start(prelude, lockFile, image) {
-      // A copy: what Pyodide keeps must not lead to the host's buffer.
-      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(new Bytes(image)) };
+      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(image.buffer) };
       python = await globalThis.loadPyodide({
         ...start,
         createPyodideModule: globalThis.createPyodideModule,
@@ -133,6 +132,8 @@ export function realm(host, limits) {
         jsglobals: Object.create(null),
         env: { HOME: '/home/user', PYTHONINSPECT: '' },
       });
+      // Pyodide would keep it: 30 MB.
+      python._api.config._loadSnapshot = undefined;
       // What every program needs is part of the image.
       if (image === null) python.runPython('import ast, builtins, json, linecache, traceback; compile("", "", "exec")');
       const made = image === null ? python.makeMemorySnapshot() : null;

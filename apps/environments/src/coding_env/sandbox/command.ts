@@ -28,6 +28,23 @@ const FIRST_UID = 60_600;
 const UIDS = 500;
 let taken = 0;
 
+/** Nothing of the machine is shared, no capability is kept, no further user namespace can be made, and the process ends with us. */
+const NAMESPACES = [
+  '--unshare-user',
+  '--unshare-pid',
+  '--unshare-net',
+  '--unshare-ipc',
+  '--unshare-uts',
+  '--unshare-cgroup-try',
+  '--disable-userns',
+  '--uid=65534',
+  '--gid=65534',
+  '--cap-drop=ALL',
+  '--new-session',
+  '--die-with-parent',
+  '--as-pid-1',
+].flatMap((argument) => argument.split('='));
+
 /** The full path of a program of the machine, null if there is none. */
 export function findTool(name: string): string | null {
   const folders = (process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin').split(':');
@@ -65,12 +82,8 @@ function wrapper(level: Level, folder: string): string[] {
 /** A root of its own with Node.js, its libraries and the folder in it, read-only. There is no /proc, no /dev and no other program. */
 function namespaceArguments(folder: string): string[] {
   const visible = [process.execPath, ...libraries(), folder];
-  return [
-    ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--disable-userns'],
-    ...['--uid', '65534', '--gid', '65534', '--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--as-pid-1'],
-    ...visible.flatMap((file) => ['--ro-bind', file, file]),
-    ...['--chdir', path.join(folder, 'empty'), '--remount-ro', '/'],
-  ];
+  const binds = visible.flatMap((file) => ['--ro-bind', file, file]);
+  return [...NAMESPACES, ...binds, '--chdir', path.join(folder, 'empty'), '--remount-ro', '/'];
 }
 
 let knownLibraries: string[] | null = null;

@@ -89,9 +89,8 @@ export function isolation(): Promise<Isolation> {
   return (detected ??= detectIsolation(readIsolationSettings(process.env)));
 }
 
-/** Rejects where programs must not run. */
-export async function requireIsolation(): Promise<Level> {
-  const { level, refusal } = await isolation();
+/** Throws where programs must not run. */
+export function requireLevel({ level, refusal }: Isolation): Level {
   if (level === null || refusal !== null) throw new PalestraError('isolation_required', { detail: refusal! });
   return level;
 }

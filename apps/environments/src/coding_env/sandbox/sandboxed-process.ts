@@ -70,17 +70,19 @@ export class SandboxedProcess {
     this.#ended.catch(() => {});
   }
 
-  /** Rejects with `ProcessEnded`. */
+  /** The message that it sends by itself. Rejects with `ProcessEnded`. */
   async receive(mostBytes: number): Promise<Buffer> {
     const message = new Promise<Buffer>((resolve) => (this.#waiting = { mostBytes, resolve }));
     return Promise.race([message, this.#ended]);
   }
 
-  send(text: string): void {
+  /** Sends a message and waits for the answer. Rejects with `ProcessEnded`. */
+  ask(text: string, mostBytes: number): Promise<Buffer> {
     const bytes = Buffer.from(text);
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32BE(bytes.length);
     this.#child.stdin.write(Buffer.concat([header, bytes]));
+    return this.receive(mostBytes);
   }
 
   /** Takes away, for good, what it needed for its start only. On machines without `prlimit` (which are not Linux) this does nothing. */
