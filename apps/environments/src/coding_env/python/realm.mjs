@@ -37,7 +37,7 @@ export function realm(host, limits) {
     load: refuse,
     noImport: refuse,
     readbuffer: (name) => new Bytes(file(Text(name))).buffer,
-    setTimeout: (run) => (void Promise.resolve().then(run), 0),
+    setTimeout: (run) => (void Promise.resolve().then(() => run()), 0),
     clearTimeout() {},
     TextDecoder: class {
       #label;
