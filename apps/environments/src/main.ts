@@ -1,6 +1,8 @@
 import { serveAsChild } from '@palestra/environment-kit';
 import { parseArgs } from 'node:util';
 import { bundledEnvironments } from './catalogue.ts';
+import { codingEnv } from './coding_env/coding_env.environment.ts';
+import { isolation } from './coding_env/sandbox/isolation.ts';
 
 const usage = `usage: node main.js <environment> [--port 0] [--host 127.0.0.1] [--link <path or host:port>] [--exit-with-parent]
        node main.js --manifest
@@ -40,8 +42,12 @@ if (values.manifest) {
   if (!environment) fail(`no environment ${JSON.stringify(positionals[0] ?? '')}`);
   const port = Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) fail(`bad port ${values.port}`);
+  // A link serves the API, which passes its own address; without one this process is the server.
+  if (values.link === undefined) process.env['HOST'] = values.host;
   try {
-    await serveAsChild([environment], { host: values.host, port, link: values.link ?? null, exitWithParent: values['exit-with-parent'] });
+    const status = environment === codingEnv ? (await isolation()).summary : null;
+    const { host, link = null, 'exit-with-parent': exitWithParent } = values;
+    await serveAsChild([environment], { host, port, link, exitWithParent, status });
   } catch (error) {
     process.stderr.write(`cannot serve ${environment.name}: ${(error as Error).message}\n`);
     process.exit(1);

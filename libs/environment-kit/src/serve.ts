@@ -44,11 +44,17 @@ export async function serve(environments: Environment[], options: ServeOptions =
   };
 }
 
+export interface ServeAsChildOptions extends ServeOptions {
+  exitWithParent?: boolean;
+  /** A line about this process for operators, part of the ready line. */
+  status?: string | null;
+}
+
 /**
- * `serve` as the whole of a child process: says `{"ready":true,"port":...,"link":...}` on standard output when it listens,
+ * `serve` as the whole of a child process: says `{"ready":true,"port":...,"link":...,"status":...}` on standard output when it listens,
  * and ends with its parent, whose death closes our standard input, or on SIGTERM.
  */
-export async function serveAsChild(environments: Environment[], options: ServeOptions & { exitWithParent?: boolean } = {}): Promise<void> {
+export async function serveAsChild(environments: Environment[], options: ServeAsChildOptions = {}): Promise<void> {
   const running = await serve(environments, options);
   const stop = () => void running.close().finally(() => process.exit(0));
   process.once('SIGTERM', stop);
@@ -56,7 +62,7 @@ export async function serveAsChild(environments: Environment[], options: ServeOp
   // A parent that died may leave us a pipe that nobody reads; that must not be what ends us half-way.
   process.stdout.on('error', () => {});
   if (options.exitWithParent) process.stdin.on('end', stop).on('error', stop).resume();
-  process.stdout.write(`${JSON.stringify({ ready: true, port: running.port, link: running.link })}\n`);
+  process.stdout.write(`${JSON.stringify({ ready: true, port: running.port, link: running.link, status: options.status ?? null })}\n`);
 }
 
 function listening(server: Server | HttpServer, address: object): Promise<void> {

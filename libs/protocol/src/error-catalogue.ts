@@ -90,6 +90,11 @@ export const errorCatalogue = {
   },
   setup_failed: { status: 500, retryable: false, text: 'The environment failed while setting up the session.' },
   environment_failed: { status: 500, retryable: false, text: 'The environment raised an error.' },
+  isolation_required: {
+    status: 403,
+    retryable: false,
+    text: 'This server cannot isolate programs well enough to run them.',
+  },
   environment_starting: { status: 503, retryable: true, text: 'Environment still starting.' },
   capacity_exhausted: { status: 429, retryable: true, text: 'The environment is at maximum capacity.' },
   turn_conflict: { status: 409, retryable: false, text: 'The session has another turn of this number, or this is not its next one.' },

@@ -11,8 +11,9 @@ Never done. What a program defines is there for the next one of the episode. Sho
 **Reward**, by the text alone: -1 if it has one of \`import os\`, \`import subprocess\`, \`eval(\`, \`exec(\`, \`__import__\`, \`open(\` (the metadata says
 which: \`safety_violation\`), plus 0.1 for at most 100 characters, minus 0.2 for what does not parse.
 
-**Isolation.** Python 3.14 compiled to WebAssembly (Pyodide), one interpreter per episode in a thread of its own, in a JavaScript context that has
-neither Node's nor a browser's interfaces. Standard library only; no network, no processes, no threads, none of the host's files.
+**Isolation.** Python 3.14 compiled to WebAssembly (Pyodide), one interpreter per episode in a process of its own: no environment variables, no files but the
+interpreter's, no network, no threads, no other processes. Around it are Linux namespaces (bubblewrap) where the machine offers them, else Node's permission model and the
+kernel's limits; the status above says which. Standard library only.
 
 | limit | what happens |
 |---|---|

@@ -3,11 +3,12 @@ import { readme } from './card.ts';
 import { PythonConsole } from './python/console.ts';
 import { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
 import { rewardProgram } from './rewards.ts';
+import { isolation, requireLevel } from './sandbox/isolation.ts';
 
 const LONGEST_PROGRAM_CHARACTERS = 200_000;
 
 /** OpenEnv's coding environment by its wire shape: any program, what it printed, a reward for its form. */
-export function defineCodingEnv(limits = PROGRAM_LIMITS) {
+export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
   const guard = new ProgramGuard(limits);
   return defineActionEnvironment({
     name: 'coding_env',
@@ -18,7 +19,10 @@ export function defineCodingEnv(limits = PROGRAM_LIMITS) {
     action: z.object({ code: z.string().max(LONGEST_PROGRAM_CHARACTERS).describe('A Python program.') }),
     observation: z.object({ stdout: z.string(), stderr: z.string(), exit_code: z.int() }),
     instructions: 'Runs a Python program with the standard library; there is no network. Only what it prints is shown.',
-    create: ({ signal }) => new PythonConsole(signal, guard),
+    async create({ signal }) {
+      requireLevel(await detect());
+      return new PythonConsole(signal, guard);
+    },
     async reset({ state }) {
       await state.warmUp();
       return { observation: { stdout: '', stderr: '', exit_code: 0 } };

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { type Environment, InProcessLink, LinkClient, LocalBackend } from '@palestra/backends';
-import { SupervisedProcess } from '@palestra/hosting';
+import { type ReadyMessage, SupervisedProcess } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import type { Logger } from 'pino';
@@ -107,7 +107,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   status(name: string): EnvironmentStatus {
     const process = this.#hosted.get(name)?.process;
     if (process === undefined) return { status: 'unreachable', detail: NOT_HOSTED };
-    if (process === null || process.state === 'ready') return { status: 'ready', detail: null };
+    if (process === null || process.state === 'ready') return { status: 'ready', detail: statusOf(process?.ready ?? null) };
     return { status: 'starting', detail: process.lastExit === null ? null : `The process ${process.lastExit}.` };
   }
 
@@ -133,7 +133,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
       name: `${BUNDLED_OWNER}/${name}`,
       command: globalThis.process.execPath,
       args: () => [main, name, '--link', path.join(this.#socketFolder!, `${name}-${(this.#sockets += 1)}.sock`), '--exit-with-parent'],
-      env: childEnvironment(),
+      env: { ...childEnvironment(), ...isolationEnvironment(this.config) },
       onReady: (message) => {
         backend.attach(new LocalBackend(new LinkClient(String(message['link']))));
         this.logger.info({ environment: name, pid: process.pid }, 'bundled environment ready');
@@ -167,6 +167,12 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 }
 
+/** What a process says about itself in its ready line. */
+function statusOf(ready: ReadyMessage | null): string | null {
+  const status = ready?.['status'];
+  return typeof status === 'string' ? status : null;
+}
+
 function inProcess(environment: Environment): SwitchedBackend {
   const backend = new SwitchedBackend();
   backend.attach(new LocalBackend(new InProcessLink([environment])));
@@ -192,4 +198,13 @@ async function readManifest(main: string): Promise<Manifest> {
 function childEnvironment(): NodeJS.ProcessEnv {
   const { PATH, HOME, LANG, TZ, TMPDIR, NODE_ENV } = process.env;
   return Object.fromEntries(Object.entries({ PATH, HOME, LANG, TZ, TMPDIR, NODE_ENV }).filter(([, value]) => value !== undefined));
+}
+
+/** coding_env decides by these how it runs what a model wrote. */
+function isolationEnvironment({ host, isolation }: Config): NodeJS.ProcessEnv {
+  return {
+    HOST: host,
+    PALESTRA_WEAK_ISOLATION: isolation.allowWeak ? '1' : '0',
+    ...(isolation.level === null ? {} : { PALESTRA_ISOLATION: isolation.level }),
+  };
 }

@@ -9,7 +9,7 @@ const PATIENCE_MS = 60_000;
 /** Less than the 15 s after which clients of OpenEnv's first generation give up. */
 const WARM_UP_MS = 10_000;
 /** What an interpreter takes that does nothing special; half of the machine is for them. */
-const FOOTPRINT_BYTES = 96 * (1 << 20);
+const FOOTPRINT_BYTES = 160 * (1 << 20);
 const MOST_INTERPRETERS = Math.max(8, Math.floor(totalmem() / 2 / FOOTPRINT_BYTES));
 
 const PARALLELISM = Math.max(2, availableParallelism());

@@ -1,5 +1,9 @@
-import { Worker } from 'node:worker_threads';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { type Level, sandboxCommand } from '../sandbox/command.ts';
+import { makeProgramFolder } from '../sandbox/program-folder.ts';
+import { ProcessEnded, SandboxedProcess, type Usage } from '../sandbox/sandboxed-process.ts';
 
 const MEBIBYTE = 1 << 20;
 /** Of one interpreter. */
@@ -11,8 +15,18 @@ export const LIMITS = {
   /** Kept of each stream of one program. */
   outputCharacters: 50_000,
 };
-/** JavaScript's memory around it, which grows with files' names and with output; beyond, the thread ends. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, codeRangeSizeMb: 64, stackSizeMb: 4 };
+/** JavaScript's memory around it grows with files' names and with output; beyond, the process ends. Text of a program becomes no JavaScript. */
+const FLAGS = [
+  '--max-old-space-size=96',
+  '--max-semi-space-size=4',
+  '--stack-size=3900',
+  '--disallow-code-generation-from-strings',
+  '--expose-gc',
+];
+const IMAGE = 'image';
+const MOST_IMAGE_BYTES = 256 * MEBIBYTE;
+/** Two streams; JSON needs six bytes for a character at most. */
+const MOST_RESULT_BYTES = 2 * 6 * (LIMITS.outputCharacters + 100) + 1_000;
 
 export interface ProgramResult {
   stdout: string;
@@ -21,84 +35,101 @@ export interface ProgramResult {
   /** Is Python at all. */
   parses: boolean;
 }
-/** Memory of a started interpreter: others start from it in a fraction of the time. */
-export type Image = SharedArrayBuffer;
+/** What interpreters start from. */
+export interface Runtime {
+  level: Level;
+  /** Their files, the memory image of a started interpreter among them: from it they start in a fraction of the time. */
+  folder: string;
+}
 
-const resultSchema = z.object({ stdout: z.string(), stderr: z.string(), exitCode: z.int(), parses: z.boolean() });
+const outputSchema = z.string().max(LIMITS.outputCharacters + 100);
+const resultSchema = z.object({ stdout: outputSchema, stderr: outputSchema, exitCode: z.int(), parses: z.boolean() }).nullable();
 
-/** The thread ended: it was closed, it crashed, or ran out of memory. */
+/** The process ended: it was closed, it crashed, ran out of memory, or sent what no interpreter sends. */
 export class InterpreterEnded extends Error {
   override readonly name = 'InterpreterEnded';
   readonly isOutOfMemory: boolean;
 
   constructor(cause: unknown) {
     super('the interpreter ended', { cause });
-    this.isOutOfMemory = (cause as { code?: string } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    this.isOutOfMemory = cause instanceof ProcessEnded && cause.stderr.includes('out of memory');
   }
 }
 
-/** A Python of its own in a thread of its own, which can be ended at any moment and has nothing but time and memory. */
-export class Interpreter {
-  readonly #worker: Worker;
-  readonly #ended: Promise<never>;
-
-  private constructor(image: Image | null) {
-    this.#worker = new Worker(new URL('worker.mjs', import.meta.url), {
-      workerData: { image, limits: LIMITS },
-      resourceLimits: RESOURCE_LIMITS,
-      env: {},
-      argv: [],
-      execArgv: [],
-      stdin: false,
-      stdout: true,
-      stderr: true,
-    });
-    this.#ended = new Promise<never>((_, reject) => {
-      let cause: unknown = null;
-      this.#worker.once('error', (error) => (cause = error));
-      this.#worker.once('exit', () => reject(new InterpreterEnded(cause)));
-    });
-    this.#ended.catch(() => {});
-  }
-
-  /** Ready to run; the image is one to start others from, null if it was started from one itself. */
-  static async start(from: Image | null): Promise<{ interpreter: Interpreter; image: Image | null }> {
-    const interpreter = new Interpreter(from);
-    const { image } = (await interpreter.#next()) as { image: Image | null };
-    return { interpreter, image };
-  }
-
-  /** One program at a time. Rejects with `InterpreterEnded`; no other error leaves the interpreter of use either. */
-  async run(code: string): Promise<ProgramResult> {
-    const answer = this.#next();
-    this.#worker.postMessage({ code });
-    const { result } = (await answer) as { result: string | null };
-    if (result === null) {
-      await this.close();
-      throw new InterpreterEnded(null);
+/** Copies the files, and makes the image in a process that no program ever runs in. */
+export async function prepareRuntime(level: Level): Promise<Runtime> {
+  const folder = await makeProgramFolder();
+  try {
+    const pyodide = path.dirname(fileURLToPath(import.meta.resolve('pyodide/package.json')));
+    const ofPyodide = ['pyodide.asm.mjs', 'pyodide.js', 'pyodide-lock.json', 'pyodide.asm.wasm', 'python_stdlib.zip'];
+    await folder.copy(
+      ...ofPyodide.map((name) => path.join(pyodide, name)),
+      ...['process.mjs', 'prelude.mjs', 'realm.mjs'].map((name) => path.join(import.meta.dirname, name)),
+    );
+    const runtime = { level, folder: folder.path };
+    const process = spawn(runtime, null);
+    try {
+      await folder.write(IMAGE, await process.receive(MOST_IMAGE_BYTES));
+    } finally {
+      await process.kill();
     }
-    return resultSchema.parse(JSON.parse(result));
+    return runtime;
+  } catch (error) {
+    await folder.remove();
+    throw error;
+  }
+}
+
+function spawn({ level, folder }: Runtime, image: string | null): SandboxedProcess {
+  const args = ['process.mjs', JSON.stringify({ limits: LIMITS, image })];
+  return new SandboxedProcess(sandboxCommand(level, { folder, flags: FLAGS, args }));
+}
+
+/** A Python of its own in a process of its own, which can be ended at any moment and has nothing but time and memory. */
+export class Interpreter {
+  readonly #process: SandboxedProcess;
+
+  private constructor(process: SandboxedProcess) {
+    this.#process = process;
   }
 
-  /** Runs when the thread ends by itself, or is ended. */
+  /** Ready to run. */
+  static async start(runtime: Runtime): Promise<Interpreter> {
+    const process = spawn(runtime, IMAGE);
+    try {
+      await process.receive(MOST_RESULT_BYTES);
+      await process.lock();
+      return new Interpreter(process);
+    } catch (error) {
+      await process.kill();
+      throw error;
+    }
+  }
+
+  /** One program at a time. Rejects with `InterpreterEnded`; the interpreter is of no use then. */
+  async run(code: string): Promise<ProgramResult> {
+    try {
+      // The process may be in the hands of the program: nothing that it sends is trusted.
+      const result = resultSchema.parse(JSON.parse(String(await this.#process.ask(code, MOST_RESULT_BYTES))));
+      if (result !== null) return result;
+      throw new Error('the interpreter is beyond use');
+    } catch (error) {
+      await this.close();
+      throw new InterpreterEnded(error);
+    }
+  }
+
+  /** Of its process; null where that cannot be measured. */
+  usage(): Usage | null {
+    return this.#process.usage();
+  }
+
+  /** Runs when the process ends by itself, or is ended. */
   onEnd(react: () => void): void {
-    this.#ended.catch(react);
+    this.#process.onEnd(react);
   }
 
   async close(): Promise<void> {
-    await this.#worker.terminate();
-  }
-
-  async #next(): Promise<unknown> {
-    const wait = new AbortController();
-    const message = new Promise((resolve) => {
-      this.#worker.once('message', resolve);
-      wait.signal.addEventListener('abort', () => this.#worker.off('message', resolve), { once: true });
-    });
-    try {
-      return await Promise.race([message, this.#ended]);
-    } finally {
-      wait.abort();
-    }
+    await this.#process.kill();
   }
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Image, Interpreter } from './interpreter.ts';
+import { isolation, requireLevel } from '../sandbox/isolation.ts';
+import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
-/** An unused spare costs some 30 MB. */
+/** An unused spare costs some 130 MB. */
 const SPARE_LIFE_MS = 300_000;
 const SPARE_AFTER_MS = 1_000;
 
@@ -19,7 +20,7 @@ export class Interpreters {
   readonly #mostSpares: number;
   readonly #spares: Promise<Interpreter>[] = [];
   #expected = 0;
-  #first: Promise<Image> | null = null;
+  #runtime: Promise<Runtime> | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
 
   /** `most`: alive at the same time, without the spares. */
@@ -39,10 +40,10 @@ export class Interpreters {
     };
   }
 
-  /** Until the first one has started, from which on the others start at once; at most so long. */
+  /** Until interpreters start fast; at most so long. */
   async warmUp(atMostMs: number): Promise<void> {
     const patience = new AbortController();
-    const first = Promise.resolve(this.#first).catch(() => null);
+    const first = Promise.resolve(this.#runtime).catch(() => null);
     await Promise.race([first, sleep(atMostMs, null, { signal: patience.signal }).catch(() => null)]);
     patience.abort();
   }
@@ -91,12 +92,12 @@ export class Interpreters {
     }
   }
 
-  /** The first one starts from nothing, the others from its memory. */
+  /** The first call prepares what all of them start from. */
   async #start(): Promise<Interpreter> {
-    if (this.#first !== null) return (await Interpreter.start(await this.#first)).interpreter;
-    const first = Interpreter.start(null);
-    this.#first = first.then(({ image }) => image!);
-    this.#first.catch(() => (this.#first = null));
-    return (await first).interpreter;
+    if (this.#runtime === null) {
+      this.#runtime = isolation().then(requireLevel).then(prepareRuntime);
+      this.#runtime.catch(() => (this.#runtime = null));
+    }
+    return Interpreter.start(await this.#runtime);
   }
 }

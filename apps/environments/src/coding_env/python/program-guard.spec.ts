@@ -1,120 +1,88 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Excess, PROGRAM_LIMITS, ProgramGuard } from './program-guard.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Excess, ProgramGuard } from './program-guard.ts';
 
 const MEBIBYTE = 1 << 20;
-const limits = { cpuMs: 300, wallMs: 2_000, growthBytes: 64 * MEBIBYTE };
+const limits = { cpuMs: 300, wallMs: 2_000, memoryBytes: 64 * MEBIBYTE };
+
+// `performance` too: the guard's clock.
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
 /** A program that runs until it is ended or `stop` is called. `excess`: why it was ended, null when it was not. */
-function watch(guard: ProgramGuard) {
+function watch(guard: ProgramGuard, used: { cpuMs: number; rssBytes: number } | null = { cpuMs: 5_000, rssBytes: 0 }) {
   let stop: () => void = () => {};
   const running = new Promise<void>((resolve) => (stop = resolve));
-  const program = { excess: null as Excess | null, isClosed: false, done: Promise.resolve(), stop };
+  const program = { excess: null as Excess | null, isClosed: false, done: Promise.resolve(), stop, used };
   const close = async () => {
     program.isClosed = true;
     stop();
   };
   program.done = guard.watch(
-    { close },
+    { usage: () => program.used && { ...program.used }, close },
     () => running,
     (why) => (program.excess = why),
   );
   return program;
 }
+type Program = ReturnType<typeof watch>;
 
-describe('by what the process is said to use', () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
+/** What the program's process uses from now until the guard has looked. */
+async function use(program: Program, more: { cpuMs?: number; rssBytes?: number }) {
+  for (const [name, value] of Object.entries(more)) program.used![name as 'cpuMs' | 'rssBytes'] += value;
+  await vi.advanceTimersByTimeAsync(100);
+}
 
-  function guarded() {
-    const used = { cpuMs: 5_000, clockMs: 0, rssBytes: 200 * MEBIBYTE };
-    /** What is used from now until the guard has looked. */
-    const use = async (more: Partial<typeof used>) => {
-      for (const [name, value] of Object.entries(more)) used[name as keyof typeof used] += value;
-      await vi.advanceTimersByTimeAsync(100);
-    };
-    return { guard: new ProgramGuard(limits, () => ({ ...used })), used, use };
-  }
-
-  test.each([
-    ['that uses the processor for too long', 'time', { cpuMs: 290 }, { cpuMs: 20 }],
-    ['that only waits', 'time', { clockMs: 1_900 }, { clockMs: 200 }],
-    ['that makes the process grow', 'memory', { rssBytes: 60 * MEBIBYTE }, { rssBytes: 8 * MEBIBYTE }],
-  ] as const)('a program %s is ended for its %s, and not before', async (_what, excess, allowed, more) => {
-    const { guard, use } = guarded();
-    const program = watch(guard);
-    await use(allowed);
-    expect(program).toMatchObject({ excess: null, isClosed: false });
-    await use(more);
-    await program.done;
-    expect(program).toMatchObject({ excess, isClosed: true });
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  test('what the processor did before or between is not charged to a program', async () => {
-    const { guard, use } = guarded();
-    for (let round = 0; round < 2; round += 1) {
-      await use({ cpuMs: 400 });
-      const program = watch(guard);
-      await use({ cpuMs: 200 });
-      program.stop();
-      await program.done;
-      expect(program).toMatchObject({ excess: null, isClosed: false });
-    }
-  });
-
-  test('programs that run side by side share what it did', async () => {
-    const { guard, use } = guarded();
-    const one = watch(guard);
-    await use({ cpuMs: 200 });
-    const other = watch(guard);
-    await use({ cpuMs: 150 });
-    expect([one.isClosed, other.isClosed]).toEqual([false, false]);
-    await use({ cpuMs: 100 });
-    await one.done;
-    expect([one.excess, other.isClosed]).toEqual(['time', false]);
-    await use({ cpuMs: 200 });
-    await other.done;
-    expect(other.excess).toBe('time');
-  });
-
-  test('each of them may make it grow', async () => {
-    const { guard, use } = guarded();
-    const programs = [watch(guard), watch(guard)];
-    await use({ rssBytes: 120 * MEBIBYTE });
-    expect(programs.map(({ isClosed }) => isClosed)).toEqual([false, false]);
-    await use({ rssBytes: 20 * MEBIBYTE });
-    await Promise.all(programs.map(({ done }) => done));
-    expect(programs.map(({ excess }) => excess)).toEqual(['memory', 'memory']);
-  });
+test.each([
+  ['that uses the processor for too long', 'time', { cpuMs: 290 }, { cpuMs: 20 }],
+  ['whose process is too large', 'memory', { rssBytes: 60 * MEBIBYTE }, { rssBytes: 8 * MEBIBYTE }],
+] as const)('a program %s is ended for its %s, and not before', async (_what, excess, allowed, more) => {
+  const program = watch(new ProgramGuard(limits));
+  await use(program, allowed);
+  expect(program).toMatchObject({ excess: null, isClosed: false });
+  await use(program, more);
+  await program.done;
+  expect(program).toMatchObject({ excess, isClosed: true });
+  expect(vi.getTimerCount()).toBe(0);
 });
 
-/** The work goes on until the guard ends it, however long that takes on this machine. */
-describe('by what the process really uses, a program is ended', () => {
-  async function runToItsEnd(guard: ProgramGuard, work: () => void): Promise<Excess | null> {
-    const program = watch(guard);
-    while (!program.isClosed) {
-      work();
-      await sleep(5);
-    }
-    await program.done;
-    return program.excess;
-  }
+test.each([
+  ['that only waits', { cpuMs: 0, rssBytes: 0 }],
+  ['that cannot be measured', null],
+])('a program %s is ended by the clock', async (_what, used) => {
+  const program = watch(new ProgramGuard(limits), used);
+  await vi.advanceTimersByTimeAsync(1_900);
+  expect(program.isClosed).toBe(false);
+  await vi.advanceTimersByTimeAsync(200);
+  await program.done;
+  expect(program.excess).toBe('time');
+});
 
-  test('that computes', async () => {
-    const guard = new ProgramGuard({ ...PROGRAM_LIMITS, cpuMs: 100, wallMs: Infinity });
-    const compute = () => {
-      const until = performance.now() + 20;
-      while (performance.now() < until);
-    };
-    expect(await runToItsEnd(guard, compute)).toBe('time');
-  });
-  test('that takes memory', async () => {
-    const guard = new ProgramGuard({ cpuMs: Infinity, wallMs: Infinity, growthBytes: limits.growthBytes });
-    const kept: Buffer[] = [];
-    const grow = () => {
-      if (kept.length < 128) kept.push(Buffer.alloc(8 * MEBIBYTE, 1));
-    };
-    expect(await runToItsEnd(guard, grow)).toBe('memory');
-  });
+test('a program is not charged for what its interpreter did before', async () => {
+  const program = watch(new ProgramGuard(limits), { cpuMs: 60_000, rssBytes: 0 });
+  await use(program, { cpuMs: 200 });
+  program.stop();
+  await program.done;
+  expect(program).toMatchObject({ excess: null, isClosed: false });
+});
+
+test('of programs that run side by side each has its own limits', async () => {
+  const guard = new ProgramGuard(limits);
+  const [one, other] = [watch(guard), watch(guard)];
+  await use(one, { cpuMs: 290, rssBytes: 60 * MEBIBYTE });
+  await use(other, { cpuMs: 310, rssBytes: 60 * MEBIBYTE });
+  await other.done;
+  expect([one.excess, other.excess]).toEqual([null, 'time']);
+  one.stop();
+  await one.done;
+});
+
+test('if all of them are too large together, the largest is ended', async () => {
+  const guard = new ProgramGuard(limits, 100 * MEBIBYTE);
+  const [small, large] = [watch(guard), watch(guard)];
+  await use(small, { rssBytes: 45 * MEBIBYTE });
+  await use(large, { rssBytes: 60 * MEBIBYTE });
+  await large.done;
+  expect([small.excess, large.excess]).toEqual([null, 'memory']);
+  small.stop();
+  await small.done;
 });

@@ -1,64 +1,51 @@
 import { totalmem } from 'node:os';
+import type { Usage } from '../sandbox/sandboxed-process.ts';
 
 /** Of one program, unless told otherwise. */
 export const PROGRAM_LIMITS = {
-  /** Of the processor. Only the whole process can be measured, so programs that run side by side share what it used. */
+  /** Of the processor. */
   cpuMs: 5_000,
   /** By the clock: for one that sleeps, and for a machine that has no time. Clients of OpenEnv's first generation give up after 15 s. */
   wallMs: 12_000,
-  /** By so much each running program may make the process grow: all that an interpreter may have, twice. */
-  growthBytes: 640 * (1 << 20),
+  /** Resident in its process: all that an interpreter may have, twice. */
+  memoryBytes: 640 * (1 << 20),
 };
-/** For this process as a whole: many that each stay within their limits may be too much, too. */
-const CEILING_BYTES = totalmem() * 0.7;
+/** For all running programs together: many that each stay within their limits may be too much, too. */
+const CEILING_BYTES = totalmem() * 0.5;
 const LOOK_EVERY_MS = 50;
 
-/** What is ended: an interpreter. */
-export interface Endable {
+/** What is measured and ended: an interpreter. */
+export interface Guarded {
+  /** Of its process; null where that cannot be measured, and only the clock counts. */
+  usage(): Usage | null;
   close(): Promise<void>;
 }
 export type Excess = 'time' | 'memory';
-/** Of this process: processor time since its start, a clock that never goes back, resident memory. */
-export interface ProcessUsage {
-  cpuMs: number;
-  clockMs: number;
-  rssBytes: number;
-}
 interface Watched {
   startedAt: number;
-  cpuMs: number;
-  rssBefore: number;
+  cpuMsBefore: number;
   excess: Excess | null;
 }
 
-function measureProcess(): ProcessUsage {
-  const { user, system } = process.cpuUsage();
-  return { cpuMs: (user + system) / 1000, clockMs: performance.now(), rssBytes: process.memoryUsage.rss() };
-}
-
-/** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. */
+/** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. Asks the kernel, never the process. */
 export class ProgramGuard {
-  readonly #watched = new Map<Endable, Watched>();
+  readonly #watched = new Map<Guarded, Watched>();
   #timer: NodeJS.Timeout | null = null;
-  #lastCpuMs = 0;
 
   constructor(
     readonly limits: typeof PROGRAM_LIMITS = PROGRAM_LIMITS,
-    readonly measure: () => ProcessUsage = measureProcess,
+    readonly ceilingBytes = CEILING_BYTES,
   ) {}
 
   /** Runs the program; `onExcess` hears why it was ended, before the rejection that comes of it. */
-  async watch<T>(interpreter: Endable, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
-    const usage = this.measure();
-    this.#share(usage);
-    const watched: Watched = { startedAt: usage.clockMs, cpuMs: 0, rssBefore: usage.rssBytes, excess: null };
+  async watch<T>(interpreter: Guarded, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
+    const watched: Watched = { startedAt: performance.now(), cpuMsBefore: interpreter.usage()?.cpuMs ?? 0, excess: null };
     this.#watched.set(interpreter, watched);
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
     try {
       return await run();
     } finally {
       if (watched.excess !== null) onExcess(watched.excess);
-      this.#share(this.measure());
       this.#watched.delete(interpreter);
       if (this.#watched.size === 0) {
         clearInterval(this.#timer);
@@ -67,23 +54,25 @@ export class ProgramGuard {
     }
   }
 
-  /** What the processor did since the last time goes to those that have been running. */
-  #share({ cpuMs }: ProcessUsage): void {
-    for (const watched of this.#watched.values()) watched.cpuMs += (cpuMs - this.#lastCpuMs) / this.#watched.size;
-    this.#lastCpuMs = cpuMs;
+  #look(): void {
+    let largest: { interpreter: Guarded; rssBytes: number } | null = null;
+    let allBytes = 0;
+    for (const [interpreter, watched] of this.#watched) {
+      if (watched.excess !== null) continue;
+      const { cpuMs, rssBytes } = interpreter.usage() ?? { cpuMs: 0, rssBytes: 0 };
+      const isLong = cpuMs - watched.cpuMsBefore > this.limits.cpuMs || performance.now() - watched.startedAt > this.limits.wallMs;
+      if (rssBytes > this.limits.memoryBytes) this.#end(interpreter, 'memory');
+      else if (isLong) this.#end(interpreter, 'time');
+      else {
+        allBytes += rssBytes;
+        if (largest === null || rssBytes > largest.rssBytes) largest = { interpreter, rssBytes };
+      }
+    }
+    if (largest !== null && allBytes > this.ceilingBytes) this.#end(largest.interpreter, 'memory');
   }
 
-  #look(): void {
-    const usage = this.measure();
-    this.#share(usage);
-    const { cpuMs, wallMs, growthBytes } = this.limits;
-    const allowed = growthBytes * this.#watched.size;
-    for (const [interpreter, watched] of this.#watched) {
-      const isLarge = usage.rssBytes - watched.rssBefore > allowed || usage.rssBytes > CEILING_BYTES;
-      const isLong = watched.cpuMs > cpuMs || usage.clockMs - watched.startedAt > wallMs;
-      if (watched.excess !== null || !(isLarge || isLong)) continue;
-      watched.excess = isLarge ? 'memory' : 'time';
-      void interpreter.close();
-    }
+  #end(interpreter: Guarded, excess: Excess): void {
+    this.#watched.get(interpreter)!.excess = excess;
+    void interpreter.close();
   }
 }

@@ -1,9 +1,7 @@
 /**
  * The world that Python runs in, seen from inside. This function's text is compiled in a fresh V8 context, which has ECMAScript and WebAssembly
- * and nothing else: no process, no require, no fetch, no timers; it cannot make code from strings, and of `import` there is none in its sources.
- * So what Python may reach by `js`, by ctypes or by writing over its own memory is harmless. Nothing that belongs to Node may be left within
- * reach here: not a function, not an array, not an error, for from each a way leads to Node's own `Function`. Host functions are called by
- * `quietly`, and what they return is a primitive or is copied.
+ * and nothing else, as a plain JavaScript shell has. It gives Pyodide what it needs and enforces the limits that Python notices. It is no security
+ * boundary (`node:vm` is none): a program that leaves it is master of a process that has nothing (sandbox/).
  *
  * @param {{ now(): number, random(length: number): Uint8Array, decode(bytes: Uint8Array, label: string): string,
  *   encode(text: string): Uint8Array, file(name: string): Uint8Array }} host
@@ -39,7 +37,7 @@ export function realm(host, limits) {
     load: refuse,
     noImport: refuse,
     readbuffer: (name) => new Bytes(file(Text(name))).buffer,
-    setTimeout: (run) => (void Promise.resolve().then(run), 0),
+    setTimeout: (run) => (void Promise.resolve().then(() => run()), 0),
     clearTimeout() {},
     TextDecoder: class {
       #label;
@@ -124,8 +122,7 @@ export function realm(host, limits) {
   return {
     /** `image` is the memory of an interpreter that started before, so that this one starts at once; null to start from nothing. */
     async start(prelude, lockFile, image) {
-      // A copy: what Pyodide keeps must not lead to the host's buffer.
-      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(new Bytes(image)) };
+      const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(image.buffer) };
       python = await globalThis.loadPyodide({
         ...start,
         createPyodideModule: globalThis.createPyodideModule,
@@ -135,6 +132,8 @@ export function realm(host, limits) {
         jsglobals: Object.create(null),
         env: { HOME: '/home/user', PYTHONINSPECT: '' },
       });
+      // Pyodide would keep it: 30 MB.
+      python._api.config._loadSnapshot = undefined;
       // What every program needs is part of the image.
       if (image === null) python.runPython('import ast, builtins, json, linecache, traceback; compile("", "", "exec")');
       const made = image === null ? python.makeMemorySnapshot() : null;

@@ -1,0 +1,82 @@
+import { EnvironmentHost } from '@palestra/environment-kit';
+import { describe, expect, test } from 'vitest';
+import { defineCodingEnv } from '../coding_env.environment.ts';
+import { PROGRAM_LIMITS } from '../python/program-guard.ts';
+import type { Level } from './command.ts';
+import { detectIsolation, readIsolationSettings } from './isolation.ts';
+
+const local = { forced: undefined, isExposed: false, allowWeak: false };
+/** A machine that offers these levels. */
+const machine =
+  (...levels: Level[]) =>
+  async (level: Level) => {
+    if (!levels.includes(level)) throw new Error(`no ${level} here`);
+  };
+
+describe('the level', () => {
+  test('is the strongest that the machine offers', async () => {
+    expect(await detectIsolation(local, machine('namespace', 'process'))).toEqual({
+      level: 'namespace',
+      refusal: null,
+      summary: 'Isolation: namespace.',
+    });
+    expect(await detectIsolation(local, machine('process'))).toEqual({
+      level: 'process',
+      refusal: null,
+      summary: 'Isolation: process; level "namespace" does not work here: no namespace here.',
+    });
+  });
+
+  test('is the one that the operator names, or none', async () => {
+    expect(await detectIsolation({ ...local, forced: 'process' }, machine('namespace', 'process'))).toMatchObject({ level: 'process' });
+    const { level, refusal, summary } = await detectIsolation({ ...local, forced: 'namespace' }, machine('process'));
+    expect(level).toBeNull();
+    expect(refusal).toMatch(/no namespace here.*Install bubblewrap/);
+    expect(summary).toContain('Isolation: none');
+  });
+
+  test('"process" is not enough where other machines reach the service, unless the operator accepts that', async () => {
+    const exposed = { ...local, isExposed: true };
+    expect(await detectIsolation(exposed, machine('namespace'))).toMatchObject({ refusal: null });
+    const refused = await detectIsolation(exposed, machine('process'));
+    expect(refused.refusal).toMatch(/non-loopback.*Install bubblewrap.*PALESTRA_WEAK_ISOLATION=1/);
+    expect(refused.summary).toContain('Sessions are refused');
+    const accepted = await detectIsolation({ ...exposed, allowWeak: true }, machine('process'));
+    expect(accepted).toMatchObject({ level: 'process', refusal: null, summary: expect.stringContaining('Warning') });
+  });
+});
+
+describe('the settings', () => {
+  test.each([
+    ['127.0.0.1', false],
+    ['127.8.0.1', false],
+    ['::1', false],
+    ['localhost', false],
+    [undefined, false],
+    ['0.0.0.0', true],
+    ['::', true],
+    ['10.0.0.1', true],
+    ['127.0.0.1.example.com', true],
+    ['palestra', true],
+  ])('HOST %s: exposed is %s', (host, isExposed) => {
+    expect(readIsolationSettings({ HOST: host })).toEqual({ forced: undefined, isExposed, allowWeak: false });
+  });
+
+  test('name a level that exists', () => {
+    expect(readIsolationSettings({ PALESTRA_ISOLATION: 'process', PALESTRA_WEAK_ISOLATION: '1' })).toEqual({
+      forced: 'process',
+      isExposed: false,
+      allowWeak: true,
+    });
+    expect(() => readIsolationSettings({ PALESTRA_ISOLATION: 'none' })).toThrow('none is not one of namespace, process');
+  });
+});
+
+test('coding_env refuses a session where programs cannot be isolated well enough', async () => {
+  const exposed = { ...local, isExposed: true };
+  const host = new EnvironmentHost([defineCodingEnv(PROGRAM_LIMITS, () => detectIsolation(exposed, machine('process')))]);
+  const task = { kind: 'index', split: 'train', index: 0 } as const;
+  const created = host.create({ sid: 'refused', env: null, task, toolsetName: null, secrets: {} });
+  await expect(created).rejects.toMatchObject({ code: 'isolation_required', message: expect.stringContaining('Install bubblewrap') });
+  await host.close();
+});

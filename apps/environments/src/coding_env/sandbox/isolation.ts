@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { PalestraError } from '@palestra/protocol';
+import { type Level, LEVELS, sandboxCommand } from './command.ts';
+import { makeProgramFolder } from './program-folder.ts';
+
+const PROBE_DEADLINE_MS = 20_000;
+const ADVICE = 'Install bubblewrap (package "bubblewrap", program "bwrap") and allow unprivileged user namespaces';
+
+export interface IsolationSettings {
+  /** The only level that may be used; undefined = the strongest that the machine offers. */
+  forced?: Level | undefined;
+  /** The service can be reached from other machines. */
+  isExposed: boolean;
+  /** The operator accepts level `process` where the service is exposed. */
+  allowWeak: boolean;
+}
+
+export interface Isolation {
+  /** null: programs cannot be isolated at all. */
+  level: Level | null;
+  /** Why sessions are refused; null = they are not. */
+  refusal: string | null;
+  /** One line for operators: the level, and what prevents a stronger one. */
+  summary: string;
+}
+
+/** Starts Node.js once at each level, strongest first, until one works. */
+export async function detectIsolation(
+  settings: IsolationSettings,
+  probe: (level: Level) => Promise<void> = probeLevel,
+): Promise<Isolation> {
+  const failures: string[] = [];
+  for (const level of settings.forced === undefined ? LEVELS : [settings.forced]) {
+    try {
+      await probe(level);
+      return judge(level, failures, settings);
+    } catch (error) {
+      failures.push(`level "${level}" does not work here: ${(error as Error).message}`);
+    }
+  }
+  const why = failures.join('; ');
+  return { level: null, refusal: `Programs cannot be isolated on this machine: ${why}. ${ADVICE}.`, summary: `Isolation: none, ${why}.` };
+}
+
+function judge(level: Level, failures: string[], { isExposed, allowWeak }: IsolationSettings): Isolation {
+  const summary = `Isolation: ${level}${failures.map((failure) => `; ${failure}`).join('')}.`;
+  if (level !== 'process' || !isExposed) return { level, refusal: null, summary };
+  if (allowWeak) return { level, refusal: null, summary: `${summary} Warning: PALESTRA_WEAK_ISOLATION allows this on an exposed service.` };
+  const refusal =
+    `coding_env runs programs only behind namespaces while the service listens on a non-loopback address, and here it has level "process". ` +
+    `${ADVICE}, or set PALESTRA_WEAK_ISOLATION=1 to accept the risk.`;
+  return { level, refusal, summary: `${summary} Sessions are refused: ${refusal}` };
+}
+
+/** Of the environment variables that the service passes to this process (docs/operations.md). */
+export function readIsolationSettings(env: NodeJS.ProcessEnv): IsolationSettings {
+  const forced = env['PALESTRA_ISOLATION'];
+  if (forced && !LEVELS.includes(forced as Level)) throw new Error(`PALESTRA_ISOLATION: ${forced} is not one of ${LEVELS.join(', ')}`);
+  return {
+    forced: forced ? (forced as Level) : undefined,
+    isExposed: !isLoopback(env['HOST'] ?? '127.0.0.1'),
+    allowWeak: ['1', 'true'].includes(env['PALESTRA_WEAK_ISOLATION'] ?? ''),
+  };
+}
+
+/** A name other than `localhost` may resolve to any address. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Rejects with what the machine said. */
+async function probeLevel(level: Level): Promise<void> {
+  const folder = await makeProgramFolder();
+  try {
+    const { command, args, ...options } = sandboxCommand(level, { folder: folder.path, flags: ['--version'], args: [''] });
+    await promisify(execFile)(command, args, { ...options, env: {}, timeout: PROBE_DEADLINE_MS });
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: string; message: string };
+    throw new Error((stderr || message).trim().split('\n').at(-1), { cause: error });
+  } finally {
+    await folder.remove();
+  }
+}
+
+let detected: Promise<Isolation> | null = null;
+/** Detected once for the process. */
+export function isolation(): Promise<Isolation> {
+  return (detected ??= detectIsolation(readIsolationSettings(process.env)));
+}
+
+/** Throws where programs must not run. */
+export function requireLevel({ level, refusal }: Isolation): Level {
+  if (level === null || refusal !== null) throw new PalestraError('isolation_required', { detail: refusal! });
+  return level;
+}

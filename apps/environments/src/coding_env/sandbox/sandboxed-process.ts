@@ -1,0 +1,156 @@
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
+import { promisify } from 'node:util';
+import { type Command, findTool } from './command.ts';
+
+const MEBIBYTE = 1 << 20;
+/** Private memory that can be written, in which a process may not grow beyond. The guard of programs ends it earlier. */
+const DATA_BYTES = 1024 * MEBIBYTE;
+/**
+ * Of a process that has started: it opens no file and no socket, starts no thread and no process, and writes no file. None can be raised again. What is
+ * open stays open, which is its standard input and output.
+ */
+const LOCK = [
+  '--nofile=0:0',
+  '--nproc=0:0',
+  '--fsize=0:0',
+  '--core=0:0',
+  '--memlock=0:0',
+  '--msgqueue=0:0',
+  `--data=${DATA_BYTES}:${DATA_BYTES}`,
+];
+const KEPT_STDERR = 4_000;
+const HEADER_BYTES = 4;
+/** Of the kernel's interface: a tick of processor time. */
+const TICK_MS = 10;
+
+/** How a process ended. */
+export class ProcessEnded extends Error {
+  override readonly name = 'ProcessEnded';
+
+  /** `stderr`: the end of what it wrote there. */
+  constructor(
+    how: string,
+    readonly stderr: string,
+  ) {
+    super(`the process ${how}`);
+  }
+}
+
+/** Of one process since its start. */
+export interface Usage {
+  cpuMs: number;
+  rssBytes: number;
+}
+
+/**
+ * A process that is taken to be hostile. It has no environment variables, and its standard streams alone. Both sides send messages: a length (four
+ * bytes, big-endian) and so many bytes. What it sends without having been asked, or beyond the length that is allowed, ends it.
+ */
+export class SandboxedProcess {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #ended: Promise<never>;
+  readonly #user: { uid?: number; gid?: number };
+  #pid: number | null = null;
+  #stderr = '';
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
+  #waiting: { mostBytes: number; resolve(message: Buffer): void } | null = null;
+
+  constructor({ command, args, cwd, uid, gid }: Command) {
+    const child = spawn(command, args, { cwd, uid, gid, env: {}, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.#child = child;
+    this.#user = uid === undefined ? {} : { uid, gid };
+    child.stdin.on('error', () => {});
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR)));
+    child.stdout.on('data', (data: Buffer) => this.#onData(data));
+    this.#ended = this.#waitForEnd();
+    this.#ended.catch(() => {});
+  }
+
+  /** The message that it sends by itself. Rejects with `ProcessEnded`. */
+  async receive(mostBytes: number): Promise<Buffer> {
+    const message = new Promise<Buffer>((resolve) => (this.#waiting = { mostBytes, resolve }));
+    return Promise.race([message, this.#ended]);
+  }
+
+  /** Sends a message and waits for the answer. Rejects with `ProcessEnded`. */
+  ask(text: string, mostBytes: number): Promise<Buffer> {
+    const bytes = Buffer.from(text);
+    const header = Buffer.alloc(HEADER_BYTES);
+    header.writeUInt32BE(bytes.length);
+    this.#child.stdin.write(Buffer.concat([header, bytes]));
+    return this.receive(mostBytes);
+  }
+
+  /** Takes away, for good, what it needed for its start only. On machines without `prlimit` (which are not Linux) this does nothing. */
+  async lock(): Promise<void> {
+    const prlimit = findTool('prlimit');
+    if (prlimit === null) return;
+    // As the user of the process: in a container root itself may not change the limits of others.
+    await promisify(execFile)(prlimit, ['--pid', String(this.pid), ...LOCK], { ...this.#user, env: {} });
+  }
+
+  /** As the kernel says it; null where it cannot be asked, or when the process has ended. */
+  usage(): Usage | null {
+    try {
+      // The name, in parentheses, may contain anything.
+      const fields = readFileSync(`/proc/${this.pid}/stat`, 'latin1')
+        .replace(/^.*\) /s, '')
+        .split(' ');
+      const resident = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.pid}/status`, 'latin1'))?.[1] ?? '0';
+      return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, rssBytes: Number(resident) * 1024 };
+    } catch {
+      return null;
+    }
+  }
+
+  /** Of the sandboxed process itself: a wrapper that stays has exactly one child. */
+  get pid(): number {
+    return (this.#pid ??= innermost(this.#child.pid!));
+  }
+
+  onEnd(react: () => void): void {
+    this.#ended.catch(react);
+  }
+
+  /** Resolves when it is gone. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended.catch(() => {});
+  }
+
+  async #waitForEnd(): Promise<never> {
+    const [code, signal] = (await once(this.#child, 'close').catch((error: Error) => [error.message, null])) as [unknown, string | null];
+    throw new ProcessEnded(signal === null ? `ended with ${code}` : `was ended by ${signal}`, this.#stderr);
+  }
+
+  #onData(data: Buffer): void {
+    if (this.#waiting === null) return void this.kill();
+    this.#received.push(data);
+    const size = (this.#receivedBytes += data.length);
+    if (size < HEADER_BYTES) return;
+    // A header of few bytes may have come in pieces.
+    if (this.#received[0]!.length < HEADER_BYTES) this.#received = [Buffer.concat(this.#received)];
+    const length = this.#received[0]!.readUInt32BE();
+    if (length > this.#waiting.mostBytes || size > HEADER_BYTES + length) return void this.kill();
+    if (size < HEADER_BYTES + length) return;
+    const { resolve } = this.#waiting;
+    const message = Buffer.concat(this.#received).subarray(HEADER_BYTES);
+    this.#received = [];
+    this.#receivedBytes = 0;
+    this.#waiting = null;
+    resolve(message);
+  }
+}
+
+function innermost(pid: number): number {
+  try {
+    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
+    return child ? innermost(Number(child)) : pid;
+  } catch {
+    return pid;
+  }
+}
