@@ -5,7 +5,7 @@ mkdir -p "$cache/bin" "$cache/venvs" "$cache/sdist" "$cache/trainers"
 
 packages=(chromium fonts-liberation python3-venv python3-dev git curl ca-certificates)
 # A container engine, and the shell of the images that tests build: no image registry is needed.
-packages+=(podman runc netavark aardvark-dns iptables busybox-static)
+packages+=(podman runc netavark aardvark-dns iptables busybox-static bubblewrap)
 
 install_packages() {
   local package missing=()

@@ -37,6 +37,29 @@ author: string
 created_at: string
 }
 "GET /v1/billing/api-usage": unknown
+"DELETE /v1/browser-sessions/{id}": {
+deleted: true
+}
+"GET /v1/browser-sessions": {
+browser_sessions: {
+id: string
+/**
+ * The member who is signed in
+ */
+user: string
+user_agent: string
+scopes: string[]
+/**
+ * The key that opened it, with which it ends; null for a sign-in link
+ */
+key: ({
+id: string
+name: string
+} | null)
+created_at: string
+expires_at: string
+}[]
+}
 "GET /v1/compare/tasks": {
 phase: (("train" | "eval" | "unknown") | null)
 den: ("all" | "scored" | "effective")
@@ -814,10 +837,15 @@ uploadUrl: string
 "DELETE /v1/keys/{id}": {
 id: string
 name: string
+/**
+ * The member that the key belongs to
+ */
+user: string
 prefix: string
 scopes: string[]
 max_sessions: (number | null)
 created_at: string
+expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
 }
@@ -825,10 +853,15 @@ revoked_at: (string | null)
 keys: {
 id: string
 name: string
+/**
+ * The member that the key belongs to
+ */
+user: string
 prefix: string
 scopes: string[]
 max_sessions: (number | null)
 created_at: string
+expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
 }[]
@@ -836,10 +869,15 @@ revoked_at: (string | null)
 "POST /v1/keys": {
 id: string
 name: string
+/**
+ * The member that the key belongs to
+ */
+user: string
 prefix: string
 scopes: string[]
 max_sessions: (number | null)
 created_at: string
+expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
 /**
@@ -3245,6 +3283,9 @@ task_set?: (string | null)
 name: string
 namespace?: (string | null)
 description?: string
+/**
+ * Only the organisation can see and play it
+ */
 isPrivate?: boolean
 isHarbor?: boolean
 readme?: (string | null)
@@ -3330,6 +3371,10 @@ scopes?: ("sessions" | "environments" | "rollouts" | "keys")[]
  * Sessions open at the same time; null = the default of the server
  */
 max_sessions?: (number | null)
+/**
+ * When the key stops working; null = never
+ */
+expires_at?: (string | null)
 }
 "POST /v1/login": {
 key: string
