@@ -161,8 +161,10 @@ describe('a running service', () => {
     expect(palestra.output()).toContain(`export OPENREWARD_API_KEY=${key()}\n`);
     expect(statSync(path.join(folder, 'api-key')).mode & 0o077).toBe(0);
     const link = /http:\S+\/login\?token=\S+/.exec(palestra.output())![0];
-    expect((await fetch(link, { redirect: 'manual' })).headers.get('set-cookie')).toContain('HttpOnly');
-    expect((await fetch(link, { redirect: 'manual' })).headers.get('set-cookie')).toBeNull();
+    const body = new URLSearchParams({ token: new URL(link).searchParams.get('token')! });
+    const confirm = () => fetch(`${palestra.url}/login`, { method: 'POST', body, redirect: 'manual' });
+    expect((await confirm()).headers.get('set-cookie')).toContain('HttpOnly');
+    expect((await confirm()).headers.get('set-cookie')).toBeNull();
   });
 
   test('a second one on its port, and one on its data, end with one line', async () => {
