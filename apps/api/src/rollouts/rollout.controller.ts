@@ -28,7 +28,7 @@ export class RolloutController {
   ) {}
 
   @Post()
-  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT })
+  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT, anyDepth: true })
   @Api({ summary: 'Store rollout events', body: ingestBodySchema, response: receiptSchema, errors: ['ingest_overloaded', 'invalid_json'] })
   store(
     @CurrentCaller() caller: Caller,

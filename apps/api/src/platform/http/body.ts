@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
-import { assertBoundedJson } from './json-bounds.ts';
+import { assertBoundedJson, MAX_JSON_DEPTH } from './json-bounds.ts';
 
 /** `config` of a route: what its body may be. */
 export interface BodyConfig {
@@ -10,6 +10,8 @@ export interface BodyConfig {
   bodyLimit?: number;
   /** The handler gets the bytes (a Buffer, or undefined when empty): the session plane and the ingest parse by their own rules. */
   rawBody?: boolean;
+  /** JSON of any depth: the handler keeps what is deep as text, so that no upload is lost. */
+  anyDepth?: boolean;
   /** The handler gets the stream and bounds it itself. */
   streamBody?: boolean;
 }
@@ -39,7 +41,7 @@ export function bodyParser(authenticate: (request: FastifyRequest) => Promise<un
       const isJson = /json/i.test(request.headers['content-type'] ?? 'application/json');
       const body = await collect(decoded(request, payload, isKnown), limit);
       if (body.length === 0) return undefined;
-      if (isJson) assertBoundedJson(body);
+      if (isJson) assertBoundedJson(body, config.anyDepth ? Infinity : MAX_JSON_DEPTH);
       if (config.rawBody || !isJson) return body;
       return JSON.parse(body.toString('utf8')) as unknown;
     } catch (error) {

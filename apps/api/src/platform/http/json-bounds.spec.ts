@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { assertBoundedJson, MAX_JSON_DEPTH, MAX_JSON_VALUES } from './json-bounds.ts';
 
-const check = (text: string) => () => assertBoundedJson(Buffer.from(text));
+const check = (text: string) => () => assertBoundedJson(Buffer.from(text), MAX_JSON_DEPTH);
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
 test('takes what real documents have', () => {

@@ -9,7 +9,7 @@ const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Throws `invalid_json` for a document too deep or with too many values to parse safely. Whether it is JSON at all is for the parser. */
-export function assertBoundedJson(text: Buffer): void {
+export function assertBoundedJson(text: Buffer, maxDepth: number): void {
   let depth = 0;
   let values = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -20,8 +20,8 @@ export function assertBoundedJson(text: Buffer): void {
       case OPEN_ARRAY:
       case OPEN_OBJECT:
         values += 1;
-        if ((depth += 1) > MAX_JSON_DEPTH)
-          throw new PalestraError('invalid_json', { detail: `The JSON is nested deeper than ${MAX_JSON_DEPTH} levels.` });
+        if ((depth += 1) > maxDepth)
+          throw new PalestraError('invalid_json', { detail: `The JSON is nested deeper than ${maxDepth} levels.` });
         break;
       case CLOSE_ARRAY:
       case CLOSE_OBJECT:

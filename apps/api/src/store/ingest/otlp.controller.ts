@@ -20,7 +20,7 @@ export class OtlpController {
 
   /** OTLP/HTTP; the answer has the type of the request. */
   @Post()
-  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT })
+  @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT, anyDepth: true })
   @Api({
     summary: 'Store traces of GenAI spans as rollouts (OTLP/HTTP, JSON or protobuf)',
     body: traceRequestSchema,
