@@ -14,12 +14,11 @@ export default defineConfig({
     // Files of one worker share its modules, and by them one running service (`sharedPalestra`).
     isolate: false,
     globalSetup: ['../support/postgres.global.ts'],
-    testTimeout: 180_000,
-    // What a busy machine needs; Vitest's own second is none.
-    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     hookTimeout: 240_000,
-    // One more than a small machine has cores: many files wait for leases, jobs and timeouts.
-    maxWorkers: 3,
+    // A service, a PostgreSQL and a Python server each: more would make clients run out of retries while a service starts again.
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
   },
 });
