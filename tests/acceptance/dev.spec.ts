@@ -83,7 +83,7 @@ test('changes of the API, saved one after the other, are there after restarts', 
     renameSync(`${file}~`, file);
     await expect.poll(async () => (await page('/settings/api-keys')).headers.get('location')).toBe(name);
   }
-  // A build must not take the quickly compiled file for one of its own.
+  // The next build must replace the file that the dev server compiled.
   expect(existsSync(path.join(copy, 'apps/api/dist/.tsbuildinfo'))).toBe(false);
   const key = readFileSync(path.join(copy, 'data/api-key'), 'utf8').trim();
   expect((await fetch(`${origin}/v1/me`, { headers: { 'x-api-key': key } })).status).toBe(200);
