@@ -91,13 +91,16 @@ test('changes of the API, saved one after the other, are there after restarts', 
 
 test('Ctrl-C ends everything, also after its API was killed', async () => {
   const postmaster = Number(readFileSync(path.join(copy, 'data/postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
-  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number);
-  // The API, and the one that waits to be the next.
-  const apis = children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('palestra-dev-api'));
-  expect(apis).toHaveLength(2);
-  process.kill(Math.min(...apis), 'SIGKILL');
+  // Oldest first: the API, and the one that waits to be the next, which takes its title when it has begun to run.
+  const apis = () => {
+    const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number);
+    return children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('palestra-dev-api'));
+  };
+  await expect.poll(apis).toHaveLength(2);
+  const [api, standby] = apis();
+  process.kill(api!, 'SIGKILL');
   await expect.poll(() => output).toContain('The API ended (SIGKILL)');
   child.kill('SIGINT');
   await once(child, 'exit');
-  for (const pid of [postmaster, ...apis]) await expect.poll(() => isRunning(pid)).toBe(false);
+  for (const pid of [postmaster, api!, standby!]) await expect.poll(() => isRunning(pid)).toBe(false);
 });
