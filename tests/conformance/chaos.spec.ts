@@ -41,7 +41,7 @@ async function play({ replicas, endFile }: Chaos, deployment: string, tool: stri
   return JSON.parse(finished.stdout.trimEnd().split('\n').at(-1)!) as Played;
 }
 
-/** Does each of `deeds` once, which ends the play when it is long enough, then one of them at random, again and again, until it is told to stop. */
+/** Runs each fault in `deeds` once, then lets the client end, then repeats random ones until the returned function is called. */
 function haunt({ endFile }: Chaos, deeds: (() => Promise<unknown>)[], pauseMs: number): () => Promise<number> {
   const random = randomOf(seed);
   let over = false;

@@ -44,7 +44,7 @@ async function setSuite({ all }: Replicas, upstream: string): Promise<void> {
   const deleted = await ask(first, 'DELETE', '');
   expect([200, 404], await deleted.text()).toContain(deleted.status);
   await addRemote(first, 'suite', upstream);
-  // A replica remembers names for seconds, and forgets them at once upon a change of its own.
+  // A replica caches names for seconds and clears the cache when it changes one itself.
   const changed = await ask(second, 'PUT', '/details', { new_description: 'The environment of the suite' });
   expect(changed.status, await changed.text()).toBe(200);
 }

@@ -39,7 +39,7 @@ async function step(id: string, text: string) {
 const call = (name: string, input: object = {}) => `<tool_call>${JSON.stringify({ name, arguments: input })}</tool_call>`;
 const told = (text: string) => `<tool_response>\n${text}\n</tool_response>`;
 
-/** When the recorder has written all calls of the session, and, at its end, that nothing more comes. */
+/** Resolves when the recorder has written all calls of the session and, once the session has ended, its end. */
 async function whenRecorded(sid: string, until: 'end' | 'so far' = 'end'): Promise<void> {
   await eventually(async () => {
     const { rows } = await server.database.pool.query(

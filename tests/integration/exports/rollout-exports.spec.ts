@@ -280,7 +280,7 @@ describe('an export that somebody stops', () => {
     return rows[0] as { state: string; files: { key: string }[] };
   };
 
-  /** Stops the next export at its fifth file; as a crash leaves it, it runs, and nobody has been heard of for long. */
+  /** Stops the next export at its fifth file and leaves it as a crash does: running, with an expired lease. */
   async function createAndStop(body: object): Promise<{ id: string; before: string[] }> {
     const { pool } = server.database;
     await pool.query(`

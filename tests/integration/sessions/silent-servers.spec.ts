@@ -45,7 +45,7 @@ test(
     const ran = async () => (await fetch(`${url}/ran`)).json();
     await expect.poll(ran).toContain(600_000);
     child.kill('SIGSTOP');
-    // It was heard of a moment ago: a call would be sent, and lost, for the next fifth of the silence.
+    // The server answered a moment ago. For a fifth of the silence timeout a call would still be sent to it, and lost.
     await new Promise((resolve) => setTimeout(resolve, 250 * SILENCE_S));
     const [lost, unsent, created, listed] = await Promise.all([
       running,
@@ -66,7 +66,7 @@ test(
       const { calls } = (await server.request('GET', `/v1/sessions/${idle}/calls`)).body;
       return calls.map(({ failure_class: failureClass }: any) => failureClass);
     };
-    // What nobody waits for reaches the ledger a moment after its client.
+    // The ledger stores a deferred write a moment after the client has its answer.
     await expect.poll(classes).toEqual(['ok', 'infrastructure', 'ok']);
   },
 );

@@ -37,8 +37,11 @@ const NOT_RUN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'shutting_down',
   'call_abandoned',
 ]);
-/** Attempts to write a turn down, against turns of other processes and calls that the ledger took for an earlier one. */
-const ATTEMPTS = 4;
+/**
+ * Attempts to store a turn, against turns of other processes and calls that the ledger took for an earlier one. After a crash each earlier
+ * turn with an equal call can be taken for this one, once (ADR 7): as many as a client can play in the 120 s that this lasts.
+ */
+const ATTEMPTS = 100;
 
 /**
  * SkyRL-Gym's `BaseTextEnv` over the session engine: a model's text in, observation texts out. Turns of a session come one after another. A
