@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -5,9 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Command, type Level, LEVELS, sandboxCommand } from '../../apps/environments/src/coding_env/sandbox/command.ts';
-import { detectIsolation } from '../../apps/environments/src/coding_env/sandbox/isolation.ts';
+import { commandOf, detectIsolation } from '../../apps/environments/src/coding_env/sandbox/isolation.ts';
 import { makeProgramFolder, type ProgramFolder } from '../../apps/environments/src/coding_env/sandbox/program-folder.ts';
 import { SandboxedProcess } from '../../apps/environments/src/coding_env/sandbox/sandboxed-process.ts';
+import { makeNodeImage } from '../support/node-image.ts';
 
 /**
  * What an attacker gets who runs native code in the process of an interpreter, as if every defence inside of it had failed. The test has what a
@@ -25,6 +27,9 @@ interface Loot {
   uid: number;
 }
 
+/** A container engine that works: `.ci/run` names it. */
+const engine = process.env['PALESTRA_TEST_CONTAINER_ENGINE'];
+const container = engine === undefined ? undefined : { engine, image: makeNodeImage(engine) };
 const offered: Level[] = [];
 let world: string;
 let folder: ProgramFolder;
@@ -37,7 +42,7 @@ const listener = createServer((socket) => {
 beforeAll(async () => {
   vi.stubEnv('PALESTRA_TEST_SECRET', SECRET);
   for (const forced of LEVELS) {
-    const { level } = await detectIsolation({ forced, isExposed: false, allowWeak: false });
+    const { level } = await detectIsolation({ forced, container, isExposed: false, allowWeak: false });
     if (level !== null) offered.push(level);
   }
   world = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
@@ -52,6 +57,7 @@ beforeAll(async () => {
 afterAll(async () => {
   vi.unstubAllEnvs();
   listener.close();
+  if (container) execFileSync(container.engine, ['rmi', '--force', container.image]);
   await folder?.remove();
   await rm(world, { recursive: true, force: true });
 });
@@ -73,7 +79,8 @@ const targets = () => ({
 /** `hasPermissions`: behind Node's permission model, which native code passes by. `isLocked`: as every interpreter is before its first program. */
 function attack(level: Level, { hasPermissions = true, isLocked = true } = {}): Promise<Loot> {
   const program = { folder: folder.path, flags: [], args: ['hostile.fixture.mjs'] };
-  return attackBy(sandboxCommand(level, program, hasPermissions), isLocked);
+  const command = level === 'container' ? commandOf({ level, container }, program) : sandboxCommand(level, program, hasPermissions);
+  return attackBy(command, isLocked);
 }
 
 async function attackBy(command: Command, isLocked: boolean): Promise<Loot> {
@@ -87,8 +94,11 @@ async function attackBy(command: Command, isLocked: boolean): Promise<Loot> {
   }
 }
 
-/** Names of the attempts that succeeded. */
-const successes = ({ loot }: Loot): string[] => Object.keys(loot).filter((name) => 'got' in loot[name]!);
+/** Names of the attempts that succeeded. A container has a `/proc` with itself in it. */
+const successes = ({ loot }: Loot): string[] =>
+  Object.entries(loot).flatMap(([name, result]) =>
+    'got' in result && !(name === 'other processes' && String(result.got) === '') ? [name] : [],
+  );
 
 /** Node.js opens `/`, which behind namespaces is a file system of the process alone. */
 const hostDevices = ['/', tmpdir(), repository, process.cwd()].map((file) => statSync(file).dev);
@@ -96,7 +106,7 @@ const isOwnRoot = ({ isFolder, device }: Loot['descriptors'][number]) => isFolde
 
 test('this machine offers the levels that are tested', () => {
   expect(offered).toContain('process');
-  // The continuous integration installs bubblewrap.
+  // The continuous integration installs bubblewrap and a container engine.
   if (process.env['CI']) expect(offered).toEqual(LEVELS);
 });
 
@@ -123,8 +133,9 @@ describe.each(LEVELS)('native code at level %s', (level) => {
     const isSameUser = level === 'process' && process.getuid?.() !== 0;
     expect(successes(seen)).toEqual(isSameUser ? ['signal to the service'] : []);
     expect(Object.keys(seen.loot)).toHaveLength(21);
-    // bwrap names the folder that it enters.
-    expect(seen.env).toEqual(level === 'namespace' ? { PWD: path.join(folder.path, 'empty') } : {});
+    // bwrap names the folder that it enters, an engine what the image is.
+    if (level !== 'container') expect(seen.env).toEqual(level === 'namespace' ? { PWD: path.join(folder.path, 'empty') } : {});
+    expect(JSON.stringify(seen.env)).not.toContain('PALESTRA');
     expect(seen.descriptors.filter((descriptor) => !isOwnRoot(descriptor))).toEqual([]);
     expect(JSON.stringify(seen)).not.toContain(SECRET);
     expect(connections).toBe(before);

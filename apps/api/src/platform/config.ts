@@ -24,7 +24,9 @@ const configSchema = z.object({
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_IN_PROCESS_ENVIRONMENTS: names.default(['bench']),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
-  PALESTRA_ISOLATION: z.enum(['namespace', 'process']).optional(),
+  PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
+  PALESTRA_SANDBOX_IMAGE: z.string().optional(),
+  PALESTRA_CONTAINER_ENGINE: z.string().optional(),
   PALESTRA_WEAK_ISOLATION: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
   PALESTRA_SILENCE_S: z.coerce.number().positive().max(86_400).default(50),
@@ -100,8 +102,11 @@ export interface Config {
   inProcessEnvironments: string[];
   /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
   allowCommands: boolean;
-  /** How coding_env isolates what a model wrote (docs/adr/0024): the only level that may be used, null = the strongest that the machine offers. */
-  isolation: { level: 'namespace' | 'process' | null; allowWeak: boolean };
+  /**
+   * How coding_env isolates what a model wrote (docs/adr/0024): the only level that may be used, null = the strongest that the machine offers; the image
+   * and the engine of containers, null = none, and the first that is installed.
+   */
+  isolation: { level: 'container' | 'namespace' | 'process' | null; image: string | null; engine: string | null; allowWeak: boolean };
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
   sessionIdleTimeoutMs: number;
   /** Default of how long an ORS server may show no sign of life, though something waits for it. */
@@ -164,7 +169,12 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
     inProcessEnvironments: value.PALESTRA_IN_PROCESS_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
-    isolation: { level: value.PALESTRA_ISOLATION ?? null, allowWeak: value.PALESTRA_WEAK_ISOLATION },
+    isolation: {
+      level: value.PALESTRA_ISOLATION ?? null,
+      image: value.PALESTRA_SANDBOX_IMAGE ?? null,
+      engine: value.PALESTRA_CONTAINER_ENGINE ?? null,
+      allowWeak: value.PALESTRA_WEAK_ISOLATION,
+    },
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
     silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,

@@ -3,7 +3,7 @@ import { readme } from './card.ts';
 import { PythonConsole } from './python/console.ts';
 import { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
 import { rewardProgram } from './rewards.ts';
-import { isolation, requireLevel } from './sandbox/isolation.ts';
+import { isolation, requireSandbox } from './sandbox/isolation.ts';
 
 const LONGEST_PROGRAM_CHARACTERS = 200_000;
 
@@ -20,7 +20,7 @@ export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
     observation: z.object({ stdout: z.string(), stderr: z.string(), exit_code: z.int() }),
     instructions: 'Runs a Python program with the standard library; there is no network. Only what it prints is shown.',
     async create({ signal }) {
-      requireLevel(await detect());
+      requireSandbox(await detect());
       return new PythonConsole(signal, guard);
     },
     async reset({ state }) {

@@ -196,15 +196,28 @@ async function readManifest(main: string): Promise<Manifest> {
 
 /** What a child needs to run, and none of our secrets: no database address, no keys. */
 function childEnvironment(): NodeJS.ProcessEnv {
-  const { PATH, HOME, LANG, TZ, TMPDIR, NODE_ENV } = process.env;
-  return Object.fromEntries(Object.entries({ PATH, HOME, LANG, TZ, TMPDIR, NODE_ENV }).filter(([, value]) => value !== undefined));
+  return pick(['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'NODE_ENV']);
 }
 
-/** coding_env decides by these how it runs what a model wrote. */
-function isolationEnvironment({ host, isolation }: Config): NodeJS.ProcessEnv {
+/** coding_env decides by these how it runs what a model wrote. The client of a container engine finds its engine by the variables of the service. */
+function isolationEnvironment({ host, isolation: { level, image, engine, allowWeak } }: Config): NodeJS.ProcessEnv {
+  const ofEngine = [
+    'XDG_RUNTIME_DIR',
+    'DOCKER_HOST',
+    'DOCKER_CONTEXT',
+    'DOCKER_CONFIG',
+    'DOCKER_CERT_PATH',
+    'DOCKER_TLS_VERIFY',
+    'CONTAINER_HOST',
+    'CONTAINERS_CONF',
+  ];
   return {
     HOST: host,
-    PALESTRA_WEAK_ISOLATION: isolation.allowWeak ? '1' : '0',
-    ...(isolation.level === null ? {} : { PALESTRA_ISOLATION: isolation.level }),
+    PALESTRA_WEAK_ISOLATION: allowWeak ? '1' : '0',
+    ...(level === null ? {} : { PALESTRA_ISOLATION: level }),
+    ...(image === null ? {} : { ...pick(ofEngine), PALESTRA_SANDBOX_IMAGE: image, PALESTRA_CONTAINER_ENGINE: engine ?? '' }),
   };
 }
+
+const pick = (names: string[]): NodeJS.ProcessEnv =>
+  Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { type Level, sandboxCommand } from '../sandbox/command.ts';
+import { commandOf, type Sandbox } from '../sandbox/isolation.ts';
 import { makeProgramFolder } from '../sandbox/program-folder.ts';
 import { ProcessEnded, SandboxedProcess, type Usage } from '../sandbox/sandboxed-process.ts';
 
@@ -37,7 +37,7 @@ export interface ProgramResult {
 }
 /** What interpreters start from. */
 export interface Runtime {
-  level: Level;
+  sandbox: Sandbox;
   /** Their files, the memory image of a started interpreter among them: from it they start in a fraction of the time. */
   folder: string;
 }
@@ -57,7 +57,7 @@ export class InterpreterEnded extends Error {
 }
 
 /** Copies the files, and makes the image in a process that no program ever runs in. */
-export async function prepareRuntime(level: Level): Promise<Runtime> {
+export async function prepareRuntime(sandbox: Sandbox): Promise<Runtime> {
   const folder = await makeProgramFolder();
   try {
     const pyodide = path.dirname(fileURLToPath(import.meta.resolve('pyodide/package.json')));
@@ -66,7 +66,7 @@ export async function prepareRuntime(level: Level): Promise<Runtime> {
       ...ofPyodide.map((name) => path.join(pyodide, name)),
       ...['process.mjs', 'prelude.mjs', 'realm.mjs'].map((name) => path.join(import.meta.dirname, name)),
     );
-    const runtime = { level, folder: folder.path };
+    const runtime = { sandbox, folder: folder.path };
     const process = spawn(runtime, null);
     try {
       await folder.write(IMAGE, await process.receive(MOST_IMAGE_BYTES));
@@ -80,9 +80,9 @@ export async function prepareRuntime(level: Level): Promise<Runtime> {
   }
 }
 
-function spawn({ level, folder }: Runtime, image: string | null): SandboxedProcess {
+function spawn({ sandbox, folder }: Runtime, image: string | null): SandboxedProcess {
   const args = ['process.mjs', JSON.stringify({ limits: LIMITS, image })];
-  return new SandboxedProcess(sandboxCommand(level, { folder, flags: FLAGS, args }));
+  return new SandboxedProcess(commandOf(sandbox, { folder, flags: FLAGS, args }));
 }
 
 /** A Python of its own in a process of its own, which can be ended at any moment and has nothing but time and memory. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isolation, requireLevel } from '../sandbox/isolation.ts';
+import { isolation, requireSandbox } from '../sandbox/isolation.ts';
 import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
@@ -95,7 +95,7 @@ export class Interpreters {
   /** The first call prepares what all of them start from. */
   async #start(): Promise<Interpreter> {
     if (this.#runtime === null) {
-      this.#runtime = isolation().then(requireLevel).then(prepareRuntime);
+      this.#runtime = isolation().then(requireSandbox).then(prepareRuntime);
       this.#runtime.catch(() => (this.#runtime = null));
     }
     return Interpreter.start(await this.#runtime);

@@ -1,8 +1,8 @@
-import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { findTool, nextUserId } from './tools.ts';
 
-/** Strongest first. */
-export const LEVELS = ['namespace', 'process'] as const;
+/** Strongest first. `container` needs an engine and an image that the operator names. */
+export const LEVELS = ['container', 'namespace', 'process'] as const;
 export type Level = (typeof LEVELS)[number];
 
 /** What the sandboxed process runs: a file in `folder`, which is all that it can read. */
@@ -21,12 +21,11 @@ export interface Command {
   /** Of the user that it runs as; left out, the user of the service. */
   uid?: number;
   gid?: number;
+  /** Of the command itself; left out, none. */
+  env?: NodeJS.ProcessEnv;
+  /** The command is the client of an engine, which runs the program in the container of this name. */
+  container?: string;
 }
-
-/** Users that no Linux distribution allocates (between those of systemd-homed and of DynamicUser=). Each process gets another one. */
-const FIRST_UID = 60_600;
-const UIDS = 500;
-let taken = 0;
 
 /** Nothing of the machine is shared, no capability is kept, no further user namespace can be made, and the process ends with us. */
 const NAMESPACES = [
@@ -45,22 +44,12 @@ const NAMESPACES = [
   '--as-pid-1',
 ].flatMap((argument) => argument.split('='));
 
-/** The full path of a program of the machine, null if there is none. */
-export function findTool(name: string): string | null {
-  const folders = (process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin').split(':');
-  const isExecutable = (file: string) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  return folders.map((folder) => path.resolve(folder, name)).find(isExecutable) ?? null;
-}
-
-/** The command that starts the program at this level. `hasPermissions`: with Node's permission model, which tests of the levels below it switch off. */
-export function sandboxCommand(level: Level, { folder, flags, args: [file, ...args] }: Program, hasPermissions = true): Command {
+/** The command that starts the program at this level on this machine. `hasPermissions`: with Node's permission model, which tests of the levels below it switch off. */
+export function sandboxCommand(
+  level: Exclude<Level, 'container'>,
+  { folder, flags, args: [file, ...args] }: Program,
+  hasPermissions = true,
+): Command {
   const permissions = hasPermissions ? [permissionFlag(), `--allow-fs-read=${folder}/*`] : [];
   const node = [process.execPath, ...flags, ...permissions, '--no-warnings', path.join(folder, file!), ...args];
   const [command, ...rest] = [...wrapper(level, folder), ...node];
@@ -95,6 +84,6 @@ function libraries(): string[] {
 
 function unprivilegedUser(): { uid: number; gid: number } | object {
   if (process.getuid?.() !== 0) return {};
-  const uid = FIRST_UID + (taken++ % UIDS);
+  const uid = nextUserId();
   return { uid, gid: uid };
 }

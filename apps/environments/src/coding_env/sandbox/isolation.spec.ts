@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { defineCodingEnv } from '../coding_env.environment.ts';
 import { PROGRAM_LIMITS } from '../python/program-guard.ts';
 import type { Level } from './command.ts';
-import { detectIsolation, readIsolationSettings } from './isolation.ts';
+import { detectIsolation, readIsolationSettings, type Sandbox } from './isolation.ts';
 
 const local = { forced: undefined, isExposed: false, allowWeak: false };
 /** A machine that offers these levels. */
 const machine =
   (...levels: Level[]) =>
-  async (level: Level) => {
+  async ({ level }: Sandbox) => {
     if (!levels.includes(level)) throw new Error(`no ${level} here`);
   };
 
@@ -25,6 +25,18 @@ describe('the level', () => {
       refusal: null,
       summary: 'Isolation: process; level "namespace" does not work here: no namespace here.',
     });
+  });
+
+  test('is a container where the operator names an image, and the next one where that does not work', async () => {
+    const withImage = { ...local, container: { image: 'node:20-slim' } };
+    expect(await detectIsolation(local, machine('container', 'namespace'))).toMatchObject({ level: 'namespace' });
+    expect(await detectIsolation(withImage, machine('container', 'namespace'))).toMatchObject({
+      level: 'container',
+      container: withImage.container,
+    });
+    const { level, summary } = await detectIsolation(withImage, machine('namespace'));
+    expect(level).toBe('namespace');
+    expect(summary).toContain('level "container" does not work here: no container here');
   });
 
   test('is the one that the operator names, or none', async () => {
@@ -62,13 +74,19 @@ describe('the settings', () => {
     expect(readIsolationSettings({ HOST: host })).toEqual({ forced: undefined, isExposed, allowWeak: false });
   });
 
+  test('name the image of containers', () => {
+    const named = readIsolationSettings({ PALESTRA_SANDBOX_IMAGE: 'node:20-slim', PALESTRA_CONTAINER_ENGINE: 'podman' });
+    expect(named.container).toEqual({ image: 'node:20-slim', engine: 'podman' });
+    expect(readIsolationSettings({ PALESTRA_CONTAINER_ENGINE: 'podman' }).container).toBeUndefined();
+  });
+
   test('name a level that exists', () => {
     expect(readIsolationSettings({ PALESTRA_ISOLATION: 'process', PALESTRA_WEAK_ISOLATION: '1' })).toEqual({
       forced: 'process',
       isExposed: false,
       allowWeak: true,
     });
-    expect(() => readIsolationSettings({ PALESTRA_ISOLATION: 'none' })).toThrow('none is not one of namespace, process');
+    expect(() => readIsolationSettings({ PALESTRA_ISOLATION: 'none' })).toThrow('none is not one of container, namespace, process');
   });
 });
 

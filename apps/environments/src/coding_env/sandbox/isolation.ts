@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { PalestraError } from '@palestra/protocol';
-import { type Level, LEVELS, sandboxCommand } from './command.ts';
+import { type Command, type Level, LEVELS, type Program, sandboxCommand } from './command.ts';
+import { containerCommand, type ContainerSettings, removeLeftContainers } from './container.ts';
 import { makeProgramFolder } from './program-folder.ts';
 
 const PROBE_DEADLINE_MS = 20_000;
@@ -10,6 +11,8 @@ const ADVICE = 'Install bubblewrap (package "bubblewrap", program "bwrap") and a
 export interface IsolationSettings {
   /** The only level that may be used; undefined = the strongest that the machine offers. */
   forced?: Level | undefined;
+  /** What level `container` uses; undefined = it is not offered. */
+  container?: ContainerSettings | undefined;
   /** The service can be reached from other machines. */
   isExposed: boolean;
   /** The operator accepts level `process` where the service is exposed. */
@@ -19,21 +22,36 @@ export interface IsolationSettings {
 export interface Isolation {
   /** null: programs cannot be isolated at all. */
   level: Level | null;
+  container?: ContainerSettings | undefined;
   /** Why sessions are refused; null = they are not. */
   refusal: string | null;
   /** One line for operators: the level, and what prevents a stronger one. */
   summary: string;
 }
 
+/** How programs are started: a level, and what it needs. */
+export interface Sandbox {
+  level: Level;
+  container?: ContainerSettings | undefined;
+}
+
+export function commandOf({ level, container }: Sandbox, program: Program): Command {
+  if (level !== 'container') return sandboxCommand(level, program);
+  if (container === undefined) throw new Error('PALESTRA_SANDBOX_IMAGE names no image');
+  return containerCommand(container, program);
+}
+
 /** Starts Node.js once at each level, strongest first, until one works. */
 export async function detectIsolation(
   settings: IsolationSettings,
-  probe: (level: Level) => Promise<void> = probeLevel,
+  probe: (sandbox: Sandbox) => Promise<void> = probeLevel,
 ): Promise<Isolation> {
+  const { forced, container } = settings;
+  const offered = LEVELS.filter((level) => level !== 'container' || container !== undefined);
   const failures: string[] = [];
-  for (const level of settings.forced === undefined ? LEVELS : [settings.forced]) {
+  for (const level of forced === undefined ? offered : [forced]) {
     try {
-      await probe(level);
+      await probe({ level, container });
       return judge(level, failures, settings);
     } catch (error) {
       failures.push(`level "${level}" does not work here: ${(error as Error).message}`);
@@ -43,9 +61,9 @@ export async function detectIsolation(
   return { level: null, refusal: `Programs cannot be isolated on this machine: ${why}. ${ADVICE}.`, summary: `Isolation: none, ${why}.` };
 }
 
-function judge(level: Level, failures: string[], { isExposed, allowWeak }: IsolationSettings): Isolation {
+function judge(level: Level, failures: string[], { container, isExposed, allowWeak }: IsolationSettings): Isolation {
   const summary = `Isolation: ${level}${failures.map((failure) => `; ${failure}`).join('')}.`;
-  if (level !== 'process' || !isExposed) return { level, refusal: null, summary };
+  if (level !== 'process' || !isExposed) return { level, container, refusal: null, summary };
   if (allowWeak) return { level, refusal: null, summary: `${summary} Warning: PALESTRA_WEAK_ISOLATION allows this on an exposed service.` };
   const refusal =
     `coding_env runs programs only behind namespaces while the service listens on a non-loopback address, and here it has level "process". ` +
@@ -59,6 +77,9 @@ export function readIsolationSettings(env: NodeJS.ProcessEnv): IsolationSettings
   if (forced && !LEVELS.includes(forced as Level)) throw new Error(`PALESTRA_ISOLATION: ${forced} is not one of ${LEVELS.join(', ')}`);
   return {
     forced: forced ? (forced as Level) : undefined,
+    container: env['PALESTRA_SANDBOX_IMAGE']
+      ? { engine: env['PALESTRA_CONTAINER_ENGINE'] || undefined, image: env['PALESTRA_SANDBOX_IMAGE'] }
+      : undefined,
     isExposed: !isLoopback(env['HOST'] ?? '127.0.0.1'),
     allowWeak: ['1', 'true'].includes(env['PALESTRA_WEAK_ISOLATION'] ?? ''),
   };
@@ -70,11 +91,12 @@ function isLoopback(host: string): boolean {
 }
 
 /** Rejects with what the machine said. */
-async function probeLevel(level: Level): Promise<void> {
+async function probeLevel(sandbox: Sandbox): Promise<void> {
   const folder = await makeProgramFolder();
   try {
-    const { command, args, ...options } = sandboxCommand(level, { folder: folder.path, flags: ['--version'], args: [''] });
-    await promisify(execFile)(command, args, { ...options, env: {}, timeout: PROBE_DEADLINE_MS });
+    if (sandbox.level === 'container' && sandbox.container) await removeLeftContainers(sandbox.container);
+    const { command, args, ...options } = commandOf(sandbox, { folder: folder.path, flags: ['--version'], args: [''] });
+    await promisify(execFile)(command, args, { env: {}, ...options, timeout: PROBE_DEADLINE_MS });
   } catch (error) {
     const { stderr, message } = error as { stderr?: string; message: string };
     throw new Error((stderr || message).trim().split('\n').at(-1), { cause: error });
@@ -90,7 +112,7 @@ export function isolation(): Promise<Isolation> {
 }
 
 /** Throws where programs must not run. */
-export function requireLevel({ level, refusal }: Isolation): Level {
+export function requireSandbox({ level, container, refusal }: Isolation): Sandbox {
   if (level === null || refusal !== null) throw new PalestraError('isolation_required', { detail: refusal! });
-  return level;
+  return { level, container };
 }

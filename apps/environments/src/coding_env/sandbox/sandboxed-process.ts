@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { type Command, findTool } from './command.ts';
+import type { Command } from './command.ts';
+import { processOfContainer, killContainer } from './container.ts';
+import { findTool } from './tools.ts';
 
 const MEBIBYTE = 1 << 20;
 /** Private memory that can be written, in which a process may not grow beyond. The guard of programs ends it earlier. */
@@ -52,17 +54,18 @@ export interface Usage {
 export class SandboxedProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #ended: Promise<never>;
-  readonly #user: { uid?: number; gid?: number };
+  readonly #command: Command;
   #pid: number | null = null;
   #stderr = '';
   #received: Buffer[] = [];
   #receivedBytes = 0;
   #waiting: { mostBytes: number; resolve(message: Buffer): void } | null = null;
 
-  constructor({ command, args, cwd, uid, gid }: Command) {
-    const child = spawn(command, args, { cwd, uid, gid, env: {}, stdio: ['pipe', 'pipe', 'pipe'] });
+  constructor(command: Command) {
+    const { cwd, uid, gid, env = {} } = command;
+    const child = spawn(command.command, command.args, { cwd, uid, gid, env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
-    this.#user = uid === undefined ? {} : { uid, gid };
+    this.#command = command;
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#stderr = (this.#stderr + text).slice(-KEPT_STDERR)));
     child.stdout.on('data', (data: Buffer) => this.#onData(data));
@@ -85,16 +88,24 @@ export class SandboxedProcess {
     return this.receive(mostBytes);
   }
 
-  /** Takes away, for good, what it needed for its start only. On machines without `prlimit` (which are not Linux) this does nothing. */
+  /**
+   * Takes away, for good, what it needed for its start only. On machines without `prlimit` (which are not Linux) this does nothing. A container also keeps
+   * its descriptors where the service may not see or limit its process.
+   */
   async lock(): Promise<void> {
+    const { container } = this.#command;
+    if (container !== undefined) this.#pid = await processOfContainer(this.#command);
     const prlimit = findTool('prlimit');
-    if (prlimit === null) return;
+    if (prlimit === null || this.pid === null) return;
     // As the user of the process: in a container root itself may not change the limits of others.
-    await promisify(execFile)(prlimit, ['--pid', String(this.pid), ...LOCK], { ...this.#user, env: {} });
+    const user = process.getuid?.() === 0 ? userOf(this.pid) : {};
+    const limited = promisify(execFile)(prlimit, ['--pid', String(this.pid), ...LOCK], { ...user, env: {} });
+    await (container === undefined ? limited : limited.catch(() => {}));
   }
 
   /** As the kernel says it; null where it cannot be asked, or when the process has ended. */
   usage(): Usage | null {
+    if (this.pid === null) return null;
     try {
       // The name, in parentheses, may contain anything.
       const fields = readFileSync(`/proc/${this.pid}/stat`, 'latin1')
@@ -107,9 +118,9 @@ export class SandboxedProcess {
     }
   }
 
-  /** Of the sandboxed process itself: a wrapper that stays has exactly one child. */
-  get pid(): number {
-    return (this.#pid ??= innermost(this.#child.pid!));
+  /** Of the sandboxed process itself: a wrapper that stays has exactly one child. null: in a container, and not known. */
+  get pid(): number | null {
+    return this.#command.container === undefined ? (this.#pid ??= innermost(this.#child.pid!)) : this.#pid;
   }
 
   onEnd(react: () => void): void {
@@ -118,6 +129,7 @@ export class SandboxedProcess {
 
   /** Resolves when it is gone. */
   async kill(): Promise<void> {
+    if (this.#command.container !== undefined) await killContainer(this.#command);
     this.#child.kill('SIGKILL');
     await this.#ended.catch(() => {});
   }
@@ -144,6 +156,13 @@ export class SandboxedProcess {
     this.#waiting = null;
     resolve(message);
   }
+}
+
+/** Its real ids, as this process sees them. */
+function userOf(pid: number): { uid: number; gid: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  const id = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
+  return { uid: id('Uid'), gid: id('Gid') };
 }
 
 function innermost(pid: number): number {
