@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
 import { demo } from './commands/demo.ts';
+import { doctor } from './commands/doctor.ts';
 import { dockerCommand } from './commands/docker.ts';
 import { environmentCommands } from './commands/environments.ts';
 import { keyCommands } from './commands/keys.ts';
@@ -23,6 +24,7 @@ function buildProgram(): Command {
   const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version('0.1.0');
   program.command('up').description('start a server here (as npm start)').action(up);
   program.command('demo').description('play 8 mysteries x 4 samples with a scripted policy and upload them').action(demo);
+  program.command('doctor').description('check the server, the key and how programs of models are isolated').action(doctor);
   program
     .command('prepare-tasks')
     .description('write tasks as Parquet or JSON lines, as SkyRL trains on them')

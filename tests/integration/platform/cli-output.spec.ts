@@ -36,3 +36,11 @@ test('a server that does not answer is told with how it is named', async () => {
   expect(code).toBe(1);
   expect(stderr).toMatch(/^palestra: .*ECONNREFUSED.*Is the server running\?[^\n]*\n$/);
 });
+
+test('doctor says what works, and how programs are isolated', async () => {
+  const healthy = await shell('palestra doctor');
+  expect(healthy.stdout).toMatch(/^ok +server, key .*\nok +environments .*\nok +isolation .*Isolation: (namespace|process)/);
+  expect(healthy).toMatchObject({ code: 0, stderr: '' });
+  const alone = await shell('palestra doctor', 'http://127.0.0.1:1');
+  expect(alone).toMatchObject({ code: 1, stdout: expect.stringMatching(/^FAIL +server, key .*ECONNREFUSED/) });
+});

@@ -4,7 +4,6 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { discardRest } from '../../platform/http/body.ts';
 import {
