@@ -182,17 +182,21 @@ export async function sharedPalestra(): Promise<SharedPalestra> {
   return { url, port, dataDir, databaseUrl, pid, output, apiKey, namespace: name, stop: async () => {} };
 }
 
+type Organisation = Pick<Palestra, 'url' | 'apiKey' | 'namespace'>;
+
 /** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
-export async function addRemote(
-  palestra: Pick<Palestra, 'url' | 'apiKey' | 'namespace'>,
-  name: string,
-  url: string,
-  isPrivate = false,
-): Promise<string> {
+export const addRemote = (palestra: Organisation, name: string, url: string, isPrivate = false): Promise<string> =>
+  addEnvironment(palestra, name, { kind: 'remote', url }, isPrivate);
+
+/** Registers a running OpenEnv server for everybody. */
+export const addOpenEnv = (palestra: Organisation, name: string, url: string): Promise<string> =>
+  addEnvironment(palestra, name, { kind: 'openenv', url }, false);
+
+async function addEnvironment(palestra: Organisation, name: string, source: object, isPrivate: boolean): Promise<string> {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
-    body: JSON.stringify({ name, namespace: palestra.namespace, description: '', isPrivate, source: { kind: 'remote', url } }),
+    body: JSON.stringify({ name, namespace: palestra.namespace, description: '', isPrivate, source }),
   });
   if (!answer.ok) throw new Error(`POST /v1/environments: ${answer.status} ${await answer.text()}`);
   return `${palestra.namespace}/${name}`;
