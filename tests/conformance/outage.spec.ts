@@ -1,10 +1,11 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type MortalPostgres, startMortalPostgres } from '../support/mortal-postgres.ts';
 import { full } from '../support/full.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { Clients, type Kind, readBack, type Try } from './outage.world.ts';
+import { openPool } from '../../apps/api/src/platform/database/pool.ts';
 
 /**
  * The object store away while trainers upload, first silent, then refusing connections, with a crash of PostgreSQL in the middle.
@@ -24,7 +25,7 @@ beforeAll(async () => {
   s3 = await startS3();
   postgres = await startMortalPostgres();
   palestra = await startPalestra({ env: { ...s3.env, DATABASE_URL: postgres.url, PALESTRA_SEAL_FINISHED_S: '0' } });
-  pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+  pool = openPool({ connectionString: postgres.url, max: 2 });
   pool.on('error', () => {});
 });
 afterAll(async () => {

@@ -1,9 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectSameFromNothing, settled } from '../support/derived-rows.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { randomRuns } from '../support/random-rollouts.ts';
 import { randomOf } from '../support/random.ts';
+import { openPool } from '../../apps/api/src/platform/database/pool.ts';
 
 /** `kill -9` of the built service while it ingests and derives. */
 let palestra: Palestra;
@@ -11,7 +12,7 @@ let pool: pg.Pool;
 beforeAll(async () => {
   // What is sealed leaves its rows, which are counted here: on a busy machine this takes longer than sealing waits.
   palestra = await startPalestra({ env: { PALESTRA_SEAL_FINISHED_S: '3600', PALESTRA_SEAL_SILENT_S: '3600' } });
-  pool = new pg.Pool({ connectionString: palestra.databaseUrl!, max: 2 });
+  pool = openPool({ connectionString: palestra.databaseUrl!, max: 2 });
   pool.on('error', () => {});
 });
 afterAll(async () => {

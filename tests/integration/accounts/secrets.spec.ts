@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Palestra, startPalestra } from '../../support/palestra.ts';
 import {
@@ -13,6 +13,7 @@ import {
   startObserved,
   type World,
 } from '../observed.world.ts';
+import { openPool } from '../../../apps/api/src/platform/database/pool.ts';
 
 /** Where the secrets of a session go: to its environment, and nowhere else. On the built service, whose logs are read, too. */
 
@@ -38,7 +39,7 @@ const answers: string[] = [];
 
 beforeAll(async () => {
   palestra = await startPalestra({ env: { PALESTRA_LOG_LEVEL: 'debug' } });
-  pool = new pg.Pool({ connectionString: palestra.databaseUrl!, max: 2 });
+  pool = openPool({ connectionString: palestra.databaseUrl!, max: 2 });
   service = overHttp(palestra, (answer) => answers.push(answer));
   world = await startObserved(service);
   sid = await openSession(service, world.environment, { 'x-secrets': xSecrets, 'x-palestra-run': 'secretive' });

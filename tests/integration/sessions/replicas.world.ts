@@ -1,8 +1,9 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, onTestFinished } from 'vitest';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../../support/server.ts';
 import { type Replica, startReplica } from './sessions.world.ts';
+import { openPool } from '../../../apps/api/src/platform/database/pool.ts';
 
 type Row = Record<string, unknown>;
 type Options = Parameters<typeof startReplica>[2];
@@ -14,7 +15,7 @@ export function useReplicas() {
 
   beforeAll(async () => {
     database = await createDatabase();
-    sql = new pg.Pool({ connectionString: database.url, max: 2 });
+    sql = openPool({ connectionString: database.url, max: 2 });
   });
   afterAll(async () => {
     await sql.end();

@@ -1,10 +1,11 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { SessionPolicy } from '@palestra/session';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../../support/server.ts';
 import { ask, call, encode, open, sidOf, until } from './session-requests.ts';
 import { startReplica } from './sessions.world.ts';
+import { openPool } from '../../../apps/api/src/platform/database/pool.ts';
 
 /** Deadlines and timeouts of an environment, and what becomes of its sessions at them. */
 let database: Awaited<ReturnType<typeof createDatabase>>;
@@ -12,7 +13,7 @@ let sql: pg.Pool;
 
 beforeAll(async () => {
   database = await createDatabase();
-  sql = new pg.Pool({ connectionString: database.url, max: 2 });
+  sql = openPool({ connectionString: database.url, max: 2 });
 });
 afterAll(async () => {
   await sql.end();
