@@ -1,3 +1,4 @@
+import { parseCidr, type PrivateUpstreams } from '@palestra/backends';
 import { z } from 'zod';
 
 /** Environment variables, read once; everything else gets this object passed in. */
@@ -13,6 +14,16 @@ const names = z.string().transform((text) =>
         .filter((name) => name !== ''),
 );
 
+const privateUpstreams = z.string().transform((text, context): PrivateUpstreams => {
+  if (text === '1' || text === 'true') return 'allowed';
+  if (text === '0' || text === 'false') return 'refused';
+  const cidrs = text.split(',').map((cidr) => cidr.trim());
+  const wrong = cidrs.find((cidr) => parseCidr(cidr) === null);
+  if (wrong === undefined) return cidrs;
+  context.addIssue(`must be 1, 0, or networks as in 10.0.0.0/8,fd00::/8; ${JSON.stringify(wrong)} is none`);
+  return z.NEVER;
+});
+
 const configSchema = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
@@ -24,6 +35,7 @@ const configSchema = z.object({
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_IN_PROCESS_ENVIRONMENTS: names.default(['bench']),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
+  PALESTRA_ALLOW_PRIVATE_UPSTREAMS: privateUpstreams.optional(),
   PALESTRA_ISOLATION: z.enum(['namespace', 'process']).optional(),
   PALESTRA_WEAK_ISOLATION: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
@@ -100,6 +112,8 @@ export interface Config {
   inProcessEnvironments: string[];
   /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
   allowCommands: boolean;
+  /** Where URLs of users may lead beside public addresses; null = 'allowed' while the service listens on loopback, else 'refused'. */
+  privateUpstreams: PrivateUpstreams | null;
   /** How coding_env isolates what a model wrote (docs/adr/0024): the only level that may be used, null = the strongest that the machine offers. */
   isolation: { level: 'namespace' | 'process' | null; allowWeak: boolean };
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
@@ -164,6 +178,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
     inProcessEnvironments: value.PALESTRA_IN_PROCESS_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
+    privateUpstreams: value.PALESTRA_ALLOW_PRIVATE_UPSTREAMS ?? null,
     isolation: { level: value.PALESTRA_ISOLATION ?? null, allowWeak: value.PALESTRA_WEAK_ISOLATION },
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
     silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
