@@ -11,6 +11,7 @@ import { startEmbeddedPostgres } from './platform/database/embedded-postgres.ts'
 import { randomSecret, readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { applyMigrations, withMigrationLock } from './platform/database/migrations.ts';
+import { createOutboundPolicy } from './platform/outbound.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
 import { SessionPlane } from './sessions/session-plane.ts';
@@ -53,13 +54,15 @@ export async function startServer(config: Config): Promise<RunningServer> {
 
     const origin: PublicOrigin = { url: config.publicUrl ?? '' };
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret);
-    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, secret });
+    const outbound = createOutboundPolicy(config, databaseUrl);
+    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, outbound, secret });
     shutdown.push('server', config.drainMs + 30_000, () => app.close());
 
     const accounts = app.get(AccountService);
     const { owner, apiKey } = await ensureFirstKey(accounts, config);
     const url = await listen(app, config);
     origin.url ||= url;
+    outbound.protect(url);
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
     const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES })}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };

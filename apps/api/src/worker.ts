@@ -11,6 +11,7 @@ import { keepHeapSmall } from './platform/heap.ts';
 import { randomSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { Metrics } from './platform/telemetry/metrics.ts';
+import { createOutboundPolicy } from './platform/outbound.ts';
 import { MigrationError } from './platform/database/migrations.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
@@ -50,7 +51,16 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
     // No URL is signed here: any secret will do.
     const secret = config.secretKey ?? randomSecret();
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret, { alone: false });
-    const dependencies = { config: { ...config, jobs: true }, database, blobs, urlSigner, logger, origin, secret };
+    const dependencies = {
+      config: { ...config, jobs: true },
+      database,
+      blobs,
+      urlSigner,
+      logger,
+      origin,
+      outbound: createOutboundPolicy(config, databaseUrl),
+      secret,
+    };
     const app = await NestFactory.createApplicationContext(WorkerModule.with(dependencies), { logger: false, abortOnError: false });
     shutdown.push('jobs', 30_000, () => app.close());
     if (config.workerPort === null) return { url: null, close };

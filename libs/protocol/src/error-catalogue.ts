@@ -118,6 +118,12 @@ export const errorCatalogue = {
   messages_unsupported: { status: 404, retryable: false, text: 'Not Found' },
   backend_unreachable: { status: 503, retryable: true, text: 'The environment server could not be reached; nothing was run.' },
   backend_invalid: { status: 502, retryable: true, text: 'The environment server gave an answer that does not follow its protocol.' },
+  upstream_address_refused: {
+    status: 403,
+    retryable: false,
+    text: 'This server does not connect to the address of that URL for its users: it is private, reserved, or a part of this service. Give the environment server a public address, or ask whoever runs this service to allow its network (PALESTRA_ALLOW_PRIVATE_UPSTREAMS).',
+  },
+  answer_too_large: { status: 500, retryable: false, text: "The environment server's answer is larger than this service reads." },
   backend_timeout: { status: 504, retryable: true, text: 'The environment server did not answer within the deadline.' },
   run_not_found: { status: 404, retryable: false, text: 'No such run.' },
   group_not_found: { status: 404, retryable: false, text: 'The run has no such group.' },
@@ -166,6 +172,8 @@ export interface PalestraErrorOptions {
   cause?: unknown;
   /** Overrides the status for relayed upstream errors only. */
   status?: number;
+  /** The detail is in the words of an environment's server: for clients of its sessions, who hear what it says anyway. */
+  relayed?: boolean;
 }
 
 /** One item of a 422 list, as a sentence for people. */
@@ -182,6 +190,7 @@ export class PalestraError extends Error {
   readonly detail: string | object[];
   readonly retryAfterSeconds: number | undefined;
   readonly backendStarting: boolean;
+  readonly relayed: boolean;
 
   constructor(code: ErrorCode, options: PalestraErrorOptions = {}) {
     const detail = options.detail ?? errorCatalogue[code].text;
@@ -192,6 +201,7 @@ export class PalestraError extends Error {
     this.detail = detail;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.backendStarting = options.backendStarting ?? false;
+    this.relayed = options.relayed ?? false;
   }
 
   get retryable(): boolean {

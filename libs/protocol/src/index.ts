@@ -1,4 +1,5 @@
 export * from './error-catalogue.ts';
+export * from './json-bounds.ts';
 export * from './json.ts';
 export * from './lossless.ts';
 export * from './ors-bodies.ts';

@@ -133,10 +133,10 @@ export interface SseEvent {
 export class SseParser {
   readonly #decoder = new TextDecoder('utf-8');
   /** Of a line whose end has not come: only what is new is searched for it, however long the line. */
-  #begun: string[] = [];
+  readonly #begun = new TextPieces('');
   #skipLineFeed = false;
   #event = '';
-  #data: string[] = [];
+  readonly #data = new TextPieces('\n');
 
   push(piece: Uint8Array | string): SseEvent[] {
     const text = typeof piece === 'string' ? piece : this.#decoder.decode(piece, { stream: true });
@@ -150,8 +150,7 @@ export class SseParser {
       const end = lineEnd(text, start);
       if (end === -1) break;
       this.#begun.push(text.slice(start, end));
-      const event = this.#line(this.#begun.join(''));
-      this.#begun = [];
+      const event = this.#line(this.#begun.take());
       if (event !== null) events.push(event);
       this.#skipLineFeed = text.charCodeAt(end) === 0x0d;
       start = end + 1;
@@ -162,9 +161,8 @@ export class SseParser {
 
   #line(line: string): SseEvent | null {
     if (line === '') {
-      const event = this.#data.length > 0 ? { event: this.#event || 'message', data: this.#data.join('\n') } : null;
+      const event = this.#data.isEmpty ? null : { event: this.#event || 'message', data: this.#data.take() };
       this.#event = '';
-      this.#data = [];
       return event;
     }
     const colon = line.indexOf(':');
@@ -174,6 +172,35 @@ export class SseParser {
     if (field === 'data') this.#data.push(value);
     else if (field === 'event') this.#event = value;
     return null;
+  }
+}
+
+const MANY_PIECES = 1_024;
+
+/** A long text that comes in pieces. They are joined now and then, because a string of a few characters takes ten times its length. */
+class TextPieces {
+  #pieces: string[] = [];
+  /** How many of the first pieces are joined ones. */
+  #joined = 0;
+
+  constructor(readonly separator: string) {}
+
+  get isEmpty(): boolean {
+    return this.#pieces.length === 0;
+  }
+
+  push(text: string): void {
+    this.#pieces.push(text);
+    if (this.#pieces.length - this.#joined < MANY_PIECES) return;
+    this.#pieces.push(this.#pieces.splice(this.#joined).join(this.separator));
+    this.#joined += 1;
+  }
+
+  take(): string {
+    const text = this.#pieces.join(this.separator);
+    this.#pieces = [];
+    this.#joined = 0;
+    return text;
   }
 }
 

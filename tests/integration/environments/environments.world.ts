@@ -1,3 +1,4 @@
+import { OutboundPolicy } from '@palestra/backends';
 import { systemClock } from '@palestra/kit';
 import { BackendPool } from '../../../apps/api/src/environments/backend.pool.ts';
 import { BundledEnvironments } from '../../../apps/api/src/environments/bundled/bundled-environments.ts';
@@ -26,7 +27,7 @@ export function anotherReplica(server: TestServer) {
   } as unknown as Database;
   const repository = new EnvironmentRepository(counted);
   const bundled = new BundledEnvironments(server.config, repository, new DiscoveryService(repository), createLogger('silent'));
-  const pool = new BackendPool(bundled, new TaskSetRepository(counted), server.config);
+  const pool = new BackendPool(bundled, new TaskSetRepository(counted), server.config, new OutboundPolicy('allowed'));
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
   return {

@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { McpBackend, OpenEnvBackend, OrsBackend, TaskSetBackend } from '@palestra/backends';
+import { McpBackend, OpenEnvBackend, OrsBackend, outboundAgent, outboundFetch, OutboundPolicy, TaskSetBackend } from '@palestra/backends';
 import { HealthCheck } from '@palestra/hosting';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import { CONFIG, type Config } from '../platform/config.ts';
@@ -25,16 +25,30 @@ interface Limits {
 /** Within it every process has noticed that a version is gone, and ended its sessions. */
 const RETIRE_MS = 60_000;
 
-function backendOf(source: ServerSource, allowCommands: boolean, limits: Limits, deployment?: string): Backend {
+const HEALTH_CONNECT_MS = 2_000;
+
+interface BackendContext {
+  outbound: OutboundPolicy;
+  allowCommands: boolean;
+}
+
+function backendOf(source: ServerSource, { outbound, allowCommands }: BackendContext, limits: Limits, deployment?: string): Backend {
   switch (source.kind) {
     case 'openenv':
-      return new OpenEnvBackend({ url: source.url });
+      return new OpenEnvBackend({ url: source.url, outbound });
     case 'mcp':
       return new McpBackend(
-        source.url === undefined ? { command: source.command[0]!, args: source.command.slice(1), allowCommands } : { url: source.url },
+        source.url === undefined
+          ? { command: source.command[0]!, args: source.command.slice(1), allowCommands }
+          : { url: source.url, outbound },
       );
     default:
-      return new OrsBackend({ url: source.url, silenceMs: () => limits.silenceMs, ...(deployment !== undefined && { deployment }) });
+      return new OrsBackend({
+        url: source.url,
+        outbound,
+        silenceMs: () => limits.silenceMs,
+        ...(deployment !== undefined && { deployment }),
+      });
   }
 }
 
@@ -43,12 +57,18 @@ function backendOf(source: ServerSource, allowCommands: boolean, limits: Limits,
 export class BackendPool implements OnApplicationShutdown {
   readonly #pooled = new Map<string, Pooled>();
   readonly #retired = new Map<Pooled, NodeJS.Timeout>();
+  readonly #context: BackendContext;
+  readonly #healthAgent: ReturnType<typeof outboundAgent>;
 
   constructor(
     @Inject(BundledEnvironments) private readonly bundled: BundledEnvironments,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
     @Inject(CONFIG) private readonly config: Config,
-  ) {}
+    @Inject(OutboundPolicy) outbound: OutboundPolicy,
+  ) {
+    this.#context = { outbound, allowCommands: config.allowCommands };
+    this.#healthAgent = outboundAgent(outbound, HEALTH_CONNECT_MS, {});
+  }
 
   of(environment: EnvironmentRecord, version: VersionRecord): Backend {
     return this.#get(environment, version).backend;
@@ -62,7 +82,7 @@ export class BackendPool implements OnApplicationShutdown {
 
   /** A backend for a look at a server that is not registered; the caller closes it. */
   probe(source: ServerSource): Backend {
-    return backendOf(source, this.config.allowCommands, { silenceMs: this.config.silenceTimeoutMs });
+    return backendOf(source, this.#context, { silenceMs: this.config.silenceTimeoutMs });
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -94,7 +114,7 @@ export class BackendPool implements OnApplicationShutdown {
     const all = [...this.#pooled.values(), ...this.#retired.keys()].filter(({ external }) => external);
     this.#pooled.clear();
     this.#retired.clear();
-    await Promise.allSettled(all.map(({ backend }) => backend.close()));
+    await Promise.allSettled([this.#healthAgent.destroy(), ...all.map(({ backend }) => backend.close())]);
   }
 
   #get(environment: EnvironmentRecord, version: VersionRecord): Pooled {
@@ -110,8 +130,8 @@ export class BackendPool implements OnApplicationShutdown {
       source.kind === 'bundled'
         ? { backend: this.bundled.backend(source.name), health: null, external: false, limits }
         : {
-            backend: backendOf(source, this.config.allowCommands, limits, `${environment.owner}/${environment.name}`),
-            health: source.kind === 'mcp' ? null : new HealthCheck(source.url),
+            backend: backendOf(source, this.#context, limits, `${environment.owner}/${environment.name}`),
+            health: source.kind === 'mcp' ? null : new HealthCheck(source.url, { fetch: outboundFetch(this.#healthAgent) }),
             external: true,
             limits,
           };

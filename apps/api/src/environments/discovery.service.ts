@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { ANSWER_LIMITS, answerTooLarge } from '@palestra/backends';
 import { SingleFlight } from '@palestra/kit';
 import { type EnvironmentDiscoveryView, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Backend } from '@palestra/session';
@@ -7,24 +8,48 @@ import { EnvironmentRepository } from './environment.repository.ts';
 
 const MAX_AGE_MS = 60_000;
 const DEADLINE_MS = 30_000;
+const MAX_VARIANTS = 1_000;
+/** Of one variant. */
+const MAX_SPLITS = 200;
+/** Variants that a server is asked about at the same time. */
+const AT_ONCE = 8;
 
 /** Asks a server for its variants, splits, counts and tools. A count that cannot be had is null. */
 export async function discover(backend: Backend, signal: AbortSignal): Promise<EnvironmentDiscoveryView> {
   const names = await backend.environments(signal);
-  const variants = await Promise.all(
-    names.map(async (name, index) => {
-      const [splits, tools] = await Promise.all([backend.splits(name, signal), backend.tools(name, signal)]);
-      const counted = splits.map(async (split) => ({
-        ...split,
-        num_tasks: await backend.numTasks(name, split.name, signal).catch(() => null),
-      }));
-      return { name, is_default: index === 0, splits: await Promise.all(counted), tools };
-    }),
-  );
+  if (names.length > MAX_VARIANTS) throw tooMany(`${names.length} environments`, MAX_VARIANTS);
+  const variants: EnvironmentDiscoveryView['variants'] = [];
+  let size = 0;
+  // A few at a time: a server could otherwise make us ask, and keep, as much as it likes.
+  for (let first = 0; first < names.length; first += AT_ONCE) {
+    const some = names.slice(first, first + AT_ONCE);
+    const found = await Promise.all(some.map((name, offset) => discoverVariant(backend, name, first + offset === 0, signal)));
+    size += stringifyJson(found).length;
+    if (size > ANSWER_LIMITS.metadata) throw answerTooLarge(ANSWER_LIMITS.metadata);
+    variants.push(...found);
+  }
   // A view for people: plain numbers will do, and the text must fit a jsonb column, which takes no NUL.
   const text = stringifyJson({ variants, discovered_at: new Date().toISOString() });
   return JSON.parse(text.replaceAll('\\u0000', '\\ufffd')) as EnvironmentDiscoveryView;
 }
+
+async function discoverVariant(
+  backend: Backend,
+  name: string,
+  isDefault: boolean,
+  signal: AbortSignal,
+): Promise<EnvironmentDiscoveryView['variants'][number]> {
+  const [splits, tools] = await Promise.all([backend.splits(name, signal), backend.tools(name, signal)]);
+  if (splits.length > MAX_SPLITS) throw tooMany(`${splits.length} splits`, MAX_SPLITS);
+  const counted = splits.map(async (split) => ({
+    ...split,
+    num_tasks: await backend.numTasks(name, split.name, signal).catch(() => null),
+  }));
+  return { name, is_default: isDefault, splits: await Promise.all(counted), tools };
+}
+
+const tooMany = (what: string, limit: number) =>
+  new PalestraError('backend_invalid', { detail: `The environment server offers ${what}; at most ${limit} are taken.` });
 
 /** What the server of a version offers, read again when older than a minute or after a restart of ours. */
 @Injectable()

@@ -4,6 +4,8 @@ import {
   type EnvironmentList,
   type EnvironmentVersionView,
   type EnvironmentView,
+  type ErrorCode,
+  errorCatalogue,
   PalestraError,
   type TaskPageView,
 } from '@palestra/protocol';
@@ -28,6 +30,9 @@ import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.
 
 /** How long a new server may take to show what it offers. */
 const VALIDATION_DEADLINE_MS = 20_000;
+
+/** Why a server was refused, where that is no fault of its answers. */
+const SAID_AS_IT_IS = new Set<ErrorCode>(['commands_not_allowed', 'upstream_address_refused', 'answer_too_large']);
 
 /** The registry as people and the CLI use it. */
 @Injectable()
@@ -197,10 +202,11 @@ export class EnvironmentsService {
     try {
       return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);
     } catch (error) {
-      if (!(error instanceof PalestraError) || error.code === 'commands_not_allowed') throw error;
+      if (!(error instanceof PalestraError) || SAID_AS_IT_IS.has(error.code)) throw error;
       const field = source.url === undefined ? 'source.command' : 'source.url';
       throw new PalestraError('invalid_request', {
-        detail: `${field}: no usable environment server there. ${error.message}`,
+        // What a server there says is not for whoever names its address.
+        detail: `${field}: no usable environment server there. ${error.relayed ? errorCatalogue[error.code].text : error.message}`,
         cause: error,
       });
     } finally {

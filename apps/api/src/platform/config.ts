@@ -1,3 +1,4 @@
+import { parseCidr, type PrivateUpstreams } from '@palestra/backends';
 import { z } from 'zod';
 
 /** Environment variables, read once; everything else gets this object passed in. */
@@ -13,6 +14,16 @@ const names = z.string().transform((text) =>
         .filter((name) => name !== ''),
 );
 
+const privateUpstreams = z.string().transform((text, context): PrivateUpstreams => {
+  if (text === '1' || text === 'true') return 'allowed';
+  if (text === '0' || text === 'false') return 'refused';
+  const cidrs = text.split(',').map((cidr) => cidr.trim());
+  const wrong = cidrs.find((cidr) => parseCidr(cidr) === null);
+  if (wrong === undefined) return cidrs;
+  context.addIssue(`must be 1, 0, or networks as in 10.0.0.0/8,fd00::/8; ${JSON.stringify(wrong)} is none`);
+  return z.NEVER;
+});
+
 const configSchema = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: z.coerce.number().int().min(0).max(65_535).default(8080),
@@ -27,6 +38,7 @@ const configSchema = z.object({
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
   PALESTRA_CONTAINER_ENGINE: z.string().optional(),
+  PALESTRA_ALLOW_PRIVATE_UPSTREAMS: privateUpstreams.optional(),
   PALESTRA_WEAK_ISOLATION: flag.default(false),
   PALESTRA_SESSION_IDLE_S: z.coerce.number().positive().default(900),
   PALESTRA_SILENCE_S: z.coerce.number().positive().max(86_400).default(50),
@@ -107,6 +119,8 @@ export interface Config {
    * and the engine of containers, null = none, and the first that is installed.
    */
   isolation: { level: 'container' | 'namespace' | 'process' | null; image: string | null; engine: string | null; allowWeak: boolean };
+  /** Where URLs of users may lead beside public addresses; null = 'allowed' while the service listens on loopback, else 'refused'. */
+  privateUpstreams: PrivateUpstreams | null;
   /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
   sessionIdleTimeoutMs: number;
   /** Default of how long an ORS server may show no sign of life, though something waits for it. */
@@ -175,6 +189,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
       engine: value.PALESTRA_CONTAINER_ENGINE ?? null,
       allowWeak: value.PALESTRA_WEAK_ISOLATION,
     },
+    privateUpstreams: value.PALESTRA_ALLOW_PRIVATE_UPSTREAMS ?? null,
     sessionIdleTimeoutMs: value.PALESTRA_SESSION_IDLE_S * 1000,
     silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,

@@ -1,5 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { DiscoveryModule, APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { OutboundPolicy } from '@palestra/backends';
 import { type BlobStore, UrlSigner } from '@palestra/blobs';
 import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
@@ -20,6 +21,7 @@ export interface PlatformDependencies {
   urlSigner: UrlSigner | null;
   logger: Logger;
   origin: PublicOrigin;
+  outbound: OutboundPolicy;
   /** See `SERVER_SECRET`. */
   secret: string;
 }
@@ -38,6 +40,7 @@ export class PlatformModule {
       { provide: LOGGER, useValue: dependencies.logger },
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
+      { provide: OutboundPolicy, useValue: dependencies.outbound },
       RouteTable,
       Metrics,
       Sockets,

@@ -1,15 +1,21 @@
 import { SingleFlight } from '@palestra/kit';
 import { PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, type EpisodeTask, taskOf } from '@palestra/session';
-import { Agent } from 'undici';
+import type { Agent } from 'undici';
+import { outboundAgent } from '../outbound/connect.ts';
+import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
 import { McpConnection, type McpServer } from './mcp-connection.ts';
 import { McpSession, type OpenEpisode } from './mcp-session.ts';
 
-/** `allowCommands`: whoever runs this service lets it start the programs that users register. */
-export type McpBackendOptions = McpServer & { allowCommands?: boolean };
+/**
+ * `allowCommands`: whoever runs this service lets it start the programs that users register. `outbound`: where the addresses of a server at a URL
+ * may be; anywhere unless set.
+ */
+export type McpBackendOptions = McpServer & { allowCommands?: boolean; outbound?: OutboundPolicy };
 
 const SPLITS: Split[] = [{ name: 'train', type: 'train' }];
 const VARIANT = 'mcp';
+const CONNECT_TIMEOUT_MS = 10_000;
 const TOOLS_MAX_AGE_MS = 60_000;
 
 /**
@@ -18,8 +24,7 @@ const TOOLS_MAX_AGE_MS = 60_000;
  */
 export class McpBackend implements Backend {
   readonly #options: McpBackendOptions;
-  // A tool may think for hours, and a stream on which nothing happens is no reason to end it.
-  readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
+  readonly #agent: Agent;
   readonly #open = new Map<string, OpenEpisode>();
   readonly #ending = new Set<Promise<void>>();
   readonly #asking = new SingleFlight<ToolsAnswer>();
@@ -28,6 +33,8 @@ export class McpBackend implements Backend {
 
   constructor(options: McpBackendOptions) {
     this.#options = options;
+    // A tool may think for hours, and a stream on which nothing happens is no reason to end it.
+    this.#agent = outboundAgent(options.outbound ?? unrestricted, CONNECT_TIMEOUT_MS, { headersTimeout: 0, bodyTimeout: 0 });
   }
 
   async environments(): Promise<string[]> {

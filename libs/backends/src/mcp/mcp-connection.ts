@@ -8,6 +8,7 @@ import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprot
 import { PalestraError, type ToolSpec } from '@palestra/protocol';
 import type { SecretMap } from '@palestra/session';
 import type { Agent } from 'undici';
+import { ANSWER_LIMITS, answerTooLarge } from '../outbound/answers.ts';
 import { BROKEN_OFF, lost, openingError, requestError, statusOf } from './mcp-errors.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import { toolSpecOf } from './translate.ts';
@@ -32,6 +33,8 @@ export class McpConnection {
   #transport: Transport | null = null;
   /** Why it can be used no more. */
   #dead: PalestraError | null = null;
+  /** Why requests that waited for a stream have failed: it held more than is read. */
+  #refusal: PalestraError | null = null;
   #closing = false;
   #tools: Promise<ToolSpec[]> | null = null;
   /** Requests on their way over HTTP. */
@@ -55,15 +58,20 @@ export class McpConnection {
     const requestInit = { headers: headers as Record<string, string> };
     try {
       return await McpConnection.#connect((connection) => {
-        const fetch = watchedFetch(options.agent, (id, resumable) => connection.#ended(id, resumable));
+        const fetch = watchedFetch(options.agent, {
+          ended: (id, resumable) => connection.#ended(id, resumable),
+          refused: (error) => connection.#refuse(error),
+        });
         return connection.#adopt(new StreamableHTTPClientTransport(url, { requestInit, fetch }) as Transport);
       }, signal);
     } catch (error) {
       // How the protocol says that a server of 2024-11-05 is to be found out.
       const status = error instanceof PalestraError ? statusOf(error.cause) : null;
       if (status === null || ![400, 404, 405, 406, 415].includes(status)) throw error;
-      const fetch = watchedFetch(options.agent, () => {});
-      const older = (connection: McpConnection) => connection.#adopt(new SSEClientTransport(url, { requestInit, fetch }));
+      const older = (connection: McpConnection) => {
+        const fetch = watchedFetch(options.agent, { ended: () => {}, refused: (refusal) => connection.#refuse(refusal) });
+        return connection.#adopt(new SSEClientTransport(url, { requestInit, fetch }));
+      };
       return McpConnection.#connect(older, signal).catch(() => Promise.reject(error));
     }
   }
@@ -77,7 +85,7 @@ export class McpConnection {
     } catch (error) {
       await connection.close();
       signal.throwIfAborted();
-      throw openingError(error, connection.#stderr());
+      throw openingError(connection.#refusal ?? error, connection.#stderr());
     }
   }
 
@@ -97,7 +105,7 @@ export class McpConnection {
       return await withSignal(signal, (options) => ask(this.client, options));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#dead ?? requestError(error);
+      throw this.#refusal ?? this.#dead ?? requestError(error);
     }
   }
 
@@ -115,11 +123,14 @@ export class McpConnection {
 
   async #listTools(signal: AbortSignal): Promise<ToolSpec[]> {
     const tools: ToolSpec[] = [];
+    let size = 0;
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const params = cursor === undefined ? {} : { cursor };
       const answer = await this.request(signal, (client, options) => client.listTools(params, options));
-      tools.push(...answer.tools.map(toolSpecOf));
+      size += JSON.stringify(answer.tools).length;
+      if (size > ANSWER_LIMITS.metadata) throw answerTooLarge(ANSWER_LIMITS.metadata);
+      for (const tool of answer.tools) tools.push(toolSpecOf(tool));
       cursor = answer.nextCursor;
       if (cursor === undefined) return tools;
     }
@@ -146,7 +157,7 @@ export class McpConnection {
       if (!('method' in message) && 'id' in message && message.id !== undefined) this.#answered(message.id);
     };
     transport.onerror = (error) => {
-      if (error instanceof SseError && this.#dead === null) this.#die(error.message);
+      if (error instanceof SseError && this.#dead === null) this.#die('Its event stream failed.');
       if (error.message.startsWith('Maximum reconnection attempts')) for (const id of this.#resuming) this.#breakOff(id);
     };
     const send = transport.send.bind(transport);
@@ -179,6 +190,11 @@ export class McpConnection {
     this.#answered(id);
     const error = { code: BROKEN_OFF, message: 'Its answer broke off; whether the tool ran is unknown.' };
     this.#transport?.onmessage?.({ jsonrpc: '2.0', id, error });
+  }
+
+  #refuse(error: PalestraError): void {
+    this.#refusal ??= error;
+    this.#die(error.message);
   }
 
   #die(why: string): void {

@@ -1,42 +1,80 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { type Agent, fetch } from 'undici';
+import { PalestraError } from '@palestra/protocol';
+import type { Agent } from 'undici';
+import { ANSWER_LIMITS, AnswerBytes, assertParsable } from '../outbound/answers.ts';
+import { outboundFetch } from '../outbound/connect.ts';
+import { EventLines } from './event-lines.ts';
 
-/** The answer of a request ended; `resumable`: its stream had event ids, so the SDK goes on to ask for the rest. */
-export type Ended = (id: string | number, resumable: boolean) => void;
+export interface Watcher {
+  /** The answer of a request ended; `resumable`: its stream had event ids, so the SDK goes on to ask for the rest. */
+  ended(id: string | number, resumable: boolean): void;
+  /** The server sent more in a stream than is read. */
+  refused(error: PalestraError): void;
+}
 
 /** The SDK reads the last event of a stream a moment after we saw it pass. */
 const READ_MS = 100;
+/** Statuses of which a `Response` has no body. */
+const WITHOUT_BODY = new Set([204, 205, 304]);
 
 /**
- * `fetch` that tells when the answer of a JSON-RPC request is over, however it ended: the SDK lets whoever waits for a reply wait on when
- * its stream broke.
+ * `fetch` that reads bounded answers, and tells when the answer of a JSON-RPC request is over, however it ended: the SDK lets whoever waits for a
+ * reply wait on when its stream broke. The SDK follows redirects itself, within the origin of the server.
  */
-export function watchedFetch(agent: Agent, ended: Ended): FetchLike {
+export function watchedFetch(agent: Agent, watcher: Watcher): FetchLike {
+  const send = outboundFetch(agent);
   return async (url, init) => {
-    const answer = (await fetch(url, { ...init, dispatcher: agent } as Parameters<typeof fetch>[1])) as unknown as Response;
-    const id = init?.method === 'POST' ? idOf(init.body) : null;
-    if (id === null || answer.body === null || !answer.headers.get('content-type')?.startsWith('text/event-stream')) return answer;
+    const answer = await send(url, init);
+    if (answer.body === null || WITHOUT_BODY.has(answer.status)) return answer;
+    const { status, statusText, headers } = answer;
+    const request = init?.method === 'POST' ? requestOf(init.body) : null;
+    if (!answer.ok || !headers.get('content-type')?.startsWith('text/event-stream')) {
+      const bytes = await readWhole(answer.body, request?.method === 'tools/call' ? ANSWER_LIMITS.call : ANSWER_LIMITS.metadata);
+      return new Response(bytes as unknown as ArrayBuffer, { status, statusText, headers });
+    }
     let resumable = false;
     const body = watched(answer.body, {
-      piece: (text) => (resumable ||= /^id:/m.test(text)),
-      end: () => setTimeout(() => ended(id, resumable), READ_MS).unref(),
+      lines: (text) => (resumable ||= /^id:/m.test(text)),
+      refused: (error) => watcher.refused(error),
+      end: () => {
+        if (request !== null) setTimeout(() => watcher.ended(request.id, resumable), READ_MS).unref();
+      },
     });
-    return new Response(body, { status: answer.status, statusText: answer.statusText, headers: answer.headers });
+    return new Response(body, { status, statusText, headers });
   };
 }
 
-function watched(body: ReadableStream<Uint8Array>, told: { piece(text: string): void; end(): void }): ReadableStream<Uint8Array> {
+async function readWhole(body: ReadableStream<Uint8Array>, limitBytes: number): Promise<Buffer> {
+  const answer = new AnswerBytes(limitBytes);
+  // Leaving the loop cancels the body.
+  for await (const piece of body as unknown as AsyncIterable<Uint8Array>) answer.push(piece);
+  assertParsable(answer.bytes);
+  return answer.bytes;
+}
+
+function watched(
+  body: ReadableStream<Uint8Array>,
+  told: { lines(text: string): void; refused(error: PalestraError): void; end(): void },
+): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  const lines = new EventLines();
   return new ReadableStream({
     async pull(controller) {
       try {
-        const { done, value } = await reader.read();
-        if (!done) {
-          told.piece(Buffer.from(value).toString('latin1'));
-          return controller.enqueue(value);
+        for (;;) {
+          const { done, value } = await reader.read();
+          if (done) break;
+          const whole = lines.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+          if (whole === null) continue;
+          told.lines(whole.toString('latin1'));
+          return controller.enqueue(whole);
         }
         controller.close();
       } catch (error) {
+        if (error instanceof PalestraError) {
+          told.refused(error);
+          void reader.cancel(error).catch(() => {});
+        }
         controller.error(error);
       }
       told.end();
@@ -48,8 +86,8 @@ function watched(body: ReadableStream<Uint8Array>, told: { piece(text: string): 
   });
 }
 
-function idOf(body: unknown): string | number | null {
+function requestOf(body: unknown): { id: string | number; method: string } | null {
   if (typeof body !== 'string') return null;
   const { id, method } = JSON.parse(body) as { id?: unknown; method?: unknown };
-  return typeof method === 'string' && (typeof id === 'string' || typeof id === 'number') ? id : null;
+  return typeof method === 'string' && (typeof id === 'string' || typeof id === 'number') ? { id, method } : null;
 }

@@ -6,7 +6,7 @@ import { actsOn, replyFits } from './message.ts';
 import type { Carrier } from './openenv-session.ts';
 import { SocketBroken, type UpstreamSocket } from './socket.ts';
 import { closeUpstream, openSocket, UnknownSession } from './socket-link.ts';
-import { endsSession, isError, isObject, readJson, readReply, sessionLost } from './wire.ts';
+import { endsSession, isError, isObject, readJson, readReply, sessionLost, wordsOfRefusal } from './wire.ts';
 
 /**
  * A session on a socket of its own. With an id of the server's the socket is attached to a session that outlives it: a broken one is replaced, unless
@@ -38,6 +38,7 @@ export class SocketCarrier implements Carrier {
         return reply;
       } catch (error) {
         if (!(error instanceof SocketBroken)) throw error;
+        if (error.refusal !== null) throw error.refusal;
         const unknown = error.sent && actsOn(message);
         if (!this.resumes || unknown || attempt > 1) {
           const outcome = unknown ? ' Its last call may or may not have run.' : '';
@@ -113,7 +114,7 @@ export class HttpCarrier implements Carrier {
 function frame(type: 'observation' | 'state', { status, body }: HttpAnswer): string {
   const text = body.toString('utf8');
   if (status === 200) return `{"type":"${type}","data":${text}}`;
-  if (status !== 422) return error('EXECUTION_ERROR', text.slice(0, 2_000) || `HTTP ${status}`, {});
+  if (status !== 422) return error('EXECUTION_ERROR', wordsOfRefusal(status, text), {});
   const detail = readJson(text, 'a refusal');
   return error('VALIDATION_ERROR', 'Invalid message', { errors: isObject(detail) ? detail['detail'] : [] });
 }

@@ -1,6 +1,9 @@
 import { PalestraError, stringifyJson, type JsonValue } from '@palestra/protocol';
 import pRetry from 'p-retry';
-import { Agent, type Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
+import { ANSWER_LIMITS, assertParsable, readAnswer } from '../outbound/answers.ts';
+import { outboundAgent } from '../outbound/connect.ts';
+import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
 import { readJson } from './wire.ts';
 
 export interface HttpAnswer {
@@ -9,11 +12,21 @@ export interface HttpAnswer {
   contentType: string;
 }
 
+interface HttpRequest {
+  method: 'GET' | 'POST';
+  path: string;
+  body: Buffer | null;
+  contentType: string | null;
+  /** The longest answer that is read; that of a call unless set. */
+  limitBytes?: number;
+}
+
 /** How a request may be repeated: `idempotent` after any failure, `unsent` only when the server cannot have seen it, `never`. */
 export type Repeat = 'idempotent' | 'unsent' | 'never';
 
 /** uvicorn closes idle connections after 5 s by default; ours must go first, or a request dies on the race. */
 const KEEP_ALIVE_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 const TRANSIENT = new Set([502, 503, 504]);
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
@@ -61,15 +74,14 @@ class TransientAnswer extends Error {
 }
 
 /** The caller's signal is the deadline of a slow environment, not the agent. */
-const newAgent = () =>
-  new Agent({
+const newAgent = (outbound: OutboundPolicy) =>
+  outboundAgent(outbound, CONNECT_TIMEOUT_MS, {
     connections: 256,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { timeout: 5_000 },
   });
 
 /** Where an OpenEnv server is, and plain requests to it. */
@@ -83,8 +95,11 @@ export class OpenEnvConnection {
   /** For what may not: uvicorn closes the connection after a failed request, so such a one never goes over a used connection. */
   readonly #writes: Agent;
 
-  /** `url`: its base; a path is kept as prefix, a key as userinfo is sent as `Authorization: Basic`. */
-  constructor(url: string) {
+  /** `url`: its base; a path is kept as prefix, a key as userinfo is sent as `Authorization: Basic`. `outbound`: where its addresses may be. */
+  constructor(
+    url: string,
+    readonly outbound: OutboundPolicy = unrestricted,
+  ) {
     const base = new URL(url.endsWith('/') ? url : `${url}/`);
     const { username, password } = base;
     const userinfo = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
@@ -97,11 +112,12 @@ export class OpenEnvConnection {
     const socket = new URL('ws', base);
     socket.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:';
     this.socketUrl = socket.href;
-    [this.#reads, this.#writes] = [newAgent(), newAgent()];
+    [this.#reads, this.#writes] = [newAgent(outbound), newAgent(outbound)];
   }
 
-  get(path: string, signal: AbortSignal): Promise<HttpAnswer> {
-    return this.request({ method: 'GET', path, body: null, contentType: null }, 'idempotent', signal);
+  /** `limitBytes`: of `ANSWER_LIMITS`. */
+  get(path: string, signal: AbortSignal, limitBytes: number = ANSWER_LIMITS.metadata): Promise<HttpAnswer> {
+    return this.request({ method: 'GET', path, body: null, contentType: null, limitBytes }, 'idempotent', signal);
   }
 
   post(path: string, body: JsonValue, repeat: Repeat, signal: AbortSignal): Promise<HttpAnswer> {
@@ -119,11 +135,7 @@ export class OpenEnvConnection {
   }
 
   /** The answer whatever its status. Throws `backend_unreachable` when the server cannot have seen it, `ConnectionFailed` else. */
-  async request(
-    request: { method: 'GET' | 'POST'; path: string; body: Buffer | null; contentType: string | null },
-    repeat: Repeat,
-    signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  async request(request: HttpRequest, repeat: Repeat, signal: AbortSignal): Promise<HttpAnswer> {
     const attempt = async (): Promise<HttpAnswer> => {
       const answer = await this.#send(request, signal);
       if (repeat === 'idempotent' && TRANSIENT.has(answer.status)) throw new TransientAnswer(answer);
@@ -148,10 +160,7 @@ export class OpenEnvConnection {
     await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
   }
 
-  async #send(
-    { method, path, body, contentType }: { method: 'GET' | 'POST'; path: string; body: Buffer | null; contentType: string | null },
-    signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  async #send({ method, path, body, contentType, limitBytes }: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
     const url = new URL(path.replace(/^\/+/, ''), this.#base);
     try {
       const response: Dispatcher.ResponseData = await (method === 'GET' ? this.#reads : this.#writes).request({
@@ -165,11 +174,12 @@ export class OpenEnvConnection {
         reset: method === 'POST',
       });
       const type = response.headers['content-type'];
-      const bytes = Buffer.from(await response.body.arrayBuffer());
+      const bytes = await readAnswer(response.body, limitBytes ?? ANSWER_LIMITS.call);
+      assertParsable(bytes);
       return { status: response.statusCode, body: bytes, contentType: typeof type === 'string' ? type : 'application/octet-stream' };
     } catch (error) {
       signal.throwIfAborted();
-      throw new ConnectionFailed(error);
+      throw error instanceof PalestraError ? error : new ConnectionFailed(error);
     }
   }
 }

@@ -106,14 +106,6 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
         return true;
       },
     ],
-    [
-      'announces a frame of 200 MiB',
-      (socket) => {
-        const length = Buffer.alloc(8);
-        length.writeBigUInt64BE(200n * 1024n * 1024n);
-        return (sendRaw(socket, Buffer.concat([Buffer.from([0x81, 0x7f]), length])), true);
-      },
-    ],
     ['sends a binary frame', (socket, reply) => (socket.send(Buffer.from(reply), { binary: true }), true)],
     ['sends invalid UTF-8', (socket) => (socket.send(Buffer.from([0x7b, 0xff, 0xfe]), { binary: false }), true)],
     ['sends no JSON', (socket) => (socket.send('<html>'), true)],
@@ -130,6 +122,21 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     const session = await open(backend);
     expect(await step(session, 1)).toBe(1);
     expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost', status: 410 });
+    expect(await failure(step(session, 3))).toMatchObject({ code: 'session_lost' });
+    expect(server.seen.filter(({ type }) => type === 'step').map(({ n }) => n)).toEqual([1, 2]);
+    await expectEmpty(server);
+  });
+
+  test('a frame of 200 MiB is not read; the session ends, and the step is not sent again', async () => {
+    const announce = (socket: WebSocket) => {
+      const length = Buffer.alloc(8);
+      length.writeBigUInt64BE(200n * 1024n * 1024n);
+      return (sendRaw(socket, Buffer.concat([Buffer.from([0x81, 0x7f]), length])), true);
+    };
+    const { backend, server } = await start({ generation, onMessage: onStep(2, announce) });
+    const session = await open(backend);
+    expect(await step(session, 1)).toBe(1);
+    expect(await failure(step(session, 2))).toMatchObject({ code: 'answer_too_large' });
     expect(await failure(step(session, 3))).toMatchObject({ code: 'session_lost' });
     expect(server.seen.filter(({ type }) => type === 'step').map(({ n }) => n)).toEqual([1, 2]);
     await expectEmpty(server);

@@ -1,6 +1,7 @@
 import { newUuid } from '@palestra/kit';
 import { type JsonObject, type MessageBlock, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
+import type { OutboundPolicy } from '../outbound/outbound-policy.ts';
 import { HttpCarrier, SocketCarrier } from './carriers.ts';
 import { ConnectionFailed, OpenEnvConnection, within } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';
@@ -18,6 +19,8 @@ export interface OpenEnvBackendOptions {
   /** Base URL of the server; a path is kept as prefix, a key may stand in it as userinfo. */
   url: string;
   deployment?: string;
+  /** Where its addresses may be; anywhere unless set. */
+  outbound?: OutboundPolicy;
 }
 
 /** What is stored of a session: enough to close it, or to attach to it again, when this process has died. */
@@ -54,7 +57,7 @@ export class OpenEnvBackend implements Backend {
   #occupant: string | null = null;
 
   constructor(options: OpenEnvBackendOptions) {
-    this.#connection = new OpenEnvConnection(options.url);
+    this.#connection = new OpenEnvConnection(options.url, options.outbound);
     this.#shape = new ShapeReader(this.#connection);
     this.openenv = {
       shape: (signal) => this.#shape.read(signal),

@@ -158,6 +158,8 @@ export class OpenEnvEpisode implements BackendSession {
       // A wait that ended early with a step on its way: nobody knows what became of it.
       if (signal.aborted && actsOn(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
       if (error instanceof PalestraError && error.code === 'session_lost') throw this.#end(error);
+      // Whoever plays has not seen what their message did, so they cannot go on.
+      if (error instanceof PalestraError && error.code === 'answer_too_large') this.#end(sessionLost(error.message));
       throw error;
     }
   }

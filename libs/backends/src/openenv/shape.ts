@@ -127,9 +127,9 @@ export class ShapeReader {
    * or refuses for another reason.
    */
   async #attaches(signal: AbortSignal): Promise<boolean> {
-    const { socketUrl, headers } = this.connection;
+    const { socketUrl, headers, outbound } = this.connection;
     try {
-      const socket = await UpstreamSocket.open({ url: `${socketUrl}?session_id=${NO_SESSION}`, headers }, signal);
+      const socket = await UpstreamSocket.open({ url: `${socketUrl}?session_id=${NO_SESSION}`, headers, outbound }, signal);
       const refusal = await socket.fence(signal).finally(() => socket.close());
       return refusal !== null && refusal.includes(NO_SESSION);
     } catch (error) {

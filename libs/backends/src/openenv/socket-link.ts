@@ -29,6 +29,7 @@ function refusalOfOpening(error: unknown): unknown {
     return PASSING.has(error.status) ? unreachable(error) : notOpenEnv(`refused a socket (HTTP ${error.status})`, error);
   }
   if (!(error instanceof SocketBroken)) return error;
+  if (error.refusal !== null) return error.refusal;
   // A server that is full may close before its refusal is read.
   if (error.closedAtOnce) return new PalestraError('capacity_exhausted', { retryAfterSeconds: 1, cause: error });
   return unreachable(error);
@@ -41,10 +42,10 @@ export async function openSocket(
   upstreamId: string | null,
   signal: AbortSignal,
 ): Promise<UpstreamSocket> {
-  const { socketUrl, headers } = connection;
+  const { socketUrl, headers, outbound } = connection;
   const url = upstreamId === null ? socketUrl : `${socketUrl}?session_id=${encodeURIComponent(upstreamId)}`;
   const attempt = async () => {
-    const socket = await UpstreamSocket.open({ url, headers }, signal);
+    const socket = await UpstreamSocket.open({ url, headers, outbound }, signal);
     const refusal = await socket.fence(signal);
     const error = refusal === null ? null : (readReply(refusal) as WireError);
     // A server that words its refusal of the fence otherwise has answered, too.
@@ -58,7 +59,7 @@ export async function openSocket(
   const passes = (error: unknown) =>
     error instanceof ConnectionFailed ||
     (error instanceof UpgradeRefused && PASSING.has(error.status)) ||
-    (error instanceof SocketBroken && !error.closedAtOnce);
+    (error instanceof SocketBroken && !error.closedAtOnce && error.refusal === null);
   try {
     const opened = await pRetry(() => pRetry(attempt, { ...PATIENCE, signal, shouldRetry: ({ error }) => passes(error) }), {
       retries: 100,
@@ -103,9 +104,9 @@ async function askForUpstream(connection: OpenEnvConnection): Promise<string> {
     if ('error' in response) {
       const { message, data } = response.error;
       if ('active_sessions' in data || /at capacity/.test(message)) {
-        throw new PalestraError('capacity_exhausted', { detail: message, retryAfterSeconds: 1 });
+        throw new PalestraError('capacity_exhausted', { detail: message, retryAfterSeconds: 1, relayed: true });
       }
-      throw new PalestraError('environment_failed', { detail: message });
+      throw new PalestraError('environment_failed', { detail: message, relayed: true });
     }
     const id = response.result['session_id'];
     if (typeof id !== 'string' || id === '') throw notOpenEnv('opened a session without an id');

@@ -1,4 +1,7 @@
+import { PalestraError } from '@palestra/protocol';
 import WebSocket from 'ws';
+import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '../outbound/answers.ts';
+import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
 import { ConnectionFailed } from './connection.ts';
 import { ReplyDoubts } from './reply-doubts.ts';
 import { isError } from './wire.ts';
@@ -6,11 +9,12 @@ import { isError } from './wire.ts';
 export interface SocketTarget {
   url: string;
   headers: Record<string, string>;
+  /** Where its addresses may be; anywhere unless set. */
+  outbound?: OutboundPolicy;
 }
 
 /** uvicorn takes 16 MiB and closes the socket on more. */
 export const MAX_SENT_BYTES = 16 * 1024 * 1024 - 1;
-const MAX_RECEIVED_BYTES = 100 * 1024 * 1024;
 const HANDSHAKE_MS = 10_000;
 const CLOSE_MS = 2_000;
 
@@ -30,6 +34,8 @@ export class SocketBroken extends Error {
     readonly sent: boolean,
     /** The server closed with 1000 before it had said anything, which is how a refusal for capacity may look. */
     readonly closedAtOnce: boolean,
+    /** Why it broke, where that has a code of its own: a frame that is not read. */
+    readonly refusal: PalestraError | null = null,
   ) {
     super(why);
     this.name = 'SocketBroken';
@@ -81,18 +87,27 @@ export class UpstreamSocket {
     socket.on('pong', () => (this.heardAt = Date.now()));
     socket.on('ping', () => (this.heardAt = Date.now()));
     // `close` follows, and says the same.
-    socket.on('error', (error) => this.#fail(`it broke the protocol or the connection (${error.message})`));
+    socket.on('error', (error) => {
+      const isTooLong = (error as NodeJS.ErrnoException).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+      if (isTooLong) this.#refuse(answerTooLarge(ANSWER_LIMITS.call, error));
+      else this.#fail(`it broke the protocol or the connection (${(error as NodeJS.ErrnoException).code ?? error.message})`);
+    });
     socket.on('close', (code) => this.#end(`it closed the connection (${code})`, code === 1000));
   }
 
-  /** Rejects with `UpgradeRefused`, `ConnectionFailed`, or the signal's reason. */
-  static async open({ url, headers }: SocketTarget, signal: AbortSignal): Promise<UpstreamSocket> {
+  /** Rejects with `UpgradeRefused`, `ConnectionFailed`, `upstream_address_refused`, or the signal's reason. */
+  static async open({ url, headers, outbound = unrestricted }: SocketTarget, signal: AbortSignal): Promise<UpstreamSocket> {
+    const { hostname, port, protocol } = new URL(url);
+    const portNumber = Number(port) || (protocol === 'wss:' ? 443 : 80);
+    await outbound.check(hostname, portNumber);
     signal.throwIfAborted();
     const socket = new WebSocket(url, {
       headers,
       perMessageDeflate: false,
-      maxPayload: MAX_RECEIVED_BYTES,
+      maxPayload: ANSWER_LIMITS.call,
       handshakeTimeout: HANDSHAKE_MS,
+      // Not among the types of `ws`, which passes it on to `net.connect`.
+      ...({ lookup: outbound.lookup(portNumber) } as object),
     });
     const opened = new UpstreamSocket(socket);
     return new Promise((resolve, reject) => {
@@ -103,7 +118,7 @@ export class UpstreamSocket {
       const onAbort = () => settle(() => (socket.terminate(), reject(signal.reason as Error)));
       signal.addEventListener('abort', onAbort, { once: true });
       socket.once('open', () => settle(() => resolve(opened)));
-      socket.once('error', (error) => settle(() => reject(new ConnectionFailed(error))));
+      socket.once('error', (error) => settle(() => reject(error instanceof PalestraError ? error : new ConnectionFailed(error))));
       socket.once('unexpected-response', (request, response) => {
         settle(() => reject(new UpgradeRefused(response.statusCode ?? 0)));
         response.resume();
@@ -219,6 +234,11 @@ export class UpstreamSocket {
     this.heardAt = Date.now();
     if (this.#broken !== null) return;
     if (isBinary) return void this.#fail('it sent a binary frame');
+    try {
+      assertParsable(data);
+    } catch (error) {
+      return void this.#fail(`it sent a reply that is not read: ${(error as Error).message}`);
+    }
     const text = data.toString('utf8');
     const first = !this.#heard;
     this.#heard = true;
@@ -233,6 +253,12 @@ export class UpstreamSocket {
     return broken;
   }
 
+  /** What the server sent is not read, so no later reply can be told from it. */
+  #refuse(refusal: PalestraError): void {
+    this.#end(refusal.message, false, refusal);
+    this.#socket.terminate();
+  }
+
   /** The reply of the message that was sent is not to be had any more. */
   #shifted(why: string): SocketBroken {
     this.#fail(why);
@@ -240,8 +266,8 @@ export class UpstreamSocket {
   }
 
   /** Nothing that comes from now on is heard. */
-  #end(why: string, closedNormally = false): SocketBroken {
-    this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#heard);
+  #end(why: string, closedNormally = false, refusal: PalestraError | null = null): SocketBroken {
+    this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#heard, refusal);
     if (this.#waiter !== null) this.#settle().reject(this.#broken);
     this.#heed(null);
     return this.#broken;

@@ -9,7 +9,7 @@ import {
   toPlainNumber,
 } from '@palestra/protocol';
 import { type HttpAnswer, type OpenEnvConnection, within } from './connection.ts';
-import { isObject, notOpenEnv, readJson } from './wire.ts';
+import { isObject, notOpenEnv, readJson, wordsOfRefusal } from './wire.ts';
 
 /** Every request builds an environment on the server, so what is asked for each session is kept this long. */
 const MAX_AGE_MS = 60_000;
@@ -176,11 +176,11 @@ async function orElse(asked: Promise<JsonValue>, other: () => Promise<JsonValue>
 }
 
 function refusalOf({ status, body }: HttpAnswer): PalestraError {
-  const text = body.toString('utf8').slice(0, 2_000);
+  const text = wordsOfRefusal(status, body.toString('utf8'));
   if (status === 400) return new PalestraError('invalid_index');
-  if (status === 422) return new PalestraError('invalid_request', { detail: text });
+  if (status === 422) return new PalestraError('invalid_request', { detail: text, relayed: true });
   if (status === 502 || status === 503) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2 });
-  return new PalestraError('environment_failed', { detail: text || `The OpenEnv server answered ${status}.` });
+  return new PalestraError('environment_failed', { detail: text, relayed: true });
 }
 
 function listOf(answer: JsonValue): TaskSpec[] {

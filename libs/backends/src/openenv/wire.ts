@@ -1,4 +1,6 @@
+import { STATUS_CODES } from 'node:http';
 import { type JsonObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
+import { detailIn } from '../outbound/answers.ts';
 
 /** What every part of this folder reads of OpenEnv's wire (openenv-wire.md sections 3, 4 and 8). */
 
@@ -81,16 +83,26 @@ export function wordsOf({ message, errors }: WireError): string {
 export function refusalOf(error: WireError): PalestraError {
   switch (error.code) {
     case 'CAPACITY_REACHED':
-      return new PalestraError('capacity_exhausted', { detail: error.message, retryAfterSeconds: 1 });
+      return new PalestraError('capacity_exhausted', { detail: error.message, retryAfterSeconds: 1, relayed: true });
     case 'FACTORY_ERROR':
-      return new PalestraError('environment_failed', { detail: error.message });
+      return new PalestraError('environment_failed', { detail: error.message, relayed: true });
     default:
-      return sessionLost(`the OpenEnv server refused it (${error.message}).`);
+      return new PalestraError('session_lost', {
+        detail: `Session lost: the OpenEnv server refused it (${error.message}).`,
+        relayed: true,
+      });
   }
 }
 
 export function sessionLost(why: string, cause?: unknown): PalestraError {
   return new PalestraError('session_lost', { detail: `Session lost: ${why}`, cause });
+}
+
+/** `detail` of a refusal over HTTP, else the name of its status: no other body is passed on. */
+export function wordsOfRefusal(status: number, body: string): string {
+  const detail = detailIn(body);
+  if (detail === null) return STATUS_CODES[status] ?? `HTTP ${status}`;
+  return (typeof detail === 'string' ? detail : JSON.stringify(detail)).slice(0, 2_000);
 }
 
 export interface RpcError {

@@ -1,7 +1,10 @@
 import { abortable, type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import pRetry from 'p-retry';
-import { Agent, type Dispatcher } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
+import { ANSWER_LIMITS, assertParsable, readAnswer, textOf } from '../outbound/answers.ts';
+import { outboundAgent } from '../outbound/connect.ts';
+import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
 import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
 import { Vigil } from './vigil.ts';
 
@@ -17,6 +20,8 @@ export interface OrsConnectionOptions {
   /** A server that shows no sign of life for so long is taken for dead, milliseconds; {@link SILENCE_MS} unless set. May change meanwhile. */
   silenceMs?: () => number;
   clock?: Clock;
+  /** Where its addresses may be; anywhere unless set. */
+  outbound?: OutboundPolicy;
   /** {@link CONNECT_TIMEOUT_MS} unless set. */
   connectTimeoutMs?: number;
 }
@@ -29,6 +34,8 @@ export interface OrsRequest {
   /** JSON text. */
   body?: string;
   headers?: Record<string, string>;
+  /** The longest answer that is read, of `ANSWER_LIMITS`; that of metadata unless set. */
+  limitBytes?: number;
 }
 
 type Limits = Partial<Record<'headersTimeout' | 'bodyTimeout', number>>;
@@ -110,14 +117,13 @@ export class OrsConnection {
       ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
     };
     // Prompts wait for setup as long as it takes: whether the server lives is the vigil's question, not the agent's.
-    this.#agent = new Agent({
+    this.#agent = outboundAgent(options.outbound ?? unrestricted, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS, {
       connections: 4_096,
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS },
     });
   }
 
@@ -142,7 +148,7 @@ export class OrsConnection {
         const answer = await this.#ready(signal, () =>
           this.#vigil.watch(signal, async (watched) => {
             const response = await this.#send(request, watched, {});
-            return { status: response.statusCode, headers: response.headers, text: await this.#read(response, watched) };
+            return { status: response.statusCode, headers: response.headers, text: await this.#read(response, request, watched) };
           }),
         );
         if (TRANSIENT.has(answer.status) && policy === 'idempotent') throw new TransientAnswer(answer);
@@ -187,7 +193,7 @@ export class OrsConnection {
     for (;;) {
       const response = await this.#send(request, signal, { headersTimeout: headMs, bodyTimeout: STREAM_SILENCE * this.silenceMs });
       if (response.statusCode === 200) return this.#pieces(response, signal);
-      const answer = { status: response.statusCode, headers: response.headers, text: await this.#read(response, signal) };
+      const answer = { status: response.statusCode, headers: response.headers, text: await this.#read(response, request, signal) };
       if (!isStarting(answer) || this.clock.now() >= deadline) return answer;
       await this.clock.sleep(pauseMs(answer), signal);
     }
@@ -239,10 +245,12 @@ export class OrsConnection {
         return response;
       }
       await response.body.dump();
-      const next = new URL(location, url);
-      if (next.origin !== url.origin) {
+      const next = URL.canParse(location, url) ? new URL(location, url) : null;
+      if (next?.origin !== url.origin) {
         // Session ids and secrets go to the server that was configured, and to no other.
-        throw new PalestraError('backend_invalid', { detail: `The environment server redirects to another origin, ${next.origin}.` });
+        throw new PalestraError('backend_invalid', {
+          detail: 'The environment server redirects to another origin, which is not followed. Register the address that it redirects to.',
+        });
       }
       url = next;
     }
@@ -266,16 +274,18 @@ export class OrsConnection {
       });
     } catch (error) {
       signal.throwIfAborted();
-      throw new OrsConnectionError(error);
+      throw failureOf(error);
     }
   }
 
-  async #read(response: Dispatcher.ResponseData, signal: AbortSignal): Promise<string> {
+  async #read(response: Dispatcher.ResponseData, request: OrsRequest, signal: AbortSignal): Promise<string> {
     try {
-      return await response.body.text();
+      const bytes = await readAnswer(response.body, request.limitBytes ?? ANSWER_LIMITS.metadata);
+      assertParsable(bytes);
+      return textOf(bytes);
     } catch (error) {
       signal.throwIfAborted();
-      throw new OrsConnectionError(error);
+      throw failureOf(error);
     }
   }
 
@@ -307,6 +317,9 @@ export class OrsConnection {
     });
   }
 }
+
+/** Our own refusals, of an address or of a long answer, are no failure of the connection. */
+const failureOf = (error: unknown): Error => (error instanceof PalestraError ? error : new OrsConnectionError(error));
 
 function pauseMs(answer: UpstreamAnswer): number {
   return Math.min(retryAfterSeconds(answer) ?? 2, 10) * 1_000;

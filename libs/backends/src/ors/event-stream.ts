@@ -1,5 +1,6 @@
 import { CALL_ID_HEADER, PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
+import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '../outbound/answers.ts';
 import { type OrsConnection, OrsConnectionError } from './connection.ts';
 import type { UpstreamAnswer } from './upstream-answer.ts';
 
@@ -126,21 +127,31 @@ async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void,
   const parser = new SseParser();
   const iterator = pieces[Symbol.asyncIterator]();
   let text = '';
+  let size = 0;
   // Not `for await`: leaving it would destroy the connection, and the next call would have to open another one.
   for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
     onSign();
+    if ((size += piece.value.length) > ANSWER_LIMITS.call) {
+      void iterator.return?.().catch(() => {});
+      throw answerTooLarge(ANSWER_LIMITS.call);
+    }
     for (const event of parser.push(piece.value)) {
       if (event.event === 'task_id') onTaskId(event.data);
       else if (event.event === 'chunk') text += event.data;
       else if (event.event === 'end' || event.event === 'error') {
         void readRest(iterator);
-        if (event.event === 'end') return text + event.data;
+        if (event.event === 'end') return parsable(text + event.data);
         if (event.data === 'unknown task_id') throw outcomeUnknown('the environment server no longer knows the result of a call.');
         throw new ToolFailedError(event.data || 'Unknown SSE error');
       }
     }
   }
   throw new StreamCut('the stream ended without a result');
+}
+
+function parsable(text: string): string {
+  assertParsable(text);
+  return text;
 }
 
 /** What follows the last event: the end of the body, at once. A server that goes on instead loses its connection. */

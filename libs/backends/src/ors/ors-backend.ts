@@ -10,6 +10,7 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
+import { ANSWER_LIMITS } from '../outbound/answers.ts';
 import { OrsConnection, type OrsConnectionOptions, STREAM_SILENCE } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';
@@ -175,15 +176,21 @@ export class OrsBackend implements Backend {
   }
 
   async #listed(env: string | null, route: string, body: JsonObject, signal: AbortSignal): Promise<JsonValue[]> {
-    const answer = parseAnswer(await this.#discover(env, route, body, signal), 'a task list') as JsonObject;
+    const answer = parseAnswer(await this.#discover(env, route, body, signal, ANSWER_LIMITS.call), 'a task list') as JsonObject;
     if (!Array.isArray(answer['tasks']))
       throw new PalestraError('backend_invalid', { detail: 'The environment server sent no task list.' });
     return answer['tasks'];
   }
 
-  async #discover(env: string | null, route: string, body: JsonObject | undefined, signal: AbortSignal): Promise<string> {
+  async #discover(
+    env: string | null,
+    route: string,
+    body: JsonObject | undefined,
+    signal: AbortSignal,
+    limitBytes: number = ANSWER_LIMITS.metadata,
+  ): Promise<string> {
     const name = await this.#environment(env, signal);
-    const request = { path: `/${encodeURIComponent(name)}/${route}` };
+    const request = { path: `/${encodeURIComponent(name)}/${route}`, limitBytes };
     return body === undefined
       ? this.#connection.text({ method: 'GET', ...request }, 'idempotent', signal)
       : this.#connection.text({ method: 'POST', body: stringifyJson(body), ...request }, 'idempotent', signal);

@@ -1,5 +1,6 @@
 import { type GroupCandidate, type JsonObject, type Message, type MessageBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import type { BackendCall, BackendSession, ToolCallResult } from '@palestra/session';
+import { ANSWER_LIMITS } from '../outbound/answers.ts';
 import type { OrsConnection } from './connection.ts';
 import { postForResult, type StreamedRequest } from './event-stream.ts';
 import { readBlocks, readMessages, readToolResult, readTools } from './repair.ts';
@@ -66,7 +67,8 @@ export class OrsSession implements BackendSession {
   }
 
   async #get(route: string, signal: AbortSignal): Promise<string> {
-    const answer = await this.#connection.answer({ method: 'GET', path: this.#prefix + route, sid: this.#sid }, 'idempotent', signal);
+    const request = { method: 'GET', path: this.#prefix + route, sid: this.#sid, limitBytes: ANSWER_LIMITS.call } as const;
+    const answer = await this.#connection.answer(request, 'idempotent', signal);
     if (answer.status === 200) return answer.text;
     throw await this.#refused(route, answer, signal);
   }

@@ -1,4 +1,6 @@
-import { type ErrorCode, PalestraError, parseJson } from '@palestra/protocol';
+import { STATUS_CODES } from 'node:http';
+import { type ErrorCode, PalestraError } from '@palestra/protocol';
+import { detailIn } from '../outbound/answers.ts';
 
 /** A complete answer of an environment server. */
 export interface UpstreamAnswer {
@@ -23,19 +25,12 @@ export function isStarting(answer: UpstreamAnswer): boolean {
   return answer.status === 503 && header(answer, 'x-backend-state') === 'starting';
 }
 
-/** FastAPI's `detail`, else the text of the body. */
+/**
+ * FastAPI's `detail`, else the name of the status: any other body, a proxy's page or an answer of something that is no environment server, is
+ * not for whoever made us ask.
+ */
 export function detailOf(answer: UpstreamAnswer): string | object[] {
-  try {
-    const body = parseJson(answer.text);
-    if (typeof body === 'object' && body !== null && 'detail' in body) {
-      if (typeof body.detail === 'string') return body.detail;
-      if (Array.isArray(body.detail)) return body.detail as object[];
-      return JSON.stringify(body.detail);
-    }
-  } catch {
-    // Not JSON: a proxy's page or a crashed server's plain text.
-  }
-  return answer.text.slice(0, 2_000) || `HTTP ${answer.status}`;
+  return detailIn(answer.text) ?? STATUS_CODES[answer.status] ?? `HTTP ${answer.status}`;
 }
 
 const codeByDetail: [pattern: RegExp, code: ErrorCode][] = [
@@ -74,6 +69,7 @@ export function relayedError(answer: UpstreamAnswer): PalestraError {
     status: answer.status,
     retryAfterSeconds: retryAfterSeconds(answer),
     backendStarting: isStarting(answer),
+    relayed: true,
   });
 }
 

@@ -14,14 +14,17 @@ export class HealthCheck {
   readonly #maxAgeMs: number;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
+  readonly #fetch: typeof fetch;
   #last: HealthReport | null = null;
   #running: Promise<HealthReport> | null = null;
 
-  constructor(url: string, options: { maxAgeMs?: number; timeoutMs?: number; clock?: Clock } = {}) {
+  /** `fetch`: decides where connections may go; the global one unless set. */
+  constructor(url: string, options: { maxAgeMs?: number; timeoutMs?: number; clock?: Clock; fetch?: typeof fetch } = {}) {
     this.#url = new URL('health', url.endsWith('/') ? url : `${url}/`);
     this.#maxAgeMs = options.maxAgeMs ?? 10_000;
     this.#timeoutMs = options.timeoutMs ?? 2_000;
     this.#clock = options.clock ?? systemClock;
+    this.#fetch = options.fetch ?? fetch;
   }
 
   async report(): Promise<HealthReport> {
@@ -40,12 +43,14 @@ export class HealthCheck {
     try {
       // Once more after a failed connection: an idle kept-alive socket may have died since the last question.
       const signal = AbortSignal.timeout(this.#timeoutMs);
-      const answer = await pRetry(() => fetch(this.#url, { signal, redirect: 'manual' }), { retries: 1, minTimeout: 50, signal });
+      const answer = await pRetry(() => this.#fetch(this.#url, { signal, redirect: 'manual' }), { retries: 1, minTimeout: 50, signal });
       await answer.body?.cancel();
-      return answer.ok ? null : `GET ${this.#url.href} answered ${answer.status}`;
+      return answer.ok ? null : `GET /health answered ${answer.status}`;
     } catch (error) {
-      const cause = (error as { cause?: unknown }).cause;
-      return `GET ${this.#url.href} failed: ${cause instanceof Error ? cause.message : (error as Error).message}`;
+      // Everybody who sees the environment reads this, so neither its URL nor the address behind it is said.
+      const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+      const why = [code, cause?.code].find((known) => typeof known === 'string') ?? (error as Error).name;
+      return `GET /health failed (${String(why)})`;
     }
   }
 }

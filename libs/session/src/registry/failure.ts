@@ -9,7 +9,7 @@ export function classifyOutcome(outcome: CallOutcome): FailureClass {
   return classifyCode(outcome.code);
 }
 
-const OF_ENVIRONMENT: ReadonlySet<ErrorCode> = new Set(['setup_failed', 'environment_failed', 'session_diverged']);
+const OF_ENVIRONMENT: ReadonlySet<ErrorCode> = new Set(['setup_failed', 'environment_failed', 'session_diverged', 'answer_too_large']);
 /** The request itself was wrong. */
 const OF_POLICY: ReadonlySet<ErrorCode> = new Set([
   'invalid_body',

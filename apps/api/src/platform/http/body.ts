@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyRequest } from 'fastify';
-import { PalestraError } from '@palestra/protocol';
-import { assertBoundedJson, MAX_JSON_DEPTH } from './json-bounds.ts';
+import { MAX_JSON_DEPTH, PalestraError } from '@palestra/protocol';
+import { assertBoundedJson } from './json-bounds.ts';
 
 /** `config` of a route: what its body may be. */
 export interface BodyConfig {

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   askTasks,
@@ -136,12 +137,12 @@ async function relay({ hosted }: Stage, request: FastifyRequest, reply: FastifyR
     AbortSignal.timeout(RELAY_DEADLINE_MS),
   );
   const isJson = /^application\/json\b/i.test(answer.contentType);
-  // uvicorn words its failures as plain text. Anything else is not OpenEnv, and a browser could take it for a page of ours.
+  // uvicorn words its failures as plain text: their status says the same. Anything else is not OpenEnv, and nothing of it is passed on.
   if (!isJson && answer.status < 400)
     throw new PalestraError('backend_invalid', { detail: 'The environment server answered with something other than JSON.' });
   await reply
     .code(answer.status)
     .type(isJson ? 'application/json' : 'text/plain')
-    .send(answer.body);
+    .send(isJson ? answer.body : (STATUS_CODES[answer.status] ?? ''));
   return null;
 }

@@ -1,0 +1,12 @@
+import { isLoopback, OutboundPolicy } from '@palestra/backends';
+import type { Config } from './config.ts';
+
+/**
+ * The policy of all connections that this service opens because a user named a URL. What the service is built on stays out of reach also where
+ * private addresses are allowed; its own address is added when it listens.
+ */
+export function createOutboundPolicy({ host, privateUpstreams, s3, otlpEndpoint }: Config, databaseUrl: string): OutboundPolicy {
+  const policy = new OutboundPolicy(privateUpstreams ?? (isLoopback(host) ? 'allowed' : 'refused'));
+  for (const url of [databaseUrl, s3?.endpoint, otlpEndpoint]) if (url) policy.protect(url);
+  return policy;
+}

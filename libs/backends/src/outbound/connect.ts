@@ -1,0 +1,36 @@
+import { PalestraError } from '@palestra/protocol';
+import { Agent, buildConnector, fetch } from 'undici';
+import type { OutboundPolicy } from './outbound-policy.ts';
+
+/** An undici agent whose connections keep to the policy. `connectTimeoutMs` includes the resolving of the name. */
+export function outboundAgent(policy: OutboundPolicy, connectTimeoutMs: number, options: Omit<Agent.Options, 'connect'>): Agent {
+  return new Agent({ ...options, connect: connectorOf(policy, connectTimeoutMs) });
+}
+
+function connectorOf(policy: OutboundPolicy, timeout: number): buildConnector.connector {
+  const byPort = new Map<number, buildConnector.connector>();
+  return (target, callback) => {
+    const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
+    const connect = byPort.get(port) ?? buildConnector({ timeout, lookup: policy.lookup(port) });
+    byPort.set(port, connect);
+    policy
+      .check(target.hostname, port)
+      .then(() => connect(target, callback))
+      .catch((error: unknown) => callback(error as Error, null));
+  };
+}
+
+/** `fetch` through an agent. Redirects are returned, never followed. Rejects with `upstream_address_refused` as it is. */
+export function outboundFetch(agent: Agent): typeof globalThis.fetch {
+  return async (url, init) => {
+    try {
+      return (await fetch(
+        url as string,
+        { ...init, dispatcher: agent, redirect: 'manual' } as Parameters<typeof fetch>[1],
+      )) as unknown as Response;
+    } catch (error) {
+      const { cause } = error as { cause?: unknown };
+      throw cause instanceof PalestraError ? cause : error;
+    }
+  };
+}

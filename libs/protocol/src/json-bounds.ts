@@ -1,0 +1,70 @@
+/** Deeper than any real task, action or transcript; far from where JSON.stringify and our own walks overflow the stack. */
+export const MAX_JSON_DEPTH = 500;
+/** Members and elements of one document. JavaScript needs some 50 bytes for each, and JSON only two. */
+export const MAX_JSON_VALUES = 2_000_000;
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Finds the JSON that is too deep, or has too many values, to be parsed safely. Whether it is JSON at all is for the parser. */
+export class JsonBounds {
+  #depth = 0;
+  #values = 0;
+  #inString = false;
+  /** Backslashes at the end of what was seen of a string. */
+  #backslashes = 0;
+
+  constructor(readonly maxDepth = MAX_JSON_DEPTH) {}
+
+  /** The next piece of a document: what is wrong with it, to be put after "is"; null while nothing is. */
+  push(text: Uint8Array): string | null {
+    for (let at = 0; at < text.length; at += 1) {
+      if (this.#inString) {
+        at = this.#endOfString(text, at);
+        continue;
+      }
+      switch (text[at]) {
+        case QUOTE:
+          this.#inString = true;
+          this.#backslashes = 0;
+          break;
+        case OPEN_ARRAY:
+        case OPEN_OBJECT:
+          this.#values += 1;
+          if ((this.#depth += 1) > this.maxDepth) return `nested deeper than ${this.maxDepth} levels`;
+          break;
+        case CLOSE_ARRAY:
+        case CLOSE_OBJECT:
+          this.#depth = Math.max(0, this.#depth - 1);
+          break;
+        case COMMA:
+          if ((this.#values += 1) > MAX_JSON_VALUES) return `of more than ${MAX_JSON_VALUES} values`;
+      }
+    }
+    return null;
+  }
+
+  /** Where no string can go on, whatever came before. */
+  endString(): void {
+    this.#inString = false;
+  }
+
+  /** Begins with another document. */
+  reset(): void {
+    this.#depth = 0;
+    this.#values = 0;
+    this.#inString = false;
+  }
+
+  /** Index of the next quote, which ends the string or is escaped; the last index of the text when there is none. */
+  #endOfString(text: Uint8Array, start: number): number {
+    const found = text.indexOf(QUOTE, start);
+    const end = found === -1 ? text.length : found;
+    let backslashes = 0;
+    while (end - 1 - backslashes >= start && text[end - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (end - backslashes === start) backslashes += this.#backslashes;
+    this.#backslashes = found === -1 ? backslashes : 0;
+    if (found !== -1 && backslashes % 2 === 0) this.#inString = false;
+    return end;
+  }
+}
