@@ -9,6 +9,7 @@ import path from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+import pg from 'pg';
 // Of the last build.
 import { PostgresServer } from '../apps/api/dist/platform/database/postgres-server.js';
 
@@ -48,12 +49,30 @@ const server = new PostgresServer({
 });
 await server.initialise();
 await server.start();
+/** PostgreSQL 18 lists NOT NULL among the constraints (contype 'n'), which the engine does not know, nor its adapter the type "char" (18). */
+class Client extends pg.Client {
+  query(config, ...rest) {
+    const text = config.text?.replace("contype NOT IN ('p', 'u', 'f')", "contype NOT IN ('p', 'u', 'f', 'n')");
+    const callback = rest.pop();
+    if (callback) rest.push((error, result) => callback(error, withoutChar(result)));
+    const running = super.query(text ? { ...config, text } : config, ...rest);
+    return callback ? running : running.then(withoutChar);
+  }
+}
+const withoutChar = (result) => {
+  for (const field of result?.fields ?? []) if (field.dataTypeID === 18) field.dataTypeID = 1042;
+  return result;
+};
 const adapter = bindMigrationAwareSqlAdapterFactory(
-  new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres` }),
+  new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres`, Client }),
 );
 const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
-// The engine cuts statements at every semicolon, those in comments included.
-const sqlOf = (entry) => readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8').replaceAll(/^\s*--.*$/gm, '');
+// The engine cuts statements at every semicolon, those in comments and in bodies of functions included.
+const inQuotes = (_, _tag, body) => `E'${body.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll(';', '\\x3B')}'`;
+const sqlOf = (entry) =>
+  readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8')
+    .replaceAll(/^\s*--.*$/gm, '')
+    .replaceAll(/\$(\w*)\$(.*?)\$\1\$/gs, inQuotes);
 const migrationDirectories = existing.map((entry) => ({
   path: entry,
   migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: sqlOf(entry) } },

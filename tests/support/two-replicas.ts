@@ -39,7 +39,11 @@ export async function startTwoReplicas(
     const first = await start({});
     const second = await start({ dataDir: first.config.dataDir, apiKey: first.apiKey });
     const { headers: stranger, caller } = await createCaller(first, 'stranger');
-    const { body } = await asked(first, 'POST', '/v1/environments', { name, source: { kind: 'remote', url: running.url } });
+    const { body } = await asked(first, 'POST', '/v1/environments', {
+      name,
+      isPrivate: false,
+      source: { kind: 'remote', url: running.url },
+    });
     const environment = `${body.owner}/${name}`;
     if (sessions !== null) await asked(first, 'PUT', `/v1/environments/${environment}/details`, { sessions });
     return { first, second, databaseUrl: database.url, stranger, strangerName: caller.orgName, environment, close };

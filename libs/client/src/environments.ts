@@ -57,11 +57,12 @@ export class Environments {
     namespace?: string | undefined;
     description?: string;
     readme?: string | null;
+    /** Left out: true. A public environment is visible to every organisation of the service. */
     isPrivate?: boolean;
     url?: string;
     server?: EnvironmentServer;
   }): Promise<EnvironmentView> {
-    const { name, namespace, url, description = '', readme, isPrivate = false, server } = options;
+    const { name, namespace, url, description = '', readme, isPrivate = true, server } = options;
     const body = { name, namespace, description, isPrivate, readme, source: server ?? { kind: 'remote', url } };
     return (await this.#connection.json({ method: 'POST', path: '/v1/environments', body, retry: noRetry })) as EnvironmentView;
   }

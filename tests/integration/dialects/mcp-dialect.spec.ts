@@ -58,7 +58,9 @@ describe('refusals', () => {
     for (const headers of [{}, { authorization: 'Bearer or_wrong' }, { 'x-api-key': 'or_wrong' }] as Record<string, string>[]) {
       const answer = await raw(INITIALIZE, headers);
       expect(answer.status).toBe(401);
-      expect(answer.body).toMatchObject({ jsonrpc: '2.0', id: 7, error: { data: { code: 'unauthorized' } } });
+      // A wrong key is refused before the body is read, so the id of the request is not known.
+      const id = Object.keys(headers).length === 0 ? 7 : null;
+      expect(answer.body).toMatchObject({ jsonrpc: '2.0', id, error: { data: { code: 'unauthorized' } } });
       expect(answer.headers.get('www-authenticate')).toContain('Bearer');
     }
   });
@@ -66,9 +68,7 @@ describe('refusals', () => {
   test('404 for an environment that is not there, or is another organisation’s', async () => {
     expect(await raw(INITIALIZE, key(), address('nothing'))).toMatchObject({ status: 404, body: { error: { code: -32001 } } });
     const stranger = await createCaller(server, 'strangers-of-mcp');
-    await server.request('PUT', `/v1/environments/${server.orgName}/gallery/details`, { body: { new_is_private: true } });
     expect((await raw(INITIALIZE, stranger.headers)).status).toBe(404);
-    await server.request('PUT', `/v1/environments/${server.orgName}/gallery/details`, { body: { new_is_private: false } });
   });
 
   test('404 for a session that is unknown, ended, another organisation’s or another environment’s: clients then begin anew', async () => {

@@ -149,16 +149,17 @@ test('push serves and registers a folder; the environment is played', async () =
 });
 
 test('push --detach leaves it running; --url finds out what a server speaks', async () => {
-  const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--private', '--detach']);
+  const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--detach']);
   expect(pushed).toMatchObject({ code: 0, stdout: `${server.orgName}/detached@1\n` });
   const [, pid, url] = /process (\d+) serves (\S+);/.exec(pushed.stderr)!;
   try {
     const again = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--url', url!]);
     expect(again.stdout).toContain('@1: was on this server already');
-    const other = await palestra(['env', 'push', folder, '--name', 'by-url', '--url', url!]);
+    const other = await palestra(['env', 'push', folder, '--name', 'by-url', '--public', '--url', url!]);
     expect(other).toMatchObject({ code: 0, stdout: `${server.orgName}/by-url@1\n` });
     expect(other.stderr).toContain('is an ORS server');
     expect(await client.environments.get(`${server.orgName}/detached`)).toMatchObject({ is_private: true });
+    expect(await client.environments.get(`${server.orgName}/by-url`)).toMatchObject({ is_private: false });
   } finally {
     process.kill(Number(pid), 'SIGTERM');
   }

@@ -63,7 +63,7 @@ describe('POST /v1/environments', () => {
   });
 
   test('adds a running server and shows what it offers', async () => {
-    const created = await post({ name: 'remote-echo', description: 'echoes', source: remote() });
+    const created = await post({ name: 'remote-echo', description: 'echoes', isPrivate: false, source: remote() });
     expect(created).toMatchObject({
       status: 200,
       body: { split_types: ['train'], status: 'ready', source: { kind: 'remote', url: upstream.url } },
@@ -184,7 +184,7 @@ describe('the directory', () => {
   });
 
   test('the own namespace comes first, two foreign ones are ambiguous', async () => {
-    const body = { name: 'remote-echo', source: remote() };
+    const body = { name: 'remote-echo', isPrivate: false, source: remote() };
     expect((await post(body, stranger.headers)).status).toBe(200);
     replica.later();
     expect((await directory.resolve('remote-echo', stranger.caller)).owner).toBe(stranger.caller.orgName);
@@ -208,7 +208,7 @@ describe('the directory', () => {
 
 test('a server that died: the page shows what was known and why it is away; tasks are refused by name', async () => {
   const short = await serve([echo]);
-  expect((await post({ name: 'short-lived', source: { kind: 'remote', url: short.url } })).status).toBe(200);
+  expect((await post({ name: 'short-lived', isPrivate: false, source: { kind: 'remote', url: short.url } })).status).toBe(200);
   await short.close();
   const path = `/v1/environments/${org()}/short-lived`;
   expect((await get(`${path}/discovery`)).body.variants[0].splits[0].num_tasks).toBe(1000);

@@ -9,6 +9,7 @@ import { BrowserSessionService } from './browser-session.service.ts';
 import { CredentialWatch } from './credential-watch.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
+import { Namespaces } from './namespaces.ts';
 import { OrganisationController } from './organisation.controller.ts';
 import { OrganisationService } from './organisation.service.ts';
 import { ShareAccess } from './share-access.ts';
@@ -22,6 +23,7 @@ import { SignInController } from './sign-in.controller.ts';
     CredentialWatch,
     BrowserSessionService,
     KeyService,
+    Namespaces,
     AccountService,
     OrganisationService,
     ShareAccess,

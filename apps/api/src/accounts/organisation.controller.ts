@@ -47,7 +47,7 @@ export class OrganisationController {
     summary: 'Create an organisation; the link that enters it is shown this once',
     body: createOrganisationSchema,
     response: createdOrganisationSchema,
-    errors: ['owner_required', 'organisation_exists'],
+    errors: ['owner_required', 'organisation_exists', 'name_reserved'],
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createOrganisationSchema }) body: CreateOrganisation) {
     return this.organisations.create(caller, body);
@@ -64,7 +64,7 @@ export class OrganisationController {
     summary: 'Add somebody to the organisation; their sign-in link is shown this once',
     body: createMemberSchema,
     response: createdMemberSchema,
-    errors: ['owner_required', 'user_exists'],
+    errors: ['owner_required', 'user_exists', 'name_reserved'],
   })
   add(@CurrentCaller() caller: Caller, @Body({ schema: createMemberSchema }) body: CreateMember) {
     return this.organisations.addMember(caller, body);

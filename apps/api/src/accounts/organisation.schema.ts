@@ -2,14 +2,18 @@ import { z } from 'zod';
 
 export const ROLES = ['owner', 'member'] as const;
 const role = z.enum(ROLES).describe('owner: also settings, members and keys of the organisation.');
-/** Where `/{name}/runs` would lead elsewhere. */
-const TAKEN = new Set(['v1', 'runs', 'environments', 'sessions', 'assets']);
 /** As it stands in addresses: `/{name}/runs`. */
 const name = z
   .string()
   .trim()
-  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and hyphens')
-  .refine((value) => !TAKEN.has(value), 'this name is an address of the service itself; choose another');
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and hyphens');
+/** Of a person. Characters that show nothing, or change the direction of what follows, have no place in one. */
+const personName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+$/u, 'must not hold characters that show nothing');
 const limit = z.int().min(1).max(1_000_000).nullable();
 const days = z.int().min(1).max(36_500).nullable();
 
@@ -31,7 +35,7 @@ export const createdOrganisationSchema = z.object({ organisation: organisationSc
 
 export const memberSchema = z.object({ id: z.string(), name: z.string(), role, created_at: z.string(), keys: z.number() });
 export const memberListSchema = z.object({ members: z.array(memberSchema) });
-export const createMemberSchema = z.strictObject({ name: z.string().trim().min(1).max(100), role: z.enum(ROLES).default('member') });
+export const createMemberSchema = z.strictObject({ name: personName, role: z.enum(ROLES).default('member') });
 export type CreateMember = z.infer<typeof createMemberSchema>;
 export const createdMemberSchema = memberSchema.extend({ sign_in_url: link });
 export const changeMemberSchema = z.strictObject({ role });

@@ -9,6 +9,7 @@ import { AccountService } from './account.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { isOwner } from './owner.ts';
 import { CredentialWatch } from './credential-watch.ts';
+import { Namespaces } from './namespaces.ts';
 import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
 
 type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
@@ -20,6 +21,7 @@ export class OrganisationService {
   constructor(
     private readonly database: Database,
     private readonly accounts: AccountService,
+    private readonly namespaces: Namespaces,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
@@ -51,9 +53,10 @@ export class OrganisationService {
     return this.get(caller);
   }
 
-  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`. */
+  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`, `name_reserved`. */
   async create(caller: Caller, { name }: CreateOrganisation) {
     await this.#requireOwner(caller);
+    this.namespaces.assertFree(name);
     const data = { name, memberships: { create: { userId: caller.userId, role: 'owner' } } };
     const row = await this.database.prisma.organisation.create({ data }).catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('organisation_exists') : error;
@@ -78,10 +81,11 @@ export class OrganisationService {
   }
 
   /**
-   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`.
+   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`, `name_reserved`.
    */
   async addMember(caller: Caller, { name, role }: CreateMember) {
     await this.#requireOwner(caller);
+    this.namespaces.assertFree(name);
     const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
     const user = await this.database.prisma.user.create({ data, include: { memberships: true } }).catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('user_exists') : error;

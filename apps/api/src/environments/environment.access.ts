@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { isNamespace } from '../accounts/namespaces.ts';
 import type { EnvironmentRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 
@@ -40,7 +41,8 @@ export class EnvironmentAccess {
   async namespace(caller: Caller, wanted: string | null): Promise<string> {
     if (caller.anonymous) throw new PalestraError('forbidden', { detail: 'An anonymous caller cannot create environments.' });
     if (wanted === null || wanted === caller.orgName) return caller.orgName;
-    if (wanted === (await this.repository.userName(caller.userId))) return wanted;
+    // The database gives a name to one organisation or one person (migration 0022_namespaces).
+    if (isNamespace(wanted) && wanted === (await this.repository.userName(caller.userId))) return wanted;
     throw new PalestraError('forbidden', { detail: `This API key cannot create environments in the namespace '${wanted}'.` });
   }
 

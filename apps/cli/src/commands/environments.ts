@@ -20,7 +20,7 @@ export function environmentCommands(): Command {
     .argument('<owner/name>', 'or a bare name in your own namespace')
     .requiredOption('--url <url>', 'base URL of the server')
     .option('--description <text>', '', '')
-    .option('--private', 'visible to your organisation only', false)
+    .option('--public', 'visible to every organisation of the service, not to yours only', false)
     .action(add);
   command.addCommand(setCommand());
   command
@@ -66,12 +66,12 @@ async function get(environment: string): Promise<void> {
   }
 }
 
-async function add(target: string, options: { url: string; description: string; private: boolean }): Promise<void> {
+async function add(target: string, options: { url: string; description: string; public: boolean }): Promise<void> {
   const [first, second, ...rest] = target.split('/');
   if (!first || rest.length > 0 || second === '') throw new UsageError(`not an environment name: ${target}`);
   const place = second === undefined ? { name: first } : { namespace: first, name: second };
   const { url, description } = options;
-  const added = await withClient((client) => client.environments.add({ ...place, url, description, isPrivate: options.private }));
+  const added = await withClient((client) => client.environments.add({ ...place, url, description, isPrivate: !options.public }));
   process.stdout.write(`${added.owner}/${added.name}\n`);
 }
 

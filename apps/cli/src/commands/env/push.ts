@@ -32,7 +32,7 @@ interface PushOptions extends ContainerFlags {
   port?: number;
   host: string;
   python?: string;
-  private: boolean;
+  public: boolean;
   detach: boolean;
 }
 
@@ -49,7 +49,7 @@ export function pushCommand(): Command {
     .option('--port <port>', 'where to serve here (without: any free one)', portOf)
     .option('--host <address>', 'where to serve here, and where the server reaches it', '127.0.0.1')
     .option('--python <interpreter>', 'of an OpenEnv folder (without: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .option('--private', 'visible to your organisation only', false)
+    .option('--public', 'visible to every organisation of the service, not to yours only', false)
     .option('--detach', 'leave what is served here running, and return', false);
   return addContainerOptions(command).action(push);
 }
@@ -131,7 +131,7 @@ async function registerServer(client: PalestraClient, url: string, name: string,
     throw new Error(`${url} does not answer: ${cause instanceof Error && cause.message ? cause.message : message}`);
   });
   if (kind === null) throw new Error(`${url} answers, and speaks neither ORS nor OpenEnv nor MCP`);
-  const { name: registered, version, changed } = await register(client, place, { kind, url }, card, options.private);
+  const { name: registered, version, changed } = await register(client, place, { kind, url }, card, !options.public);
   const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
   process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': was on this server already'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
