@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -6,8 +7,13 @@ import { PostgresServer } from '../../apps/api/src/platform/database/postgres-se
 
 export interface MortalPostgres {
   url: string;
-  /** `kill -9` of the postmaster, then a start on the same data, which recovers from its log. Answers the milliseconds it was away. */
-  crash(): Promise<number>;
+  /**
+   * `kill -9` of the postmaster, then, after `awayMs`, a start on the same data, which recovers from its log. Answers the milliseconds it was
+   * away.
+   */
+  crash(awayMs?: number): Promise<number>;
+  /** Stops all of its processes, which answer nothing and close nothing. Answers what lets them go on. */
+  freeze(): () => void;
   stop(): Promise<void>;
 }
 
@@ -45,12 +51,28 @@ export async function startMortalPostgres(): Promise<MortalPostgres> {
   let server = first;
   return {
     url: `postgresql://postgres:test@127.0.0.1:${port}/postgres`,
-    async crash() {
+    async crash(awayMs = 0) {
       const startedAt = Date.now();
       const pid = Number((await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8')).split('\n')[0]);
       process.kill(pid, 'SIGKILL');
+      await new Promise((resolve) => setTimeout(resolve, awayMs));
       server = await startPatiently(() => new PostgresServer(options(databaseDir, port)));
       return Date.now() - startedAt;
+    },
+    freeze() {
+      const pid = server.pid!;
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+      const signal = (name: NodeJS.Signals) => {
+        for (const member of [pid, ...children]) {
+          try {
+            process.kill(member, name);
+          } catch {
+            // A connection that has ended.
+          }
+        }
+      };
+      signal('SIGSTOP');
+      return () => signal('SIGCONT');
     },
     async stop() {
       await server.stop();

@@ -110,7 +110,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
       const row = await this.#find(replicaId);
       if (row === null) return { alive: false, lastSeenAt: null };
       if (!row.alive) return { alive: false, lastSeenAt: Number(row.seen_at) };
-      if (replicaId === this.#options.replicaId || (await answers(row.address, replicaId))) return { alive: true };
+      if (replicaId === this.#options.replicaId || (await answers(row.address, replicaId, 'stored'))) return { alive: true };
       await this.#clock.sleep(POLL_MS);
     }
   }
@@ -119,18 +119,19 @@ export class SqlReplicaLeases implements ReplicaLeases {
     return this.#finding.do(replicaId, async () => {
       const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
       const row = rows[0] ?? null;
-      if (row !== null && !row.alive && (row.late || this.#isBlind())) row.alive = await answers(row.address, replicaId);
+      if (row !== null && !row.alive && (row.late || this.#isBlind())) row.alive = await answers(row.address, replicaId, 'alive');
       this.#found.set(replicaId, { row, at: this.#clock.now() });
       return row;
     });
   }
 
   /**
-   * Whoever could not renew its own lease, a moment ago, knows nothing from the leases of others: PostgreSQL may have been away from them, too.
+   * A process that could not renew its own lease a while ago learns nothing from the leases of others: PostgreSQL may have been away from them, too,
+   * and after a crash they write what it forgot before they renew.
    */
   #isBlind(): boolean {
     const now = this.#clock.now();
-    return now - this.#renewedAt > LEASE_MS || now - this.#renewedLateAt < LEASE_MS;
+    return now - this.#renewedAt > LEASE_MS || now - this.#renewedLateAt < PARDON_MS;
   }
 
   #renew(): Promise<void> {
@@ -145,12 +146,16 @@ export class SqlReplicaLeases implements ReplicaLeases {
   }
 }
 
-/** Path at which a process says its id to its siblings. */
+/**
+ * Path at which a process says its id to its siblings. With `?ask=alive` it answers at once, whatever PostgreSQL does; without, when all that it noticed
+ * before the question is stored. A sibling of an older version does not know the parameter and always stores first.
+ */
 export const REPLICA_PATH = '/internal/replica';
 
-async function answers(address: string, replicaId: string): Promise<boolean> {
+async function answers(address: string, replicaId: string, ask: 'alive' | 'stored'): Promise<boolean> {
+  const url = address + REPLICA_PATH + (ask === 'alive' ? '?ask=alive' : '');
   try {
-    const answer = await fetch(address + REPLICA_PATH, { signal: AbortSignal.timeout(ASK_DEADLINE_MS), redirect: 'error' });
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ASK_DEADLINE_MS), redirect: 'error' });
     return answer.ok && ((await answer.json()) as { id?: unknown }).id === replicaId;
   } catch {
     return false;

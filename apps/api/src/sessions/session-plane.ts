@@ -90,9 +90,9 @@ export class SessionPlane {
     const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
     await server.register(openEnvPlugin, options);
     await server.register(mcpPlugin, { ...options, timings: mcp });
-    // For siblings: what this process noticed before the question is stored by the answer.
-    server.get(REPLICA_PATH, { config: { unlisted: true } }, async () => {
-      await this.#ledger.drain();
+    // For siblings: see REPLICA_PATH.
+    server.get<{ Querystring: { ask?: string } }>(REPLICA_PATH, { config: { unlisted: true } }, async ({ query }) => {
+      if (query.ask !== 'alive') await this.#ledger.drain();
       return { id: this.replicaId };
     });
   }
