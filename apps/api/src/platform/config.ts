@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isExposed, keyWeakness } from './exposure.ts';
 
 /** Environment variables, read once; everything else gets this object passed in. */
 const flag = z.enum(['0', '1', 'true', 'false']).transform((text) => text === '1' || text === 'true');
@@ -30,6 +31,7 @@ const configSchema = z.object({
   PALESTRA_SILENCE_S: z.coerce.number().positive().max(86_400).default(50),
   PALESTRA_REPLICA_URL: z.url().optional(),
   PALESTRA_SECRET_KEY: z.string().min(32).optional(),
+  PALESTRA_PREVIOUS_SECRET_KEYS: names.pipe(z.array(z.string().min(32))).default([]),
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
   PALESTRA_MAX_SESSIONS_PER_KEY: z.coerce.number().int().positive().optional(),
   PALESTRA_MAX_SESSIONS_PER_ORG: z.coerce.number().int().positive().optional(),
@@ -110,6 +112,8 @@ export interface Config {
   replicaUrl: string | null;
   /** Key material shared by all replicas; null = a file in `dataDir`. */
   secretKey: string | null;
+  /** Key material that still opens and verifies, but neither seals nor signs. */
+  previousSecretKeys: string[];
   /** At SIGTERM, how long sessions that no other replica could go on with are waited for. */
   drainMs: number;
   /** Sessions open at the same time, where nothing else is set for a key or an organisation; null = no limit. */
@@ -153,11 +157,14 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     throw new ConfigError(`${issue.path.join('.')}: ${issue.message}`);
   }
   const value = parsed.data;
+  const apiKey = value.PALESTRA_API_KEY ?? null;
+  const weakness = apiKey !== null && isExposed(value.HOST, value.PALESTRA_PUBLIC_URL) ? keyWeakness(apiKey) : null;
+  if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
   return {
     host: value.HOST,
     port: value.PORT,
     dataDir: resolvePath(value.PALESTRA_DATA_DIR),
-    apiKey: value.PALESTRA_API_KEY ?? null,
+    apiKey,
     demo: value.PALESTRA_DEMO,
     anonymous: value.PALESTRA_ANONYMOUS,
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
@@ -169,6 +176,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
+    previousSecretKeys: value.PALESTRA_PREVIOUS_SECRET_KEYS,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
