@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Limits, limitSchema, readLimits } from './limits.ts';
 import { isExposed, keyWeakness } from './exposure.ts';
 
 /** Environment variables, read once; everything else gets this object passed in. */
@@ -33,8 +34,7 @@ const configSchema = z.object({
   PALESTRA_SECRET_KEY: z.string().min(32).optional(),
   PALESTRA_PREVIOUS_SECRET_KEYS: names.pipe(z.array(z.string().min(32))).default([]),
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
-  PALESTRA_MAX_SESSIONS_PER_KEY: z.coerce.number().int().positive().optional(),
-  PALESTRA_MAX_SESSIONS_PER_ORG: z.coerce.number().int().positive().optional(),
+  ...limitSchema,
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
@@ -116,8 +116,8 @@ export interface Config {
   previousSecretKeys: string[];
   /** At SIGTERM, how long sessions that no other replica could go on with are waited for. */
   drainMs: number;
-  /** Sessions open at the same time, where nothing else is set for a key or an organisation; null = no limit. */
-  maxSessions: { key: number | null; org: number | null };
+  /** What keys and organisations may have at most; owners may set less. */
+  limits: Limits;
   /** Clients that may wait for a slot of one environment at the same time, and how long. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
@@ -178,7 +178,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
     previousSecretKeys: value.PALESTRA_PREVIOUS_SECRET_KEYS,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
-    maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
+    limits: readLimits(value),
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,

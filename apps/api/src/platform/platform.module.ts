@@ -6,11 +6,13 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
+import { InFlight } from './limits.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { SchemaPipe } from './http/schema.pipe.ts';
 import { RouteTable } from './http/route-table.ts';
 import { Sockets } from './http/sockets.ts';
+import type { SecretKeys } from './secret-keys.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
 
 export interface PlatformDependencies {
@@ -21,7 +23,7 @@ export interface PlatformDependencies {
   logger: Logger;
   origin: PublicOrigin;
   /** See `SERVER_SECRET`. */
-  secret: string;
+  secret: SecretKeys;
 }
 
 /** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
@@ -41,6 +43,7 @@ export class PlatformModule {
       RouteTable,
       Metrics,
       Sockets,
+      { provide: InFlight, useValue: new InFlight(dependencies.config.limits) },
       OpenApiDocument,
       ErrorFilter,
     ];
