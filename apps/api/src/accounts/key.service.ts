@@ -53,7 +53,7 @@ export class KeyService {
         detail: `Your key expires at ${creator.expiresAt.toISOString()}; a key that it creates may not outlive it.`,
       });
     const { limits } = this.config;
-    if (maxSessions !== null && maxSessions > limits.sessions.key)
+    if (body.max_sessions !== null && body.max_sessions > limits.sessions.key)
       throw new PalestraError('forbidden', {
         detail: `max_sessions: a key of this server may open ${limits.sessions.key} sessions at most.`,
       });
