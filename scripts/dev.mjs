@@ -67,11 +67,10 @@ async function startApi() {
     let output = '';
     child.stdout.on('data', (data) => {
       output += data;
-      const link = /http:\S+\/login\?token=\S+(?=\s)/.exec(output)?.[0];
-      if (!link) return;
+      if (!output.includes('Palestra is ready')) return;
       output = '';
       if (announced) console.log(`API restarted in ${Date.now() - startedAt} ms`);
-      else announce(link);
+      else announce();
       if (!stopping) standby = spawnApi(databaseUrl);
       resolve();
     });
@@ -82,11 +81,15 @@ async function startApi() {
   });
 }
 
-function announce(link) {
+/** The API, whose stdout is a pipe, has written its key and link to a file. */
+function announce() {
   announced = true;
-  const key = process.env.PALESTRA_API_KEY ?? readFileSync(path.join(dataDir, 'api-key'), 'utf8').trim();
-  console.log(`\nReady in ${(performance.now() / 1000).toFixed(1)} s at ${origin}, with the API key ${key}`);
-  console.log(`Dashboard (this link signs your browser in, once):\n  ${link}\n`);
+  const file = path.join(dataDir, 'sign-in.txt');
+  console.log(`\nReady in ${(performance.now() / 1000).toFixed(1)} s at ${origin}`);
+  if (!process.stdout.isTTY) return console.log(`The API key and a link that signs your browser in are in ${file}\n`);
+  const text = readFileSync(file, 'utf8');
+  console.log(`API key: ${/OPENREWARD_API_KEY=(\S+)/.exec(text)?.[1]}`);
+  console.log(`Dashboard (this link signs your browser in, once):\n  ${/http\S+\/login\?token=\S+/.exec(text)?.[0]}\n`);
 }
 
 /** The API with the environments that it started. */

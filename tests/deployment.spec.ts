@@ -39,7 +39,7 @@ const imageEnv = Object.fromEntries(
 );
 /** As compose would fill in `${NAME:?message}` and `${NAME:-default}`. */
 const filledIn = (text: string): string =>
-  text.replaceAll(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_whole, _name, value?: string) => value ?? 'secret-of-a-test');
+  text.replaceAll(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_whole, _name, value?: string) => value ?? 'or_Kq7Vw2Xz9Bn4Jd6Ys8Lm3Tc5Rf1Hg0Pk');
 const environmentOf = ({ environment }: Service): Record<string, string> => ({
   ...imageEnv,
   ...Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, filledIn(value)])),

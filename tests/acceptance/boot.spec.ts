@@ -8,6 +8,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { signIn } from '../support/organisation.ts';
 import { createDatabase } from '../support/server.ts';
 
 /** `npm start` as a person meets it: what it prints, what it refuses, what it survives. */
@@ -153,18 +154,18 @@ describe('a running service', () => {
       body: body === undefined ? null : JSON.stringify(body),
     });
 
-  test('prints the three variables, its key and a link that signs in once', async () => {
+  test('without a terminal, writes the three variables, its key and a link that signs in once to a file of its owner', async () => {
+    const file = path.join(folder, 'sign-in.txt');
     // It answers /health a moment before it has said all.
-    await expect.poll(() => palestra.output()).toMatch(/\/login\?token=\S+\s/);
-    for (const name of ['URL', 'API_URL', 'SESSION_URL'])
-      expect(palestra.output()).toContain(`export OPENREWARD_${name}=${palestra.url}\n`);
-    expect(palestra.output()).toContain(`export OPENREWARD_API_KEY=${key()}\n`);
-    expect(statSync(path.join(folder, 'api-key')).mode & 0o077).toBe(0);
-    const link = /http:\S+\/login\?token=\S+/.exec(palestra.output())![0];
-    const body = new URLSearchParams({ token: new URL(link).searchParams.get('token')! });
-    const confirm = () => fetch(`${palestra.url}/login`, { method: 'POST', body, redirect: 'manual' });
-    expect((await confirm()).headers.get('set-cookie')).toContain('HttpOnly');
-    expect((await confirm()).headers.get('set-cookie')).toBeNull();
+    await expect.poll(() => palestra.output()).toContain(`are in ${file}\n`);
+    expect(palestra.output()).not.toMatch(/login\?token|or_/);
+    const written = readFileSync(file, 'utf8');
+    for (const name of ['URL', 'API_URL', 'SESSION_URL']) expect(written).toContain(`export OPENREWARD_${name}=${palestra.url}\n`);
+    expect(written).toContain(`export OPENREWARD_API_KEY=${key()}\n`);
+    for (const secret of ['api-key', 'sign-in.txt', 'server-secret']) expect(statSync(path.join(folder, secret)).mode & 0o077).toBe(0);
+    const link = /http:\S+\/login\?token=\S+/.exec(written)![0];
+    expect(await signIn(link)).toMatch(/^palestra_session=./);
+    expect(await signIn(link)).toBe('');
   });
 
   test('a second one on its port, and one on its data, end with one line', async () => {

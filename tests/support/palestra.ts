@@ -53,7 +53,7 @@ export interface PalestraOptions {
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
-export const testApiKey = 'or_testkey_of_the_suite';
+export const testApiKey = 'or_testkey_of_the_suite_Kq7Vw2Xz9Bn4';
 
 /** An empty database in the PostgreSQL of postgres.global.ts. */
 async function createDatabase(): Promise<string> {

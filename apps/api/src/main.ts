@@ -1,26 +1,11 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import { announcement } from './announcement.ts';
 import { ConfigError, readConfig } from './platform/config.ts';
 import { keepHeapSmall } from './platform/heap.ts';
 import { type RunningServer, startServer } from './server.ts';
 
 const CLI = path.resolve(import.meta.dirname, '../../cli/dist/main.js');
-
-/** What a person sees after the start. stdout is for people and scripts that copy the export lines; logs go to stderr. */
-function announce({ url, apiKey, signInUrl }: RunningServer): void {
-  process.stdout.write(`
-Palestra is ready.
-
-  export OPENREWARD_URL=${url}
-  export OPENREWARD_API_URL=${url}
-  export OPENREWARD_SESSION_URL=${url}
-  export OPENREWARD_API_KEY=${apiKey}
-
-Dashboard (this link signs your browser in, once):
-  ${signInUrl}
-
-`);
-}
 
 /** Plays a short run, so that the first page a newcomer opens shows real rollouts. */
 function playDemo({ url, apiKey }: RunningServer, onEnd: () => void): () => void {
@@ -44,7 +29,8 @@ async function main(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
   const server = await startServer(config);
-  announce(server);
+  // stdout is for people and for scripts that copy the export lines; logs go to stderr.
+  process.stdout.write(await announcement(server, config.dataDir, process.stdout.isTTY));
   let stopDemo = () => {};
   if (config.demo && server.fresh && config.bundledEnvironments) stopDemo = playDemo(server, () => (stopDemo = () => {}));
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));

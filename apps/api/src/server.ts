@@ -1,14 +1,16 @@
 import path from 'node:path';
 import pg from 'pg';
 import { createApp } from './app.ts';
-import { AccountService, FIRST_ORG } from './accounts/account.service.ts';
+import { AccountService } from './accounts/account.service.ts';
 import { ALL_SCOPES } from './accounts/authenticator.ts';
+import { FIRST_ORG } from './accounts/owner.ts';
 import { newApiKey } from './accounts/secret-token.ts';
 import { migrateJobs } from './jobs/job-schema.ts';
 import type { Config } from './platform/config.ts';
 import { Database } from './platform/database/database.ts';
 import { startEmbeddedPostgres } from './platform/database/embedded-postgres.ts';
-import { randomSecret, readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
+import { readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
+import { openSecretKeys } from './platform/secret-keys.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { applyMigrations, withMigrationLock } from './platform/database/migrations.ts';
 import { createOutboundPolicy } from './platform/outbound.ts';
@@ -46,7 +48,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const logger = createLogger(config.logLevel);
   const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
   try {
-    const secret = config.secretKey ?? (await readOrCreateSecret(config.dataDir, 'server-secret', randomSecret)).value;
+    const secret = await openSecretKeys(config);
     const databaseUrl = config.databaseUrl ?? (await startLocalDatabase(config, shutdown));
     await migrate(databaseUrl);
     const database = new Database(databaseUrl, config.databasePoolSize);

@@ -9,6 +9,7 @@ import { type Config, ConfigError, readConfig } from './platform/config.ts';
 import { Database } from './platform/database/database.ts';
 import { keepHeapSmall } from './platform/heap.ts';
 import { randomSecret } from './platform/local-secrets.ts';
+import { SecretKeys } from './platform/secret-keys.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { Metrics } from './platform/telemetry/metrics.ts';
 import { createOutboundPolicy } from './platform/outbound.ts';
@@ -49,7 +50,7 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
     shutdown.push('database', 5_000, () => database.close());
     const origin = { url: config.publicUrl ?? '' };
     // No URL is signed here: any secret will do.
-    const secret = config.secretKey ?? randomSecret();
+    const secret = new SecretKeys(config.secretKey ?? randomSecret(), config.previousSecretKeys);
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret, { alone: false });
     const dependencies = {
       config: { ...config, jobs: true },

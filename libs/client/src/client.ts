@@ -92,4 +92,21 @@ class Keys {
   async revoke(id: string): Promise<ApiKeyView> {
     return (await this.#connection.json({ method: 'DELETE', path: `/v1/keys/${encodeURIComponent(id)}` })) as ApiKeyView;
   }
+
+  /** Replaces the key that seals secrets of sessions. Only for owners of the organisation that runs the service. */
+  async rotateSecret(dropPrevious = false): Promise<SecretRotation> {
+    const body = { drop_previous: dropPrevious };
+    return (await this.#connection.json({ method: 'POST', path: '/v1/keys/rotate-secret', body, retry: noRetry })) as SecretRotation;
+  }
+}
+
+export interface SecretRotation {
+  /** False where the server's configuration sets the key. */
+  key_replaced: boolean;
+  /** Sessions whose secrets were sealed with the current key. */
+  resealed: number;
+  /** Sessions whose secrets no key of the server opens. */
+  unreadable: number;
+  /** Earlier keys that still open and verify. */
+  previous_keys: number;
 }

@@ -108,6 +108,11 @@ export const errorCatalogue = {
     retryable: true,
     text: 'Too many requests of this socket have no answer yet; this one was not taken. Send it again after some answers.',
   },
+  limit_reached: {
+    status: 429,
+    retryable: true,
+    text: 'This API key or organisation has as many of these as this server allows. Close some, or ask whoever runs the server.',
+  },
   secrets_invalid: { status: 400, retryable: false, text: 'The X-Secrets header is not base64 of a JSON object.' },
   override_not_allowed: {
     status: 400,

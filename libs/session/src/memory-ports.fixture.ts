@@ -200,6 +200,11 @@ export class MemoryAdmissionStore implements AdmissionStore {
     }
   }
 
+  async living() {
+    const living = [...this.store.records.values()].filter(({ endedAt }) => endedAt === null);
+    return living.map(({ keyId, userId, orgId }) => ({ holder: keyId ?? userId, orgId, count: 1 }));
+  }
+
   async settled(sids: string[]): Promise<string[]> {
     return sids.filter((sid) => this.store.records.get(sid)?.waitingOn === null);
   }

@@ -154,8 +154,8 @@ test('no row, log line or transcript holds a secret or an API key', async () => 
   expect(log).toContain('session changed');
   expect(log).toContain('call failed');
   expect(log).toContain(sid);
-  expectNoTrace(log.replace(/^.*export OPENREWARD_API_KEY=.*$/m, ''));
-  expect(log.replace(/^.*export OPENREWARD_API_KEY=.*$/m, '').includes(palestra.apiKey)).toBe(false);
+  expectNoTrace(log);
+  expect(log.includes(palestra.apiKey)).toBe(false);
 });
 
 test('log lines of calls and sessions are made of ids and codes only', async () => {

@@ -8,6 +8,8 @@ import { ErrorFilter } from '../../../apps/api/src/platform/http/error.filter.ts
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { RouteTable } from '../../../apps/api/src/platform/http/route-table.ts';
 import { Sockets } from '../../../apps/api/src/platform/http/sockets.ts';
+import { InFlight, readLimits } from '../../../apps/api/src/platform/limits.ts';
+import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
 import { SessionPlane } from '../../../apps/api/src/sessions/session-plane.ts';
 import { openSessionPool } from '../../../apps/api/src/sessions/session-pool.ts';
 import type { Backend, EnvironmentDirectory, SessionPolicy } from '@palestra/session';
@@ -52,12 +54,13 @@ export async function startReplica(
       return testCaller(String(key));
     },
     sendError: (error, request, reply) => filter.send(error, request, reply),
-    secret: 'the same on every replica of the tests',
+    secrets: new SecretKeys('the same on every replica of the tests'),
     observer: {},
     drainMs: 1_000,
     queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
     mcp: MCP_TIMINGS,
     orgQuota: null,
+    inFlight: new InFlight(readLimits({})),
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });
@@ -66,7 +69,7 @@ export async function startReplica(
   prepareFastify(server, { routes, origin: { url: '' }, authenticate: async () => ({}) });
   server.setErrorHandler(refuse);
   server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
-  sockets.listen(server.server);
+  sockets.listen(server.server, null);
   server.addHook('preClose', async () => sockets.close());
   await plane.register(server);
   await plane.start();

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
 import { openBlobStore } from '../../../apps/api/src/platform/storage.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { services } from '../store/sealing.world.ts';
@@ -69,7 +70,11 @@ describe('POST /v1/traces on two replicas', () => {
     const trace = randomBytes(16).toString('hex');
     await send(servers[0]!, 'sealed trace', [chat(trace, 0), chat(trace, 1)]);
     const [{ id }] = await headsOf('sealed trace');
-    const { blobs } = await openBlobStore(servers[0]!.config, { url: 'http://127.0.0.1:1' }, 'not used: nothing here signs a URL');
+    const { blobs } = await openBlobStore(
+      servers[0]!.config,
+      { url: 'http://127.0.0.1:1' },
+      new SecretKeys('not used: nothing here signs a URL'),
+    );
     const { sealing } = services(servers[0]!, blobs);
     await expect.poll(() => sealing.seal().then(({ sealed }) => sealed)).toBeGreaterThan(0);
     const before = await messagesOf(id);

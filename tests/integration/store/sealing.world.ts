@@ -4,6 +4,7 @@ import type { BlobStore } from '@palestra/blobs';
 import type { Config } from '../../../apps/api/src/platform/config.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
+import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
 import { openBlobStore } from '../../../apps/api/src/platform/storage.ts';
 import { SealedEvents } from '../../../apps/api/src/store/ingest/sealed-events.service.ts';
 import { EraseService } from '../../../apps/api/src/store/storage/erase.service.ts';
@@ -38,7 +39,7 @@ export async function startStore(kind: string) {
     s3: kind === 's3' ? await s3Settings() : null,
     sealing: { finishedMs: 3_600_000, silentMs: 3_600_000 },
   });
-  const { blobs } = await openBlobStore(server.config, { url: 'http://127.0.0.1:1' }, 'not used: nothing here signs a URL');
+  const { blobs } = await openBlobStore(server.config, { url: 'http://127.0.0.1:1' }, new SecretKeys('not used: nothing here signs a URL'));
   return {
     server,
     blobs,

@@ -6,15 +6,18 @@ import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { ALL_SCOPES } from './authenticator.ts';
 import { KeyService } from './key.service.ts';
+import { FIRST_ORG } from './owner.ts';
 import { hashToken, newToken } from './secret-token.ts';
 
-/** First organisation and user of an installation. */
-export const FIRST_ORG = 'local';
+/** First user of an installation. */
 export const FIRST_USER = 'me';
 const SIGN_IN_LINK_MS = 24 * 3_600_000;
 export const BROWSER_SESSION_MS = 30 * 24 * 3_600_000;
 
 const USER_AGENT_CHARACTERS = 200;
+/** Of one person in one organisation. Signing in once more forgets the oldest, so that nobody fills the tables by signing in again and again. */
+const MAX_BROWSERS = 200;
+const MAX_LINKS = 200;
 
 /** What a browser session may do: never more than the credential that it came from. */
 export interface BrowserAccess {
@@ -72,6 +75,9 @@ export class AccountService {
     await this.database.prisma.signInToken.create({
       data: { ...access, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) },
     });
+    const { orgId, userId } = access;
+    await this.database.prisma.$executeRaw`DELETE FROM sign_in_tokens WHERE hash IN (
+      SELECT hash FROM sign_in_tokens WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY expires_at DESC OFFSET ${MAX_LINKS})`;
     return token;
   }
 
@@ -96,6 +102,8 @@ export class AccountService {
     await this.database.prisma.browserSession.create({
       data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent: userAgent.slice(0, USER_AGENT_CHARACTERS) },
     });
+    await this.database.prisma.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
+      SELECT hash FROM browser_sessions WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY created_at DESC OFFSET ${MAX_BROWSERS})`;
     return token;
   }
 

@@ -9,6 +9,7 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel, OrganisationModel } from '../platform/generated/prisma/models.ts';
 import { patiently } from '../platform/database/database-retry.ts';
+import { atMost } from '../platform/limits.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
 import { readCookie } from './cookies.ts';
@@ -109,8 +110,14 @@ export class Authenticator {
     if (row.expiresAt !== null && row.expiresAt.getTime() <= this.clock.now()) return { refused: 'key_expired' };
     this.#noteUse(row.id);
     const { userId, orgId, org, scopes } = row;
-    const maxSessions = { key: row.maxSessions ?? this.config.maxSessions.key, org: org.maxSessions ?? this.config.maxSessions.org };
+    const maxSessions = this.#quota(row, org);
     return { caller: { userId, orgId, orgName: org.name, keyId: row.id, scopes, anonymous: false, maxSessions } };
+  }
+
+  /** What owners set, and never more than the operator allows. */
+  #quota(key: { maxSessions: number | null } | null, org: { maxSessions: number | null }): Caller['maxSessions'] {
+    const { sessions } = this.config.limits;
+    return { key: atMost(sessions.key, key?.maxSessions ?? null), org: atMost(sessions.org, org.maxSessions) };
   }
 
   /** A browser session can do what the key that opened it can do, and ends with that key. */
@@ -125,7 +132,7 @@ export class Authenticator {
     if (verdict && 'refused' in verdict) return verdict;
     // A link into a new organisation may come from a key of another one.
     const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: orgId } });
-    const maxSessions = { key: verdict?.caller.maxSessions.key ?? null, org: org.maxSessions ?? this.config.maxSessions.org };
+    const maxSessions = this.#quota(key, org);
     return { caller: { userId, orgId, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, maxSessions } };
   }
 
@@ -145,7 +152,7 @@ export class Authenticator {
       keyId: null,
       scopes: ['sessions', 'environments', 'rollouts'],
       anonymous: true,
-      maxSessions: { key: null, org: row.org.maxSessions ?? this.config.maxSessions.org },
+      maxSessions: this.#quota(null, row.org),
     };
     return this.#anonymous;
   }

@@ -17,7 +17,12 @@ export class KeyController {
   }
 
   @Post()
-  @Api({ summary: 'Create an API key; it is shown this once', body: createKeyBodySchema, response: createdKeySchema })
+  @Api({
+    summary: 'Create an API key; it is shown this once',
+    body: createKeyBodySchema,
+    response: createdKeySchema,
+    errors: ['limit_reached'],
+  })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createKeyBodySchema }) body: CreateKeyBody) {
     return this.keys.create(caller, body);
   }

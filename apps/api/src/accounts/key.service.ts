@@ -1,9 +1,12 @@
-import { Injectable } from '@nestjs/common';
-import { isUuid } from '@palestra/kit';
+import { Inject, Injectable } from '@nestjs/common';
+import { type Clock, isUuid } from '@palestra/kit';
 import { type ApiKeyView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
+import { type Config, CONFIG } from '../platform/config.ts';
+import { CLOCK } from '../platform/tokens.ts';
+import { assertRoomForKey, type Transaction } from './account-limits.ts';
 import { Authenticator } from './authenticator.ts';
 import type { CreateKeyBody } from './key.schema.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -21,6 +24,8 @@ export class KeyService {
     private readonly database: Database,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
   /** An owner sees the keys of all members, anybody else their own. */
@@ -33,7 +38,7 @@ export class KeyService {
     return rows.map(presentKey);
   }
 
-  /** A key can do no more than the credential that creates it: in scopes, in sessions and in time. Throws `scope_missing`, `forbidden`. */
+  /** A key can do no more than the credential that creates it: in scopes, in sessions and in time. Throws `scope_missing`, `forbidden`, `limit_reached`. */
   async create(caller: Caller, body: CreateKeyBody): Promise<ApiKeyView & { key: string }> {
     for (const scope of body.scopes) this.authenticator.requireScope(caller, scope);
     const creator = caller.keyId === null ? null : await this.database.prisma.apiKey.findUnique({ where: { id: caller.keyId } });
@@ -47,9 +52,17 @@ export class KeyService {
       throw new PalestraError('forbidden', {
         detail: `Your key expires at ${creator.expiresAt.toISOString()}; a key that it creates may not outlive it.`,
       });
+    const { limits } = this.config;
+    if (body.max_sessions !== null && body.max_sessions > limits.sessions.key)
+      throw new PalestraError('forbidden', {
+        detail: `max_sessions: a key of this server may open ${limits.sessions.key} sessions at most.`,
+      });
     const key = newApiKey();
     const owner = { orgId: caller.orgId, userId: caller.userId };
-    const row = await this.store({ ...owner, name: body.name, scopes: body.scopes, maxSessions, expiresAt }, key);
+    const row = await this.database.prisma.$transaction(async (transaction) => {
+      await assertRoomForKey(transaction, limits, caller.orgId, this.clock.now());
+      return this.store({ ...owner, name: body.name, scopes: body.scopes, maxSessions, expiresAt }, key, transaction);
+    });
     return { ...presentKey(row), key };
   }
 
@@ -76,8 +89,9 @@ export class KeyService {
   async store(
     owner: { orgId: string; userId: string; name: string; scopes: string[]; maxSessions?: number | null; expiresAt?: Date | null },
     key: string,
+    client: Pick<Transaction, 'apiKey'> = this.database.prisma,
   ): Promise<KeyRow> {
-    return this.database.prisma.apiKey.upsert({
+    return client.apiKey.upsert({
       where: { hash: hashToken(key) },
       create: { ...owner, prefix: key.slice(0, PREFIX_LENGTH), hash: hashToken(key) },
       update: {},

@@ -36,7 +36,7 @@ export class OrganisationController {
     summary: 'Change retention or the limit of sessions',
     body: changeOrganisationSchema,
     response: organisationSchema,
-    errors: ['owner_required'],
+    errors: ['owner_required', 'forbidden'],
   })
   change(@CurrentCaller() caller: Caller, @Body({ schema: changeOrganisationSchema }) body: ChangeOrganisation) {
     return this.organisations.change(caller, body);
@@ -47,7 +47,7 @@ export class OrganisationController {
     summary: 'Create an organisation; the link that enters it is shown this once',
     body: createOrganisationSchema,
     response: createdOrganisationSchema,
-    errors: ['owner_required', 'organisation_exists', 'name_reserved'],
+    errors: ['owner_required', 'organisation_exists', 'name_reserved', 'limit_reached'],
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createOrganisationSchema }) body: CreateOrganisation) {
     return this.organisations.create(caller, body);
@@ -64,7 +64,7 @@ export class OrganisationController {
     summary: 'Add somebody to the organisation; their sign-in link is shown this once',
     body: createMemberSchema,
     response: createdMemberSchema,
-    errors: ['owner_required', 'user_exists', 'name_reserved'],
+    errors: ['owner_required', 'user_exists', 'name_reserved', 'limit_reached'],
   })
   add(@CurrentCaller() caller: Caller, @Body({ schema: createMemberSchema }) body: CreateMember) {
     return this.organisations.addMember(caller, body);

@@ -5,6 +5,8 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { isDuplicate } from '../platform/database/database-errors.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
+import { type Config, CONFIG } from '../platform/config.ts';
+import { assertRoomForMember, assertRoomForOrganisation, type Transaction } from './account-limits.ts';
 import { AccountService } from './account.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { isOwner } from './owner.ts';
@@ -12,7 +14,6 @@ import { CredentialWatch } from './credential-watch.ts';
 import { Namespaces } from './namespaces.ts';
 import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
 
-type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
 type Role = (typeof ROLES)[number];
 
 /** An organisation, its settings and the people in it. What only an owner may do throws `owner_required` for anybody else. */
@@ -24,6 +25,7 @@ export class OrganisationService {
     private readonly namespaces: Namespaces,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
+    @Inject(CONFIG) private readonly config: Config,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -37,13 +39,16 @@ export class OrganisationService {
       name: row.name,
       role: (row.memberships[0]?.role ?? 'member') as Role,
       retention_days: row.retentionDays,
-      max_sessions: row.maxSessions,
+      max_sessions: row.maxSessions === null ? null : Math.min(row.maxSessions, this.config.limits.sessions.org),
       created_at: row.createdAt.toISOString(),
     };
   }
 
   async change(caller: Caller, { retention_days, max_sessions }: ChangeOrganisation) {
     await this.#requireOwner(caller);
+    const most = this.config.limits.sessions.org;
+    if (max_sessions != null && max_sessions > most)
+      throw new PalestraError('forbidden', { detail: `max_sessions: an organisation of this server may open ${most} sessions at most.` });
     const data = {
       ...(retention_days !== undefined && { retentionDays: retention_days }),
       ...(max_sessions !== undefined && { maxSessions: max_sessions }),
@@ -53,12 +58,16 @@ export class OrganisationService {
     return this.get(caller);
   }
 
-  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`, `name_reserved`. */
+  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`, `name_reserved`, `limit_reached`. */
   async create(caller: Caller, { name }: CreateOrganisation) {
     await this.#requireOwner(caller);
     this.namespaces.assertFree(name);
-    const data = { name, memberships: { create: { userId: caller.userId, role: 'owner' } } };
-    const row = await this.database.prisma.organisation.create({ data }).catch((error: unknown) => {
+    const data = { name, parentId: caller.orgId, memberships: { create: { userId: caller.userId, role: 'owner' } } };
+    const creating = this.database.prisma.$transaction(async (transaction) => {
+      await assertRoomForOrganisation(transaction, this.config.limits, caller.orgId);
+      return transaction.organisation.create({ data });
+    });
+    const row = await creating.catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('organisation_exists') : error;
     });
     const organisation = await this.get({ ...caller, orgId: row.id, orgName: row.name });
@@ -81,13 +90,17 @@ export class OrganisationService {
   }
 
   /**
-   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`, `name_reserved`.
+   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`, `name_reserved`, `limit_reached`.
    */
   async addMember(caller: Caller, { name, role }: CreateMember) {
     await this.#requireOwner(caller);
     this.namespaces.assertFree(name);
     const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
-    const user = await this.database.prisma.user.create({ data, include: { memberships: true } }).catch((error: unknown) => {
+    const creating = this.database.prisma.$transaction(async (transaction) => {
+      await assertRoomForMember(transaction, this.config.limits, caller.orgId);
+      return transaction.user.create({ data, include: { memberships: true } });
+    });
+    const user = await creating.catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('user_exists') : error;
     });
     const created_at = user.memberships[0]!.createdAt.toISOString();

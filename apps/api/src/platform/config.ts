@@ -1,5 +1,7 @@
 import { parseCidr, type PrivateUpstreams } from '@palestra/backends';
 import { z } from 'zod';
+import { type Limits, limitSchema, readLimits } from './limits.ts';
+import { isExposed, keyWeakness } from './exposure.ts';
 
 /** Environment variables, read once; everything else gets this object passed in. */
 const flag = z.enum(['0', '1', 'true', 'false']).transform((text) => text === '1' || text === 'true');
@@ -44,9 +46,9 @@ const configSchema = z.object({
   PALESTRA_SILENCE_S: z.coerce.number().positive().max(86_400).default(50),
   PALESTRA_REPLICA_URL: z.url().optional(),
   PALESTRA_SECRET_KEY: z.string().min(32).optional(),
+  PALESTRA_PREVIOUS_SECRET_KEYS: names.pipe(z.array(z.string().min(32))).default([]),
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
-  PALESTRA_MAX_SESSIONS_PER_KEY: z.coerce.number().int().positive().optional(),
-  PALESTRA_MAX_SESSIONS_PER_ORG: z.coerce.number().int().positive().optional(),
+  ...limitSchema,
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
@@ -129,10 +131,12 @@ export interface Config {
   replicaUrl: string | null;
   /** Key material shared by all replicas; null = a file in `dataDir`. */
   secretKey: string | null;
+  /** Key material that still opens and verifies, but neither seals nor signs. */
+  previousSecretKeys: string[];
   /** At SIGTERM, how long sessions that no other replica could go on with are waited for. */
   drainMs: number;
-  /** Sessions open at the same time, where nothing else is set for a key or an organisation; null = no limit. */
-  maxSessions: { key: number | null; org: number | null };
+  /** What keys and organisations may have at most; owners may set less. */
+  limits: Limits;
   /** Clients that may wait for a slot of one environment at the same time, and how long. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
@@ -172,11 +176,14 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     throw new ConfigError(`${issue.path.join('.')}: ${issue.message}`);
   }
   const value = parsed.data;
+  const apiKey = value.PALESTRA_API_KEY ?? null;
+  const weakness = apiKey !== null && isExposed(value.HOST, value.PALESTRA_PUBLIC_URL) ? keyWeakness(apiKey) : null;
+  if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
   return {
     host: value.HOST,
     port: value.PORT,
     dataDir: resolvePath(value.PALESTRA_DATA_DIR),
-    apiKey: value.PALESTRA_API_KEY ?? null,
+    apiKey,
     demo: value.PALESTRA_DEMO,
     anonymous: value.PALESTRA_ANONYMOUS,
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
@@ -194,8 +201,9 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     silenceTimeoutMs: value.PALESTRA_SILENCE_S * 1000,
     replicaUrl: value.PALESTRA_REPLICA_URL ?? null,
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
+    previousSecretKeys: value.PALESTRA_PREVIOUS_SECRET_KEYS,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
-    maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
+    limits: readLimits(value),
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,

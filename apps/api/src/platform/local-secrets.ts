@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile } from 'node:fs/promises';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
 /** A secret kept in a file that only its owner reads; made at the first start. `created` tells whether it was now. */
@@ -11,14 +11,25 @@ export async function readOrCreateSecret(folder: string, name: string, make: () 
   return { value: await replaceSecret(folder, name, make()), created: true };
 }
 
-/** Writes a secret over the one that is there, durably. */
+/**
+ * Writes a secret over the one that is there, durably. A new file takes the place of the old one, so that neither the mode of that one nor a
+ * link in its place decides who reads it.
+ */
 export async function replaceSecret(folder: string, name: string, value: string): Promise<string> {
-  const handle = await open(path.join(folder, name), 'w', 0o600);
+  await mkdir(folder, { recursive: true });
+  const written = path.join(folder, `.${name}.${randomUUID()}`);
   try {
-    await handle.writeFile(`${value}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
+    const handle = await open(written, 'wx', 0o600);
+    try {
+      await handle.writeFile(`${value}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(written, path.join(folder, name));
+  } catch (error) {
+    await rm(written, { force: true });
+    throw error;
   }
   return value;
 }

@@ -7,11 +7,13 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
+import { InFlight } from './limits.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { SchemaPipe } from './http/schema.pipe.ts';
 import { RouteTable } from './http/route-table.ts';
 import { Sockets } from './http/sockets.ts';
+import type { SecretKeys } from './secret-keys.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
 
 export interface PlatformDependencies {
@@ -23,7 +25,7 @@ export interface PlatformDependencies {
   origin: PublicOrigin;
   outbound: OutboundPolicy;
   /** See `SERVER_SECRET`. */
-  secret: string;
+  secret: SecretKeys;
 }
 
 /** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
@@ -44,6 +46,7 @@ export class PlatformModule {
       RouteTable,
       Metrics,
       Sockets,
+      { provide: InFlight, useValue: new InFlight(dependencies.config.limits) },
       OpenApiDocument,
       ErrorFilter,
     ];

@@ -2,21 +2,22 @@ import { createHmac } from 'node:crypto';
 import path from 'node:path';
 import { type BlobStore, FileBlobStore, S3BlobStore, UrlSigner } from '@palestra/blobs';
 import type { Config } from './config.ts';
+import type { SecretKeys } from './secret-keys.ts';
 import type { PublicOrigin } from './tokens.ts';
 
 /**
- * The object store that the configuration names. `secret` signs the file store's URLs. `alone` false: another process writes into these
+ * The object store that the configuration names. `secrets` sign the file store's URLs. `alone` false: another process writes into these
  * files too, whose half-written ones must stay.
  */
 export async function openBlobStore(
   config: Config,
   origin: PublicOrigin,
-  secret: string,
+  secrets: SecretKeys,
   { alone = true } = {},
 ): Promise<{ blobs: BlobStore; urlSigner: UrlSigner | null }> {
   if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner: null };
-  const key = createHmac('sha256', secret).update('palestra signed urls').digest();
-  const urlSigner = new UrlSigner(key, () => origin.url, Date.now);
+  const keys = () => secrets.accepted.map((secret) => createHmac('sha256', secret).update('palestra signed urls').digest());
+  const urlSigner = new UrlSigner(keys, () => origin.url, Date.now);
   const blobs = new FileBlobStore(path.join(config.dataDir, 'blobs'), urlSigner);
   if (alone) await blobs.open();
   return { blobs, urlSigner };

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EnvironmentDirectory, SessionEngine } from '@palestra/session';
 import type { Sockets } from '../platform/http/sockets.ts';
+import type { InFlight } from '../platform/limits.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { SessionRouting } from './session-routing.ts';
 
@@ -11,6 +12,7 @@ export interface DialectPluginOptions {
   /** A session's request belongs to the process that serves it. */
   routing: SessionRouting;
   sockets: Sockets;
+  inFlight: InFlight;
   authenticate: Authenticate;
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
   onBackgroundError: (error: unknown, sid: string) => void;

@@ -1,39 +1,111 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { PalestraError } from '@palestra/protocol';
-import type { SecretBox, SecretMap } from '@palestra/session';
+import type { SealedRow, SecretBox, SecretMap } from '@palestra/session';
+import type { SecretKeys } from '../platform/secret-keys.ts';
 
-const FORMAT = 1;
+/** Before: neither key id nor row. Read, never written. */
+const UNBOUND_FORMAT = 1;
+const FORMAT = 2;
+const ID_BYTES = 8;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+const HEADER_BYTES = 1 + ID_BYTES;
 
-/** AES-256-GCM; layout: format byte, nonce, tag, cipher text. The key is derived from a secret that is not in the database. */
+interface Derived {
+  id: Buffer;
+  key: Buffer;
+  /** Of the format before. */
+  unboundKey: Buffer;
+}
+const derive = (secret: string, info: string, bytes: number): Buffer => Buffer.from(hkdfSync('sha256', secret, '', info, bytes));
+
+/**
+ * AES-256-GCM; layout: format byte, key id, nonce, tag, cipher text. The header and the row are authenticated (AAD), so that what is sealed
+ * for one session opens for no other. Each format has keys of its own, so that a changed format byte opens nothing.
+ */
 export class AesSecretBox implements SecretBox {
-  readonly #key: Buffer;
+  readonly #derived = new Map<string, Derived>();
 
-  constructor(secret: string) {
-    this.#key = Buffer.from(hkdfSync('sha256', secret, '', 'palestra session secrets', 32));
-  }
+  constructor(readonly keys: SecretKeys) {}
 
-  seal(secrets: SecretMap): Uint8Array {
+  seal(secrets: SecretMap, row: SealedRow): Uint8Array {
+    const { id, key } = this.#derive(this.keys.current);
+    const header = Buffer.concat([Buffer.of(FORMAT), id]);
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated(header, row));
     const text = Buffer.concat([cipher.update(JSON.stringify(secrets), 'utf8'), cipher.final()]);
-    return Buffer.concat([Buffer.of(FORMAT), nonce, cipher.getAuthTag(), text]);
+    return Buffer.concat([header, nonce, cipher.getAuthTag(), text]);
   }
 
-  open(sealed: Uint8Array): SecretMap {
+  open(sealed: Uint8Array, row: SealedRow): SecretMap {
     const box = Buffer.from(sealed);
     try {
-      if (box[0] !== FORMAT) throw new Error('unknown format');
-      const text = 1 + NONCE_BYTES + TAG_BYTES;
-      const decipher = createDecipheriv('aes-256-gcm', this.#key, box.subarray(1, 1 + NONCE_BYTES));
-      decipher.setAuthTag(box.subarray(1 + NONCE_BYTES, text));
-      return JSON.parse(decipher.update(box.subarray(text), undefined, 'utf8') + decipher.final('utf8')) as SecretMap;
+      if (box[0] === FORMAT) return this.#open(box, row);
+      if (box[0] === UNBOUND_FORMAT) return this.#openUnbound(box);
+      throw new Error('unknown format');
     } catch (cause) {
       throw new PalestraError('secrets_invalid', {
-        detail: 'The secrets of this session were sealed with another key: all replicas need the same PALESTRA_SECRET_KEY.',
+        detail:
+          'The secrets of this session were sealed with another key, or for another session: all replicas need the same PALESTRA_SECRET_KEY.',
         cause,
       });
     }
   }
+
+  /** What is sealed with the current key begins so. */
+  get header(): Buffer {
+    return Buffer.concat([Buffer.of(FORMAT), this.#derive(this.keys.current).id]);
+  }
+
+  /** The same secrets sealed with the current key; as they are when they are so already, or when no key of ours opens them. */
+  renew(sealed: Uint8Array, row: SealedRow): Uint8Array {
+    if (this.header.equals(sealed.subarray(0, HEADER_BYTES))) return sealed;
+    try {
+      return this.seal(this.open(sealed, row), row);
+    } catch {
+      return sealed;
+    }
+  }
+
+  #open(box: Buffer, row: SealedRow): SecretMap {
+    const header = box.subarray(0, HEADER_BYTES);
+    const known = this.keys.readable.map((secret) => this.#derive(secret)).find(({ id }) => id.equals(header.subarray(1)));
+    if (known === undefined) throw new Error('unknown key id');
+    return decrypt(known.key, box.subarray(HEADER_BYTES), associated(header, row));
+  }
+
+  #openUnbound(box: Buffer): SecretMap {
+    for (const secret of this.keys.readable) {
+      try {
+        return decrypt(this.#derive(secret).unboundKey, box.subarray(1), null);
+      } catch {
+        // Sealed with another one of them.
+      }
+    }
+    throw new Error('no key opens it');
+  }
+
+  #derive(secret: string): Derived {
+    const known = this.#derived.get(secret);
+    if (known !== undefined) return known;
+    const derived = {
+      id: derive(secret, 'palestra session secrets key id', ID_BYTES),
+      key: derive(secret, 'palestra session secrets 2', 32),
+      unboundKey: derive(secret, 'palestra session secrets', 32),
+    };
+    this.#derived.set(secret, derived);
+    return derived;
+  }
+}
+
+const associated = (header: Buffer, { orgId, sid }: SealedRow): Buffer =>
+  Buffer.concat([header, Buffer.from(JSON.stringify(['sessions', orgId, sid]))]);
+
+/** `body`: nonce, tag, cipher text. Throws when the key or the associated data is another one. */
+function decrypt(key: Buffer, body: Buffer, aad: Buffer | null): SecretMap {
+  const textAt = NONCE_BYTES + TAG_BYTES;
+  const decipher = createDecipheriv('aes-256-gcm', key, body.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAuthTag(body.subarray(NONCE_BYTES, textAt));
+  if (aad !== null) decipher.setAAD(aad);
+  return JSON.parse(decipher.update(body.subarray(textAt), undefined, 'utf8') + decipher.final('utf8')) as SecretMap;
 }

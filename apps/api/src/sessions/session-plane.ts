@@ -2,9 +2,11 @@ import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify';
 import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
 import { OrsDialect } from '@palestra/dialects';
-import { type EnvironmentDirectory, type SecretBox, SessionEngine, type SessionObserver } from '@palestra/session';
+import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
 import type { McpTimings } from '../platform/config.ts';
 import type { Sockets } from '../platform/http/sockets.ts';
+import type { InFlight } from '../platform/limits.ts';
+import type { SecretKeys } from '../platform/secret-keys.ts';
 import type { Authenticate } from './authenticate.ts';
 import { SqlAdmissionStore } from './slots/admission.sql.ts';
 import { SqlCallLedger } from './ledger/call-ledger.sql.ts';
@@ -24,16 +26,17 @@ export interface SessionPlaneOptions {
   directory: EnvironmentDirectory;
   authenticate: Authenticate;
   sockets: Sockets;
+  inFlight: InFlight;
   sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
-  /** Seals the secrets of sessions; the same on every replica. */
-  secret: string;
+  /** Seal the secrets of sessions; the same on every replica. */
+  secrets: SecretKeys;
   observer: SessionObserver;
   /** What `/version` answers. */
   version: string;
   /** Clients that may wait for slots of one environment, and how long, milliseconds. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
-  /** Sessions that an organisation without a quota of its own may have open; null = as many as come. */
+  /** Sessions that an organisation may have open, whatever quota its owners set; null = as many as come. */
   orgQuota: number | null;
   /** How long `drain` waits for sessions that end with this process. */
   drainMs: number;
@@ -49,7 +52,7 @@ export class SessionPlane {
   readonly engine: SessionEngine;
   readonly replicaId = newUuid();
   /** Opens what the stores keep sealed. */
-  readonly box: SecretBox;
+  readonly box: AesSecretBox;
   readonly leases: SqlReplicaLeases;
   readonly routing: SessionRouting;
   readonly #ledger: SqlCallLedger;
@@ -57,14 +60,14 @@ export class SessionPlane {
   readonly #options: SessionPlaneOptions;
 
   constructor(options: SessionPlaneOptions) {
-    const { pool, directory, secret, observer, onBackgroundError } = options;
+    const { pool, directory, secrets, observer, onBackgroundError } = options;
     const { replicaId } = this;
     this.#options = options;
-    this.box = new AesSecretBox(secret);
+    this.box = new AesSecretBox(secrets);
     this.#ledger = new SqlCallLedger(pool, (error) => onBackgroundError(error, 'ended calls'));
     this.leases = new SqlReplicaLeases({ pool, replicaId, confirm: (commit) => this.#ledger.confirm(commit) });
     this.engine = new SessionEngine({
-      store: new SqlSessionStore(pool, LEASE_MS),
+      store: new SqlSessionStore(pool, LEASE_MS, this.box),
       ledger: this.#ledger,
       leases: this.leases,
       directory,
@@ -83,11 +86,11 @@ export class SessionPlane {
   }
 
   async register(server: FastifyInstance): Promise<void> {
-    const { directory, version, authenticate, sendError, sockets, onBackgroundError, mcp } = this.#options;
+    const { directory, version, authenticate, sendError, sockets, inFlight, onBackgroundError, mcp } = this.#options;
     const { engine, routing } = this;
     const dialect = new OrsDialect(engine, directory, version);
     await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
-    const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
+    const options: DialectPluginOptions = { engine, directory, routing, sockets, inFlight, authenticate, sendError, onBackgroundError };
     await server.register(openEnvPlugin, options);
     await server.register(mcpPlugin, { ...options, timings: mcp });
     // For siblings: see REPLICA_PATH.

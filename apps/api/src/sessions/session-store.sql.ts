@@ -4,6 +4,7 @@ import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
 import { isRefusedValue } from '../platform/database/database-errors.ts';
 import { patiently } from '../platform/database/database-retry.ts';
+import type { AesSecretBox } from './secret-box.ts';
 
 /**
  * Sessions in PostgreSQL. Inserts, updates and touches of the same moment go in one statement each; every plan below is a
@@ -173,7 +174,12 @@ export class SqlSessionStore implements SessionStore {
   readonly #inserts: MicroBatcher<SessionRecord, boolean>;
   readonly #updates: MicroBatcher<SessionRecord, boolean>;
 
-  constructor(pool: pg.Pool, leaseMs: number) {
+  /** `box`: what is written is sealed with its current key, also where this process knows it as it was before. */
+  constructor(
+    pool: pg.Pool,
+    leaseMs: number,
+    readonly box: Pick<AesSecretBox, 'renew'>,
+  ) {
     this.#pool = pool;
     this.#leaseMs = leaseMs;
     this.#inserts = new MicroBatcher({ ...BATCH, flush: (records) => this.#insertAll(records) });
@@ -186,11 +192,16 @@ export class SqlSessionStore implements SessionStore {
   }
 
   insert(record: SessionRecord): Promise<boolean> {
-    return this.#inserts.add(record);
+    return this.#inserts.add(this.#renewed(record));
   }
 
   update(record: SessionRecord): Promise<boolean> {
-    return this.#updates.add(record, record.state !== 'ready');
+    return this.#updates.add(this.#renewed(record), record.state !== 'ready');
+  }
+
+  #renewed(record: SessionRecord): SessionRecord {
+    const { secrets } = record;
+    return secrets === null ? record : { ...record, secrets: this.box.renew(secrets, record) };
   }
 
   async touch(seen: SessionActivity[]): Promise<{ sid: string; version: number }[]> {

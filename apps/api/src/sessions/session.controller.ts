@@ -6,6 +6,7 @@ import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { SESSION_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { InFlight } from '../platform/limits.ts';
 import { SessionEvents } from './events/session-events.service.ts';
 import { parsePosition } from './events/session-events.watcher.ts';
 import { streamSession } from './events/session-events.reply.ts';
@@ -57,6 +58,7 @@ export class SessionController {
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(SessionPlane) private readonly plane: SessionPlane,
     @Inject(SessionEvents) private readonly events: SessionEvents,
+    @Inject(InFlight) private readonly inFlight: InFlight,
   ) {}
 
   @Get()
@@ -124,7 +126,7 @@ export class SessionController {
       'What happens to a session, live; resumes by Last-Event-ID. With its calls over one WebSocket: `/v1/sessions/{sid}/socket`, docs/sessions.md',
     query: eventsQuerySchema,
     stream: 'session (a session), call (a call, when it begins and when it ends), end (a session)',
-    errors: NOT_FOUND,
+    errors: [...NOT_FOUND, 'limit_reached'],
   })
   async follow(
     @CurrentCaller() caller: Caller,
@@ -137,6 +139,7 @@ export class SessionController {
     const { events, sessions } = this;
     const last = parsePosition(request.headers['last-event-id'] as string | undefined);
     const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
+    reply.raw.once('close', this.inFlight.enter('streams', caller));
     streamSession(request, reply, { events, sid, from, view: () => sessions.get(caller, sid) });
   }
 

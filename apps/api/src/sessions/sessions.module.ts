@@ -11,10 +11,14 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
+import { InFlight } from '../platform/limits.ts';
 import { Sockets } from '../platform/http/sockets.ts';
+import type { SecretKeys } from '../platform/secret-keys.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
 import { ObserverList } from './observers/observer-list.ts';
 import { SessionEvents } from './events/session-events.service.ts';
+import { SecretRotationController } from './secret-rotation.controller.ts';
+import { SecretRotationService } from './secret-rotation.service.ts';
 import { SessionController } from './session.controller.ts';
 import { SessionPlane } from './session-plane.ts';
 import { openSessionPool } from './session-pool.ts';
@@ -35,7 +39,7 @@ const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
 
 const sessionPlane = {
   provide: SessionPlane,
-  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets],
+  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets, InFlight],
   useFactory: (
     database: Database,
     authenticator: Authenticator,
@@ -43,21 +47,23 @@ const sessionPlane = {
     directory: EnvironmentDirectory,
     config: Config,
     logger: Logger,
-    secret: string,
+    secrets: SecretKeys,
     observer: ObserverList,
     sockets: Sockets,
+    inFlight: InFlight,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
       directory,
-      secret,
+      secrets,
       observer,
       sockets,
+      inFlight,
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,
       mcp: config.mcp,
-      orgQuota: config.maxSessions.org,
+      orgQuota: config.limits.sessions.org,
       authenticate: async (request) => {
         // A link or a frame of another site must not act here as the person whose browser follows it.
         if (isNavigation(request.headers) && keyOf(request.headers) === null) return null;
@@ -95,8 +101,9 @@ class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, 
 
 @Module({
   imports: [EnvironmentsModule],
-  controllers: [SessionController, SlotController, TextController],
+  controllers: [SecretRotationController, SessionController, SlotController, TextController],
   providers: [
+    SecretRotationService,
     SessionService,
     SessionEvents,
     SessionSocket,

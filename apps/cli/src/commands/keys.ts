@@ -7,6 +7,11 @@ export function keyCommands(): Command {
   command.command('list').action(list);
   command.command('create').argument('<name>').option('--scope <scope...>', 'sessions, environments, rollouts, keys').action(create);
   command.command('revoke').argument('<id>').action(revoke);
+  command
+    .command('rotate-secret')
+    .description('replace the key that seals secrets of sessions; for owners of the organisation that runs the service')
+    .option('--drop-previous', 'signed URLs of before stop working at once')
+    .action(rotateSecret);
   return command;
 }
 
@@ -34,4 +39,12 @@ async function create(name: string, options: { scope?: string[] }): Promise<void
 async function revoke(id: string): Promise<void> {
   const key = await withClient((client) => client.keys.revoke(id));
   process.stdout.write(`revoked ${key.name}\n`);
+}
+
+async function rotateSecret({ dropPrevious = false }: { dropPrevious?: boolean }): Promise<void> {
+  const { key_replaced, resealed, unreadable, previous_keys } = await withClient((client) => client.keys.rotateSecret(dropPrevious));
+  process.stdout.write(`${key_replaced ? 'made a new key' : 'the key of the configuration stays'}; sealed ${resealed} sessions with it\n`);
+  if (unreadable > 0) process.stdout.write(`${unreadable} sessions have secrets that no key of this server opens\n`);
+  if (!key_replaced && previous_keys > 0)
+    process.stdout.write('PALESTRA_PREVIOUS_SECRET_KEYS can be removed when signed URLs of before have expired\n');
 }

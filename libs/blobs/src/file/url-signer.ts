@@ -14,7 +14,8 @@ export interface SignedRequest {
 /** URLs of the file store: `<origin>/blobs/<key>?method&expires&...&signature`, an HMAC-SHA256 over all of it. */
 export class UrlSigner {
   constructor(
-    private readonly secret: Buffer,
+    /** Of several the first one signs, and all verify. */
+    private readonly secret: Buffer | (() => Buffer[]),
     private readonly origin: () => string,
     private readonly now: () => number,
   ) {}
@@ -24,7 +25,7 @@ export class UrlSigner {
     const query = new URLSearchParams({ method: request.method, expires: String(expires) });
     if (request.contentType !== undefined) query.set('contentType', request.contentType);
     if (request.fileName !== undefined) query.set('fileName', request.fileName);
-    query.set('signature', this.#signature(request, expires));
+    query.set('signature', signatureOf(request, expires, this.#secrets()[0]!));
     // URLSearchParams writes a space as '+', which some clients keep; %20 is read the same by all.
     return `${this.origin()}/blobs/${encodeKey(request.key)}?${query.toString().replaceAll('+', '%20')}`;
   }
@@ -39,15 +40,22 @@ export class UrlSigner {
     if (contentType !== null) request.contentType = contentType;
     const fileName = query.get('fileName');
     if (fileName !== null) request.fileName = fileName;
-    const expected = Buffer.from(this.#signature(request, expires));
     const given = Buffer.from(query.get('signature') ?? '');
-    return given.length === expected.length && timingSafeEqual(given, expected) ? request : null;
+    const isSigned = this.#secrets().some((secret) => {
+      const expected = Buffer.from(signatureOf(request, expires, secret));
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
+    return isSigned ? request : null;
   }
 
-  #signature(request: SignedRequest, expires: number): string {
-    const text = JSON.stringify([request.method, request.key, expires, request.contentType ?? null, request.fileName ?? null]);
-    return createHmac('sha256', this.secret).update(text).digest('base64url');
+  #secrets(): Buffer[] {
+    return typeof this.secret === 'function' ? this.secret() : [this.secret];
   }
+}
+
+function signatureOf(request: SignedRequest, expires: number, secret: Buffer): string {
+  const text = JSON.stringify([request.method, request.key, expires, request.contentType ?? null, request.fileName ?? null]);
+  return createHmac('sha256', secret).update(text).digest('base64url');
 }
 
 /** Percent-encodes each segment, so that the URL is ASCII and `/` keeps its meaning. */

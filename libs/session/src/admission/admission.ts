@@ -6,6 +6,7 @@ import type { SessionObserver } from '../ports/observer.port.ts';
 import type { LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { chooseAdmitted, fairOrder } from './admission-order.ts';
+import { RoomEstimate } from './room.ts';
 
 export interface AdmissionOptions {
   admission: AdmissionStore;
@@ -31,6 +32,10 @@ interface Waiter {
   leave: (why: Error) => void;
 }
 
+/** Sessions that may be reserved beyond the quota, where the queue is shorter. */
+const RESERVED_BEYOND = 1_000;
+/** How far from a quota the estimate is good enough: what all processes together open while a count is a second old. */
+const spareOf = (quota: number): number => Math.max(100, quota / 10);
 /** How often slots are looked for while somebody waits here; what is freed on this process is noticed at once. */
 const ROUND_MS = 200;
 /** Admissions of this long ago still tell how fast slots become free. */
@@ -45,6 +50,7 @@ export class Admission {
   /** Of a session as many as clients that wait for it. */
   readonly #waiters = new Set<Waiter>();
   readonly #admittedAt = new Map<string, number[]>();
+  readonly #room: RoomEstimate;
   #round: Promise<void> | null = null;
   #again = false;
   #cancel: () => void = () => {};
@@ -52,7 +58,28 @@ export class Admission {
   constructor(
     readonly registry: SessionRegistry,
     readonly options: AdmissionOptions,
-  ) {}
+  ) {
+    this.#room = new RoomEstimate(options.admission, options.clock, (error) => options.onBackgroundError(error, ''));
+  }
+
+  /**
+   * A session is about to be stored. Throws `capacity_exhausted` when its key or organisation has so many that do not fit, and so many more than
+   * the queue takes: reserving costs its client nothing, and a row here.
+   */
+  async reserve(caller: Caller): Promise<void> {
+    const most = caller.maxSessions;
+    if (most.key === null && most.org === null) return;
+    const beyond = Math.max(RESERVED_BEYOND, this.options.queue.limit);
+    if (!(await this.#room.has(caller, most, () => 1 - beyond))) {
+      const bounds = [
+        most.key !== null && `this API key may have ${most.key} sessions open`,
+        most.org !== null && `this organisation may have ${most.org} sessions open`,
+      ].filter((bound) => bound !== false);
+      const detail = `429: maximum capacity: ${bounds.join(', ')}, and ${beyond} more are reserved. Close some first.`;
+      throw new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 10 });
+    }
+    this.#room.note(caller);
+  }
 
   /**
    * Resolves when the session holds a slot. Rejects with `capacity_exhausted` when too many wait or it took too long, and with the
@@ -66,8 +93,9 @@ export class Admission {
     onPlace: (place: QueuePlace) => void,
   ): Promise<void> {
     const limits: SlotLimits = { capacity: hosted.policy.capacity, owned: hosted.owned, ...caller.maxSessions };
-    const unlimited = limits.capacity === null && limits.key === null && limits.org === null;
-    if (unlimited || live.record.admittedAt !== null || live.record.state !== 'reserved') return;
+    if (live.record.admittedAt !== null || live.record.state !== 'reserved') return;
+    // Far from every quota nobody has to wait, and the queue, which is exact, is not asked.
+    if (limits.capacity === null && (await this.#room.has(caller, limits, spareOf))) return;
     const { clock, replicaId, observer } = this.options;
     const since = clock.now();
     const place = { queuedAt: live.record.queuedAt ?? since, waitingOn: replicaId, slotLimits: limits, versionId: hosted.versionId };

@@ -7,7 +7,7 @@ import type { SetupGate } from '../lifecycle/setup-gate.ts';
 import type { BackendCreate, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
 import type { CallLedger, ReplicaLeases } from '../ports/call-ledger.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
-import type { SecretBox } from '../ports/secret-box.port.ts';
+import type { SealedRow, SecretBox } from '../ports/secret-box.port.ts';
 import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIMEOUT_MS } from '../ports/session-policy.ts';
 import type { Recording, SessionRecord, SessionStore } from '../ports/session-store.port.ts';
 import { deathError, type LiveSession } from '../registry/live-session.ts';
@@ -103,7 +103,12 @@ export class SessionOpener {
     }
     const sid = reservation.sid ?? newUuid();
     const { hosted, secrets, recording } = reservation;
-    const live = await this.#registry.insert({ ...this.#newRecord(sid, caller, hosted), secrets: this.#sealed(secrets), recording });
+    await this.#admission.reserve(caller);
+    const live = await this.#registry.insert({
+      ...this.#newRecord(sid, caller, hosted),
+      secrets: this.#sealed(secrets, { sid, orgId: caller.orgId }),
+      recording,
+    });
     if (live === null) {
       // Taken in the meantime: by the same client's other attempt, or it is somebody else's.
       if ((await this.#registry.find(sid, caller)) === null) throw new PalestraError('session_not_found');
@@ -117,8 +122,8 @@ export class SessionOpener {
     if (this.#refusesNew) throw new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true });
   }
 
-  #sealed(secrets: SecretMap | null): Uint8Array | null {
-    return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets);
+  #sealed(secrets: SecretMap | null, row: SealedRow): Uint8Array | null {
+    return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets, row);
   }
 
   /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
@@ -149,6 +154,7 @@ export class SessionOpener {
     const begun = known === null || known.record.state === 'reserved' ? 'no' : await this.#isRepeat(known, env, task, repeated);
     if (begun === 'open') return;
     if (begun === 'other') throw new PalestraError('session_exists');
+    if (known === null) await this.#admission.reserve(caller);
     const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
     if (live === null) throw new PalestraError('session_exists');
     await this.#admission.admit(live, hosted, caller, request.signal ?? null, () => {});
@@ -186,7 +192,7 @@ export class SessionOpener {
       idleTimeoutMs: policy.idleTimeoutMs,
       env,
       task,
-      secrets: this.#sealed(request.secrets) ?? live.record.secrets,
+      secrets: this.#sealed(request.secrets, live.record) ?? live.record.secrets,
       recording: live.record.recording ?? request.recording,
     };
   }
@@ -314,11 +320,12 @@ export class SessionOpener {
       ...this.#newRecord(sid, caller, hosted),
       env: record.env,
       task: record.task,
-      secrets: record.secrets,
+      secrets: this.#sealed(this.#registry.secrets(source), { sid, orgId: caller.orgId }),
       recording: request.recording,
       forkedFrom: record.sid,
       forkedAtCall: atCall,
     };
+    await this.#admission.reserve(caller);
     const live = await this.#registry.insert(fork);
     if (live === null) throw new PalestraError('session_exists');
     live.hosted = hosted;

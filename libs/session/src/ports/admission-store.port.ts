@@ -29,6 +29,13 @@ export interface HeldSlots {
   count: number;
 }
 
+/** How many sessions of a key and an organisation have not ended, those without a slot included. */
+export interface LivingSessions {
+  holder: string;
+  orgId: string;
+  count: number;
+}
+
 export interface AdmissionFacts {
   waiting: WaitingSession[];
   held: HeldSlots[];
@@ -45,6 +52,7 @@ export interface AdmittedSession {
 export interface AdmissionStore {
   /** One round: under a lock of all processes, reads the facts, and stores what `decide` answers. */
   round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void>;
+  living(): Promise<LivingSessions[]>;
   /** Of these sessions, those that wait no longer. */
   settled(sids: string[]): Promise<string[]>;
 }

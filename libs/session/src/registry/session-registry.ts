@@ -98,7 +98,7 @@ export class SessionRegistry {
 
   /** The session's secrets as its client sent them; empty when there are none. */
   secrets(live: LiveSession): SecretMap {
-    return live.record.secrets === null ? {} : this.box.open(live.record.secrets);
+    return live.record.secrets === null ? {} : this.box.open(live.record.secrets, live.record);
   }
 
   /** What hides the session's secrets; made once. One whose key we lack hides nothing, because nobody here can give them away. */

@@ -31,7 +31,9 @@ export class ErrorFilter implements ExceptionFilter {
     const body: Record<string, unknown> = known.toBody();
     if (known.code === 'internal_error') {
       body.id = newUuid();
-      this.logger.error({ err: error, id: body.id, method: request.method, url: request.url }, 'request failed');
+      // Queries carry sign-in tokens and signatures.
+      const [path] = request.url.split('?', 1);
+      this.logger.error({ err: error, id: body.id, method: request.method, path }, 'request failed');
     }
     void reply.status(known.status).headers(errorHeaders(known)).type('application/json; charset=utf-8').send(JSON.stringify(body));
   }

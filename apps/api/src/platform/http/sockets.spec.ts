@@ -18,7 +18,7 @@ async function start(pingMs: number) {
     pattern: /^\/of\/(?<name>[^/]+)$/,
     accept: async ({ raw }) => {
       if (raw.headers['x-api-key'] !== 'sk-1') throw new PalestraError('unauthorized');
-      return { elsewhere: false, context: null };
+      return { elsewhere: false, context: null, caller: { orgId: 'o', userId: 'u', keyId: null } };
     },
     open: (socket, { params }) => {
       opened.push(socket);
@@ -32,7 +32,7 @@ async function start(pingMs: number) {
     },
   });
   const server = createServer();
-  sockets.listen(server);
+  sockets.listen(server, null);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   stop.push(() => (sockets.close(), server.closeAllConnections(), server.close()));

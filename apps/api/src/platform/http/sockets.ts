@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
+import type { Holder, InFlight } from '../limits.ts';
 import { takePathKey } from './credentials.ts';
 
 /** The largest frame that any socket takes, bytes: what OpenEnv's clients take (openenv-wire.md 2.3). */
@@ -24,9 +25,13 @@ export interface SocketRoute {
   pattern: RegExp;
   /**
    * Before the upgrade: whatever this rejects with is the HTTP answer (401 for a bad key). `elsewhere` true: it has taken the raw socket
-   * over. Its `context` is given to `open`.
+   * over. Its `context` is given to `open`; the socket is counted for `caller`.
    */
-  accept(request: SocketRequest, socket: Duplex, head: Buffer): Promise<{ elsewhere: true } | { elsewhere: false; context: unknown }>;
+  accept(
+    request: SocketRequest,
+    socket: Duplex,
+    head: Buffer,
+  ): Promise<{ elsewhere: true } | { elsewhere: false; context: unknown; caller: Holder }>;
   open(socket: WebSocket, request: SocketRequest, context: unknown): void;
 }
 
@@ -35,6 +40,7 @@ export class Sockets {
   readonly #routes: SocketRoute[] = [];
   readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME, perMessageDeflate: false, clientTracking: true });
   #pinging: NodeJS.Timeout | null = null;
+  #inFlight: InFlight | null = null;
 
   /** `pingMs`: how often every peer is asked whether it is there. */
   constructor(readonly pingMs = PING_MS) {}
@@ -43,7 +49,9 @@ export class Sockets {
     this.#routes.push(route);
   }
 
-  listen(server: Server): void {
+  /** `inFlight`: counts the sockets of each caller; null where nothing is limited. */
+  listen(server: Server, inFlight: InFlight | null): void {
+    this.#inFlight = inFlight;
     server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
       // A client that goes away in the middle is no error of ours.
       socket.on('error', () => {});
@@ -78,6 +86,7 @@ export class Sockets {
       const request = { raw, path: pathname, query: searchParams, params };
       const accepted = await route.accept(request, socket, head);
       if (accepted.elsewhere) return;
+      if (this.#inFlight !== null) socket.once('close', this.#inFlight.enter('sockets', accepted.caller));
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
         streams.set(opened, socket);

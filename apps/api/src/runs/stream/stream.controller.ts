@@ -5,6 +5,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Database } from '../../platform/database/database.ts';
+import { InFlight } from '../../platform/limits.ts';
 import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from '../../store/run-activity.service.ts';
 import { RunService } from '../run.service.ts';
@@ -19,6 +20,7 @@ export class StreamController {
     private readonly activity: RunActivity,
     private readonly runs: RunService,
     private readonly advisories: RunAdvisoriesService,
+    private readonly inFlight: InFlight,
   ) {}
 
   /**
@@ -40,7 +42,9 @@ export class StreamController {
     const runSeq = id === null ? null : await this.runs.seqOf(caller, id);
     const open = rollout === undefined ? null : await this.#open(caller, rollout);
     const reads = { ...(runSeq !== null && id !== null && this.#ofRun(caller, id, runSeq)), ...(open && { rollout: open.read }) };
+    const release = this.inFlight.enter('streams', caller);
     reply.hijack();
+    reply.raw.once('close', release);
     const stream = new RunStream(reply.raw, reads);
     const unsubscribe = this.activity.subscribe(caller.orgId, (news) => {
       if (id === null || id === news.id) stream.tell(news);

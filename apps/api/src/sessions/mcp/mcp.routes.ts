@@ -236,6 +236,7 @@ async function listen(asked: Asked, mcp: McpScope): Promise<void> {
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
+  reply.raw.once('close', mcp.inFlight.enter('streams', caller));
   const lastEventId = headerOf(request, LAST_EVENT_HEADER);
   if (lastEventId !== null) return resume(asked, sid, lastEventId, mcp);
   await dialect.alive(caller, sid, address, false);

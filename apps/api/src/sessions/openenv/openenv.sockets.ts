@@ -45,7 +45,7 @@ export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPlugi
           const elsewhere = (sid: string) => options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid);
           if (await dialect.place(stage, id, 'http', elsewhere)) return { elsewhere: true };
         }
-        return { elsewhere: false, context: stage };
+        return { elsewhere: false, context: stage, caller };
       },
       open(socket, request, context) {
         const connection = new Connection(socket, dialect, protocol);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import type { AdmissionFacts, AdmissionStore, AdmittedSession, SlotLimits } from '@palestra/session';
+import type { AdmissionFacts, AdmissionStore, AdmittedSession, LivingSessions, SlotLimits } from '@palestra/session';
 import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
+import { atMost } from '../../platform/limits.ts';
 import { patiently } from '../../platform/database/database-retry.ts';
 
 /** All processes decide one after another; a round takes a millisecond or two. */
@@ -29,6 +30,10 @@ const ADMIT = `
   FROM unnest($1::text[], $2::text[]) AS n(sid, owner) WHERE s.sid = n.sid AND s.waiting_on IS NOT NULL AND s.ended_at IS NULL`;
 const SETTLED = `SELECT sid FROM sessions WHERE sid = ANY($1::text[]) AND waiting_on IS NULL`;
 
+/** HashAggregate over an Index Scan using sessions_live_idx: what lives, not what is stored. Asked once a second at most. */
+const LIVING = `
+  SELECT coalesce(key_id, user_id) AS holder, org_id AS "orgId", count(*)::int AS count FROM sessions WHERE ended_at IS NULL GROUP BY 1, 2`;
+
 interface WaitingRow {
   sid: string;
   version_id: string;
@@ -53,7 +58,7 @@ export class SqlAdmissionStore implements AdmissionStore {
   constructor(
     readonly pool: pg.Pool,
     readonly leaseMs: number,
-    /** Sessions that an organisation without a quota of its own may have open; null = as many as come. */
+    /** Sessions that an organisation may have open, whatever quota its owners set; null = as many as come. */
     readonly orgQuota: number | null,
   ) {}
 
@@ -77,6 +82,10 @@ export class SqlAdmissionStore implements AdmissionStore {
     });
   }
 
+  async living(): Promise<LivingSessions[]> {
+    return patiently(async () => (await this.pool.query<LivingSessions>(LIVING)).rows);
+  }
+
   async settled(sids: string[]): Promise<string[]> {
     if (sids.length === 0) return [];
     return patiently(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
@@ -84,7 +93,7 @@ export class SqlAdmissionStore implements AdmissionStore {
 
   #limitsOf({ slot_limits: asked, org }: WaitingRow): SlotLimits {
     const limits = JSON.parse(asked) as SlotLimits;
-    return org === null ? limits : { ...limits, org: org.max_sessions ?? this.orgQuota };
+    return org === null ? limits : { ...limits, org: atMost(this.orgQuota, org.max_sessions) };
   }
 
   async #facts(client: pg.PoolClient): Promise<AdmissionFacts> {

@@ -41,7 +41,7 @@ export class SessionSocket implements OnModuleInit {
         const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
         if (await plane.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
         const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
-        return { elsewhere: false, context: { caller, from } satisfies Accepted };
+        return { elsewhere: false, context: { caller, from } satisfies Accepted, caller };
       },
       open: (socket, { raw, params }, accepted) => {
         const { caller, from } = accepted as Accepted;

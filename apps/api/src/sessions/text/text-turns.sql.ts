@@ -11,7 +11,7 @@ import {
   writeActionTool,
 } from '@palestra/dialects';
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
-import { type SecretBox, SecretMask } from '@palestra/session';
+import { type SealedRow, type SecretBox, SecretMask } from '@palestra/session';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { withoutNul } from '../ledger/postgres-text.ts';
 
@@ -25,7 +25,7 @@ const INSERT = `
 
 /** Index Scan using text_sessions_pkey; sessions_pkey; Index Scan Backward using text_turns_pkey, limited to one row; Index Scan using text_turns_pkey. */
 const READ = `
-  SELECT s.parse, s.max_turns, s.environment, s.action, e.secrets,
+  SELECT s.parse, s.max_turns, s.environment, s.action, e.secrets, e.org_id AS secrets_org,
     l.turn AS last_turn, l.fingerprint AS last_fingerprint, l.task_id AS last_task_id, l.done IS NOT NULL AS last_settled,
     a.turn AS asked_turn, a.fingerprint AS asked_fingerprint, a.task_id AS asked_task_id, a.done IS NOT NULL AS asked_settled
   FROM text_sessions AS s LEFT JOIN sessions AS e ON e.sid = s.sid
@@ -63,7 +63,7 @@ export const toConfig = (row: SessionRow): TextConfig => ({
 type TurnColumns<Name extends string> = Record<`${Name}_turn`, number | null> &
   Record<`${Name}_fingerprint` | `${Name}_task_id`, string | null> &
   Record<`${Name}_settled`, boolean>;
-type ReadRow = SessionRow & { secrets: Buffer | null } & TurnColumns<'last'> & TurnColumns<'asked'>;
+type ReadRow = SessionRow & { secrets: Buffer | null; secrets_org: string | null } & TurnColumns<'last'> & TurnColumns<'asked'>;
 interface TurnRow {
   turn: number;
   reward: string | null;
@@ -91,7 +91,7 @@ export class SqlTextStore implements TextStore {
     if (row === undefined) return null;
     const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
     const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
-    return { config: toConfig(row), mask: this.#maskOf(row.secrets), last, asked };
+    return { config: toConfig(row), mask: this.#maskOf(row.secrets, { sid, orgId: row.secrets_org ?? '' }), last, asked };
   }
 
   async begin(sid: string, { turn, fingerprint, taskId, said }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
@@ -124,10 +124,10 @@ export class SqlTextStore implements TextStore {
   }
 
   /** One whose key we lack hides nothing, because nobody here can give them away. */
-  #maskOf(secrets: Buffer | null): SecretMask {
+  #maskOf(secrets: Buffer | null, row: SealedRow): SecretMask {
     if (secrets === null) return NO_SECRETS;
     try {
-      return new SecretMask(this.box.open(secrets));
+      return new SecretMask(this.box.open(secrets, row));
     } catch {
       return NO_SECRETS;
     }

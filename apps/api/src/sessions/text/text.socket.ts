@@ -33,7 +33,7 @@ export class TextSocket implements OnModuleInit, OnApplicationShutdown {
         const caller = await authenticator.authenticate({ headers: raw.headers, method: 'POST' });
         if (caller === null) throw new PalestraError('unauthorized');
         authenticator.requireScope(caller, 'sessions');
-        return { elsewhere: false, context: caller };
+        return { elsewhere: false, context: caller, caller };
       },
       open: (socket, { raw }, caller) => {
         const onUnexpected = (error: unknown) => logger.error({ err: error }, 'a request of a text socket failed');

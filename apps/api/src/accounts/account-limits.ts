@@ -1,0 +1,54 @@
+import { Prisma } from '../platform/generated/prisma/client.ts';
+import type { Database } from '../platform/database/database.ts';
+import { limitError, type Limits } from '../platform/limits.ts';
+import { FIRST_ORG } from './owner.ts';
+
+export type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
+
+/** A revoked key counts for so long, so that creating and revoking keys in turn is bounded, too. */
+const KEY_MEMORY_MS = 24 * 3_600_000;
+
+/** Until the end of the transaction nobody else adds to the organisation: what is counted stays true. */
+const lock = (transaction: Transaction, orgId: string) =>
+  transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;
+
+/** Throws `limit_reached` when the organisation has as many API keys as it may. */
+export async function assertRoomForKey(transaction: Transaction, limits: Limits, orgId: string, now: number): Promise<void> {
+  await lock(transaction, orgId);
+  const since = new Date(now - KEY_MEMORY_MS);
+  const count = await transaction.apiKey.count({
+    where: {
+      orgId,
+      AND: [
+        { OR: [{ revokedAt: null }, { revokedAt: { gt: since } }] },
+        { OR: [{ expiresAt: null }, { expiresAt: { gt: since } }, { createdAt: { gt: since } }] },
+      ],
+    },
+  });
+  if (count >= limits.keys.org) throw limitError('keys', 'org', limits.keys.org);
+}
+
+/** Throws `limit_reached` when the organisation has as many members as it may. */
+export async function assertRoomForMember(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
+  await lock(transaction, orgId);
+  const count = await transaction.membership.count({ where: { orgId } });
+  if (count >= limits.members.org) throw limitError('members', 'org', limits.members.org);
+}
+
+/**
+ * Throws `limit_reached` when the tenant that the organisation belongs to has created as many as it may. A tenant is an organisation that the
+ * operator's one created, with all that come from it: owners that it adds to organisations of its own create no more than it could.
+ */
+export async function assertRoomForOrganisation(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
+  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtext('palestra organisations'))::text`;
+  const [row] = await transaction.$queryRaw<{ count: number }[]>(Prisma.sql`
+    WITH RECURSIVE above AS (
+      SELECT id, name, parent_id FROM organisations WHERE id = ${orgId}::uuid
+      UNION ALL SELECT o.id, o.name, o.parent_id FROM organisations AS o JOIN above AS a ON o.id = a.parent_id WHERE o.name <> ${FIRST_ORG}),
+    root AS (SELECT a.id, a.name FROM above AS a WHERE NOT EXISTS (SELECT 1 FROM above AS b WHERE b.id = a.parent_id)),
+    below AS (
+      SELECT id FROM organisations WHERE parent_id = (SELECT id FROM root)
+      UNION ALL SELECT o.id FROM organisations AS o JOIN below AS b ON o.parent_id = b.id WHERE (SELECT name FROM root) <> ${FIRST_ORG})
+    SELECT count(*)::int AS count FROM below`);
+  if (row!.count >= limits.organisations.org) throw limitError('organisations', 'org', limits.organisations.org);
+}

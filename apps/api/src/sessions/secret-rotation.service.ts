@@ -1,0 +1,88 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import type { Caller, SealedRow } from '@palestra/session';
+import { assertOperator } from '../accounts/owner.ts';
+import { Database } from '../platform/database/database.ts';
+import { patiently } from '../platform/database/database-retry.ts';
+import type { SecretKeys } from '../platform/secret-keys.ts';
+import { SERVER_SECRET } from '../platform/tokens.ts';
+import { SessionPlane } from './session-plane.ts';
+
+interface SealedRecord extends SealedRow {
+  secrets: Buffer;
+}
+const BATCH = 500;
+/** Index Scan using sessions_pkey: the operator asks for it now and then. */
+const STALE = `
+  SELECT sid, org_id AS "orgId", secrets FROM sessions
+  WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND sid > $2 ORDER BY sid LIMIT ${BATCH}`;
+/** The session may have ended, or been written, meanwhile. */
+const RESEAL = `
+  UPDATE sessions AS s SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
+  WHERE s.sid = n.sid AND s.org_id = n.org_id AND s.secrets = n.sealed`;
+
+/** Replaces the key that secrets of sessions are sealed with. */
+@Injectable()
+export class SecretRotationService {
+  constructor(
+    @Inject(Database) private readonly database: Database,
+    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SERVER_SECRET) private readonly keys: SecretKeys,
+  ) {}
+
+  /**
+   * Makes a new key where the service keeps its own, and seals what is stored with the current one. Throws `forbidden` for anybody but an
+   * owner of the organisation that runs the service, `invalid_request` where previous keys are in the configuration.
+   */
+  async rotate(caller: Caller, { drop_previous: drop }: { drop_previous: boolean }) {
+    await assertOperator(this.database, caller);
+    if (drop && !this.keys.isOwn) {
+      const detail = 'The keys of this service are set by its configuration. Remove them from PALESTRA_PREVIOUS_SECRET_KEYS instead.';
+      throw new PalestraError('invalid_request', { detail });
+    }
+    // What an interrupted rotation left behind must not depend on a key that is about to go.
+    let resealed = this.keys.isOwn ? await this.#reseal() : 0;
+    if (this.keys.isOwn) await this.keys.rotate();
+    resealed += await this.#reseal();
+    if (drop) await this.keys.dropPrevious();
+    return {
+      key_replaced: this.keys.isOwn,
+      resealed,
+      unreadable: await this.#countStale(),
+      previous_keys: this.keys.accepted.length - 1,
+    };
+  }
+
+  /** How many rows were sealed again. Rows that no key opens stay as they are. */
+  async #reseal(): Promise<number> {
+    const { box } = this.plane;
+    let count = 0;
+    for (let after = ''; ;) {
+      const rows = await this.#stale(after);
+      const renewed = rows.map((row) => ({ ...row, renewed: box.renew(row.secrets, row) })).filter((row) => row.renewed !== row.secrets);
+      const columns = [
+        renewed.map(({ sid }) => sid),
+        renewed.map(({ orgId }) => orgId),
+        renewed.map(({ secrets }) => secrets),
+        renewed.map((row) => Buffer.from(row.renewed)),
+      ];
+      if (renewed.length > 0) count += (await patiently(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
+      if (rows.length < BATCH) return count;
+      after = rows.at(-1)!.sid;
+    }
+  }
+
+  async #stale(after: string): Promise<SealedRecord[]> {
+    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after]))).rows;
+  }
+
+  async #countStale(): Promise<number> {
+    let count = 0;
+    for (let after = ''; ;) {
+      const rows = await this.#stale(after);
+      count += rows.length;
+      if (rows.length < BATCH) return count;
+      after = rows.at(-1)!.sid;
+    }
+  }
+}
