@@ -5,6 +5,7 @@ import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
+import { ForeignWork } from './foreign-work/foreign-work.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
@@ -38,6 +39,7 @@ export class PlatformModule {
       { provide: LOGGER, useValue: dependencies.logger },
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
+      { provide: ForeignWork, useFactory: () => new ForeignWork() },
       RouteTable,
       Metrics,
       Sockets,

@@ -4,7 +4,6 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { discardRest } from '../../platform/http/body.ts';
 import {
@@ -47,7 +46,15 @@ export class TaskSetsController {
     summary: 'Put a JSONL or Parquet file of tasks into a draft as a split',
     query: splitUploadSchema,
     response: storedSplitSchema,
-    errors: ['environment_not_found', 'task_set_not_found', 'task_set_published', 'invalid_task_file', 'body_too_large'],
+    errors: [
+      'environment_not_found',
+      'task_set_not_found',
+      'task_set_published',
+      'invalid_task_file',
+      'body_too_large',
+      'too_expensive',
+      'capacity_exhausted',
+    ],
   })
   @Put(':id/splits/:split')
   @RouteConfig({ streamBody: true })

@@ -9,7 +9,7 @@ const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Throws `invalid_json` for a document too deep or with too many values to parse safely. Whether it is JSON at all is for the parser. */
-export function assertBoundedJson(text: Buffer, maxDepth: number): void {
+export function assertBoundedJson(text: Buffer, maxDepth: number, maxValues = MAX_JSON_VALUES): void {
   let depth = 0;
   let values = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -28,8 +28,7 @@ export function assertBoundedJson(text: Buffer, maxDepth: number): void {
         depth -= 1;
         break;
       case COMMA:
-        if ((values += 1) > MAX_JSON_VALUES)
-          throw new PalestraError('invalid_json', { detail: `The JSON has more than ${MAX_JSON_VALUES} values.` });
+        if ((values += 1) > maxValues) throw new PalestraError('invalid_json', { detail: `The JSON has more than ${maxValues} values.` });
     }
   }
 }
