@@ -84,6 +84,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       database: [],
       http: ['database'],
       telemetry: [],
+      'foreign-work': [],
     },
   },
 };

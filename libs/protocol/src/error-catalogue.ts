@@ -42,6 +42,11 @@ export const errorCatalogue = {
   },
   task_set_in_use: { status: 409, retryable: false, text: 'Versions of this environment have these tasks, and versions do not change.' },
   invalid_task_file: { status: 422, retryable: false, text: 'A row of the task file cannot be taken; nothing of it was stored.' },
+  too_expensive: {
+    status: 422,
+    retryable: false,
+    text: 'Checking or reading this takes more time or memory than the server spends on it. Make it smaller or simpler.',
+  },
   unknown_variant: { status: 404, retryable: false, text: 'unknown environment' },
   invalid_split: { status: 400, retryable: false, text: 'Invalid split' },
   invalid_index: { status: 400, retryable: false, text: 'Invalid index' },

@@ -14,7 +14,10 @@ export class JsonBounds {
   /** Backslashes at the end of what was seen of a string. */
   #backslashes = 0;
 
-  constructor(readonly maxDepth = MAX_JSON_DEPTH) {}
+  constructor(
+    readonly maxDepth = MAX_JSON_DEPTH,
+    readonly maxValues = MAX_JSON_VALUES,
+  ) {}
 
   /** The next piece of a document: what is wrong with it, to be put after "is"; null while nothing is. */
   push(text: Uint8Array): string | null {
@@ -38,7 +41,7 @@ export class JsonBounds {
           this.#depth = Math.max(0, this.#depth - 1);
           break;
         case COMMA:
-          if ((this.#values += 1) > MAX_JSON_VALUES) return `of more than ${MAX_JSON_VALUES} values`;
+          if ((this.#values += 1) > this.maxValues) return `of more than ${this.maxValues} values`;
       }
     }
     return null;

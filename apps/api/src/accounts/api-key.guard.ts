@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
 import { Authenticator } from './authenticator.ts';
 import { REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
@@ -20,9 +21,8 @@ export class ApiKeyGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const targets = [context.getHandler(), context.getClass()];
-    // The link of a rollout shows it also to whoever is signed in elsewhere.
     const shareable = this.reflector.getAllAndOverride<boolean>(SHAREABLE_ROUTE, targets);
-    const guest = shareable && keyOf(request.headers) === null ? await this.shares.callerFor(request) : null;
+    const guest = shareable && keyOf(request.headers) === null ? await this.#guest(request) : null;
     const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
       if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;
@@ -32,5 +32,17 @@ export class ApiKeyGuard implements CanActivate {
     const scope = this.reflector.getAllAndOverride<Scope | undefined>(REQUIRED_SCOPE, targets);
     if (scope) this.authenticator.requireScope(caller, scope);
     return true;
+  }
+
+  /**
+   * Who reads by a share link; null when it shows another rollout, or none. The link also serves people who are signed in to another
+   * organisation, unless that has a rollout of the same id: clients choose the ids, so a link must not replace what they see of their own.
+   */
+  async #guest(request: FastifyRequest): Promise<Caller | null> {
+    const guest = await this.shares.callerFor(request);
+    if (guest === null) return null;
+    const own = await this.authenticator.authenticate(request).catch(() => null);
+    if (own === null || own.orgId === guest.orgId) return guest;
+    return (await this.shares.hasRollout(own.orgId, request)) ? null : guest;
   }
 }

@@ -45,4 +45,14 @@ export class ShareAccess {
       maxSessions: { key: 0, org: 0 },
     };
   }
+
+  /** Whether the organisation has a rollout of the id that the path names. Plan: Index Only Scan using rollout_heads_org_id_id_key. */
+  async hasRollout(orgId: string, request: FastifyRequest): Promise<boolean> {
+    const { id } = request.params as { id: string };
+    const { rowCount } = await this.database.pool.query('SELECT FROM rollout_heads WHERE org_id = $1 AND id = $2', [
+      orgId,
+      id.toLowerCase(),
+    ]);
+    return rowCount === 1;
+  }
 }

@@ -6,6 +6,7 @@ import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
+import { ForeignWork } from './foreign-work/foreign-work.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
 import { InFlight } from './limits.ts';
 import { Metrics } from './telemetry/metrics.ts';
@@ -43,6 +44,7 @@ export class PlatformModule {
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       { provide: OutboundPolicy, useValue: dependencies.outbound },
+      { provide: ForeignWork, useFactory: () => new ForeignWork() },
       RouteTable,
       Metrics,
       Sockets,

@@ -9,30 +9,66 @@ import {
   parquetReadObjects,
   parquetSchema,
   type SchemaTree,
+  snappyUncompress,
 } from 'hyparquet';
 import { LosslessNumber } from 'lossless-json';
-import { type JsonValue, parseJson } from '@palestra/protocol';
+import type { JsonValue } from '@palestra/protocol';
 import { decimalOf, parsers, withStoredDecimals } from './parquet-values.ts';
-import { taskFileError, type TaskRecord } from './task-record.ts';
+import { boundedJson, taskFileError, type TaskRecord } from './task-record.ts';
 
 /** Read at a time, so that memory stays bounded whatever the size of the row groups. */
 const PAGE_ROWS = 5_000;
 
-/** Snappy is built in. */
-const compressors: Compressors = {
-  GZIP: (bytes) => gunzipSync(bytes),
-  BROTLI: (bytes) => brotliDecompressSync(bytes),
-  ZSTD: (bytes, length) => unzstd(bytes, new Uint8Array(length)),
+/** Of a footer, a page after decompression, and a column of a row group, which is read as a whole. Bytes. */
+const MAX_FOOTER = 16 * 1024 * 1024;
+const MAX_PAGE = 64 * 1024 * 1024;
+const MAX_COLUMN = 128 * 1024 * 1024;
+
+/** A page header says any size: nothing is allocated or decompressed beyond the limit, nor beyond what the header says. */
+const bounded = (decompress: (bytes: Uint8Array, length: number) => Uint8Array) => (bytes: Uint8Array, length: number) => {
+  if (!(length <= MAX_PAGE)) throw new Error(`a page of ${length} bytes; at most ${MAX_PAGE / 1024 / 1024} MiB are read`);
+  return decompress(bytes, length);
 };
+const zlibOptions = (length: number) => ({ maxOutputLength: Math.max(length, 1) });
+const compressors: Compressors = {
+  SNAPPY: bounded((bytes, length) => {
+    const page = new Uint8Array(length);
+    snappyUncompress(bytes, page);
+    return page;
+  }),
+  GZIP: bounded((bytes, length) => gunzipSync(bytes, zlibOptions(length))),
+  BROTLI: bounded((bytes, length) => brotliDecompressSync(bytes, zlibOptions(length))),
+  ZSTD: bounded((bytes, length) => unzstd(bytes, new Uint8Array(length))),
+};
+
+/** Refuses reads of more than a column may have: the footer says where columns begin and end. */
+async function openFile(path: string): Promise<AsyncBuffer> {
+  const file = await asyncBufferFromFile(path);
+  return {
+    byteLength: file.byteLength,
+    slice(start, end = file.byteLength) {
+      if (end - start > MAX_COLUMN) {
+        const problem = `a column of ${end - start} bytes; at most ${MAX_COLUMN / 1024 / 1024} MiB are read. Write smaller row groups`;
+        throw new Error(problem);
+      }
+      return file.slice(start, end);
+    },
+  };
+}
+
+/** The last eight bytes of a file are the length of its footer and a magic number. */
+async function assertSmallFooter(file: AsyncBuffer): Promise<void> {
+  if (file.byteLength < 12) throw new Error('it is too short');
+  const length = new DataView(await file.slice(file.byteLength - 8, file.byteLength)).getUint32(0, true);
+  if (length > MAX_FOOTER) throw new Error(`its footer has ${length} bytes; at most ${MAX_FOOTER / 1024 / 1024} MiB are read`);
+}
 
 /** Rows as JSON: 64-bit integers and decimals keep their digits, floating-point columns stay `1.0`, times are ISO texts. */
 export async function* parquetRecords(path: string, name: string): AsyncGenerator<TaskRecord> {
-  const file = await asyncBufferFromFile(path);
-  const metadata = await parquetMetadataAsync(file).catch((error: unknown) => {
-    throw taskFileError(name, null, `not a Parquet file (${(error as Error).message})`, error);
+  const file = await openFile(path);
+  const { metadata, columns, stored } = await readFooter(file).catch((error: unknown) => {
+    throw taskFileError(name, null, `not a Parquet file that can be read (${(error as Error).message})`, error);
   });
-  const columns = parquetSchema(metadata).children;
-  const stored = withStoredDecimals(metadata);
   let row = 0;
   for (const { start, stop } of pagesOf(metadata)) {
     for (const record of await read(file, stored, start, stop, name)) {
@@ -41,6 +77,12 @@ export async function* parquetRecords(path: string, name: string): AsyncGenerato
       yield { where, record: recordOf(record, columns, name, where) };
     }
   }
+}
+
+async function readFooter(file: AsyncBuffer) {
+  await assertSmallFooter(file);
+  const metadata = await parquetMetadataAsync(file, { geoparquet: false });
+  return { metadata, columns: parquetSchema(metadata).children, stored: withStoredDecimals(metadata) };
 }
 
 /** Within row groups: what a page needs is decoded once for it. */
@@ -66,7 +108,7 @@ function recordOf(record: Record<string, unknown>, columns: SchemaTree[], name: 
     const entries = columns.map((column): [string, JsonValue] => [column.element.name, jsonOf(record[column.element.name], column)]);
     const row = Object.fromEntries(entries);
     // Specifications of different shapes do not fit into one column but as JSON text.
-    if (typeof row['task_spec'] === 'string' && row['task_spec'].startsWith('{')) row['task_spec'] = parseJson(row['task_spec']);
+    if (typeof row['task_spec'] === 'string' && row['task_spec'].startsWith('{')) row['task_spec'] = boundedJson(row['task_spec']);
     return row;
   } catch (error) {
     throw taskFileError(name, where, (error as Error).message, error);

@@ -1,6 +1,6 @@
 import type { FileMetaData, SchemaElement } from 'hyparquet';
 import { LosslessNumber } from 'lossless-json';
-import { parseJson } from '@palestra/protocol';
+import { boundedJson } from './task-record.ts';
 
 /** Values of Parquet whose digits the reader would lose in numbers and dates of JavaScript. */
 
@@ -9,7 +9,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /** For the reader: texts that are UTF-8, days without a time, times with all of their digits. */
 export const parsers = {
   stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
-  jsonFromBytes: (bytes: Uint8Array) => bytes && parseJson(decoder.decode(bytes)),
+  jsonFromBytes: (bytes: Uint8Array) => bytes && boundedJson(decoder.decode(bytes)),
   dateFromDays: (days: number) => new Date(days * 86_400_000).toISOString().slice(0, -'T00:00:00.000Z'.length),
   timestampFromMicroseconds: (micros: bigint) => timeText(micros * 1_000n, 6),
   timestampFromNanoseconds: (nanos: bigint) => timeText(nanos, 9),

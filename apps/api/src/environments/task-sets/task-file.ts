@@ -1,13 +1,10 @@
 import { createReadStream } from 'node:fs';
-import { parseJson } from '@palestra/protocol';
+import { linesOf } from './lines.ts';
 import { parquetRecords } from './parquet-file.ts';
-import { taskFileError, type TaskRecord } from './task-record.ts';
+import { boundedJson, MAX_TASK_BYTES, taskFileError, type TaskRecord } from './task-record.ts';
 
 export const TASK_FILE_FORMATS = ['jsonl', 'parquet'] as const;
 export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
-
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
-const NEWLINE = 0x0a;
 
 /** The records in the order of the file. `name` is what the client calls it. Throws `invalid_task_file`. */
 export function taskRecords(path: string, name: string, format: TaskFileFormat): AsyncGenerator<TaskRecord> {
@@ -17,7 +14,8 @@ export function taskRecords(path: string, name: string, format: TaskFileFormat):
 async function* jsonLines(path: string, name: string): AsyncGenerator<TaskRecord> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let line = 0;
-  for await (const bytes of linesOf(createReadStream(path, { highWaterMark: 1024 * 1024 }), name)) {
+  const tooLong = (at: number) => taskFileError(name, `line ${at}`, `longer than ${MAX_TASK_BYTES / 1024 / 1024} MiB`);
+  for await (const bytes of linesOf(createReadStream(path, { highWaterMark: 1024 * 1024 }), MAX_TASK_BYTES, tooLong)) {
     line += 1;
     const where = `line ${line}`;
     let text: string;
@@ -28,29 +26,9 @@ async function* jsonLines(path: string, name: string): AsyncGenerator<TaskRecord
     }
     if (text === '') continue;
     try {
-      yield { where, record: parseJson(text) };
+      yield { where, record: boundedJson(text) };
     } catch (error) {
-      if (error instanceof SyntaxError) throw taskFileError(name, where, `not JSON (${error.message})`, error);
-      throw error;
+      throw taskFileError(name, where, `not JSON (${(error as Error).message})`, error);
     }
   }
-}
-
-async function* linesOf(pieces: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
-  let rest: Buffer[] = [];
-  let waiting = 0;
-  let lines = 0;
-  for await (const piece of pieces) {
-    let from = 0;
-    for (let end = piece.indexOf(NEWLINE, from); end !== -1; end = piece.indexOf(NEWLINE, from)) {
-      const tail = piece.subarray(from, end);
-      yield rest.length === 0 ? tail : Buffer.concat([...rest, tail]);
-      lines += 1;
-      [rest, waiting, from] = [[], 0, end + 1];
-    }
-    rest.push(piece.subarray(from));
-    waiting += piece.length - from;
-    if (waiting > MAX_LINE_BYTES) throw taskFileError(name, `line ${lines + 1}`, `longer than ${MAX_LINE_BYTES / 1024 / 1024} MiB`);
-  }
-  if (waiting > 0) yield Buffer.concat(rest);
 }

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { type JsonValue, type Message, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
+import { type Message, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
 import type { TaskPlace } from '@palestra/backends';
 import { specDigest } from './canonical-json.ts';
-import { taskFileError, type TaskRecord } from './task-record.ts';
-import { readTaskRow, type TaskRow } from './task-row.ts';
+import { taskFileError } from './task-record.ts';
+import type { ReadRow } from './task-rows.file.ts';
 
 const UNIQUE_VIOLATION = '23505';
 /** Small enough that other requests are served in between. */
@@ -17,28 +16,9 @@ INSERT INTO task_rows (split_id, index, task_id, spec, spec_hash, prompt)
 SELECT $1, r.index, r.task_id, r.spec, r.spec_hash, r.prompt
 FROM unnest($2::int[], $3::text[], $4::text[], $5::bytea[], $6::text[]) AS r(index, task_id, spec, spec_hash, prompt)`;
 
-export interface StoredRows {
-  numTasks: number;
-  /** Hex SHA-256 of the rows in canonical form. */
-  contentHash: string;
-  /** Columns that meant nothing. */
-  ignored: string[];
-}
-
-/**
- * Stores the records of a file as the rows of a split, in their order. Throws `invalid_task_file` at the first bad one, also past `maxRows`;
- * the caller's transaction takes back what was stored until then.
- */
-export async function storeRows(
-  client: pg.PoolClient,
-  splitId: number,
-  records: AsyncIterable<TaskRecord>,
-  file: string,
-  maxRows: number,
-): Promise<StoredRows> {
-  const hash = createHash('sha256');
-  const ignored = new Set<string>();
-  let batch: (TaskRow & { where: string })[] = [];
+/** Stores rows as those of a split, in their order. Throws `invalid_task_file` when an id is there twice; `file` is what errors call the file. */
+export async function storeRows(client: pg.PoolClient, splitId: number, rows: AsyncIterable<ReadRow>, file: string): Promise<void> {
+  let batch: ReadRow[] = [];
   let characters = 0;
   let stored = 0;
   const flush = async () => {
@@ -46,34 +26,20 @@ export async function storeRows(
     stored += batch.length;
     [batch, characters] = [[], 0];
   };
-  for await (const { where, record } of records) {
-    if (stored + batch.length >= maxRows) throw taskFileError(file, where, `more than the ${maxRows} tasks that fit into this task set`);
-    const row = rowOf(record, file, where);
-    hash.update(row.canonical).update('\n');
-    for (const column of row.ignored) ignored.add(column);
-    batch.push({ ...row, canonical: '', where });
+  for await (const row of rows) {
+    batch.push(row);
     characters += row.spec.length + (row.prompt?.length ?? 0);
     if (batch.length >= BATCH_ROWS || characters >= BATCH_CHARACTERS) await flush();
   }
   if (batch.length > 0) await flush();
-  if (stored === 0) throw taskFileError(file, null, 'it holds no tasks');
-  return { numTasks: stored, contentHash: hash.digest('hex'), ignored: [...ignored].toSorted() };
 }
 
-function rowOf(record: JsonValue, file: string, where: string): TaskRow {
-  try {
-    return readTaskRow(record);
-  } catch (error) {
-    throw taskFileError(file, where, (error as Error).message, error);
-  }
-}
-
-async function insert(client: pg.PoolClient, splitId: number, first: number, batch: (TaskRow & { where: string })[], file: string) {
+async function insert(client: pg.PoolClient, splitId: number, first: number, batch: ReadRow[], file: string) {
   const columns = [
     batch.map((_, offset) => first + offset),
     batch.map(({ taskId }) => taskId),
     batch.map(({ spec }) => spec),
-    batch.map(({ specHash }) => specHash),
+    batch.map(({ specHash }) => (specHash === null ? null : Buffer.from(specHash, 'hex'))),
     batch.map(({ prompt }) => prompt),
   ];
   try {

@@ -7,8 +7,10 @@ import { Database } from '../../platform/database/database.ts';
 import type { Prisma } from '../../platform/generated/prisma/client.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { StoredTaskSource } from './stored-task-source.ts';
-import { taskFileError, type TaskRecord } from './task-record.ts';
-import { type StoredRows, storeRows } from './task-row.sql.ts';
+import type { ReadTaskFile } from './task-file.work.ts';
+import { taskFileError } from './task-record.ts';
+import { storeRows } from './task-row.sql.ts';
+import type { ReadRow } from './task-rows.file.ts';
 import { MAX_BYTES, MAX_TASKS } from './task-set.schema.ts';
 
 const whole = {
@@ -24,6 +26,7 @@ export interface NewSplit {
   bytes: number;
   /** What errors call the file. */
   file: string;
+  read: ReadTaskFile;
 }
 
 /** A push that was never finished. */
@@ -70,9 +73,9 @@ export class TaskSetRepository {
     return this.database.prisma.taskSet.create({ data: { environmentId }, include: whole });
   }
 
-  /** Puts the records into the draft as a split, in place of one of that name. All of them, or none with `invalid_task_file`. */
-  async putSplit(id: string, split: NewSplit, records: AsyncIterable<TaskRecord>): Promise<StoredRows> {
-    return inTransaction(this.database.pool, async (client) => {
+  /** Puts the rows into the draft as a split, in place of one of that name. All of them, or none with `invalid_task_file`. */
+  async putSplit(id: string, split: NewSplit, rows: AsyncIterable<ReadRow>): Promise<void> {
+    await inTransaction(this.database.pool, async (client) => {
       await lockDraft(client, id);
       await client.query('DELETE FROM task_splits WHERE task_set_id = $1 AND name = $2', [id, split.name]);
       const { rows: others } = await client.query<{ tasks: number; bytes: number }>(
@@ -82,17 +85,13 @@ export class TaskSetRepository {
       const { tasks, bytes } = others[0]!;
       if (bytes + split.bytes > MAX_BYTES)
         throw taskFileError(split.file, null, `with it the files of this task set are larger than ${MAX_BYTES / 1024 ** 3} GiB`);
+      if (tasks + split.read.numTasks > MAX_TASKS)
+        throw taskFileError(split.file, null, `with it this task set has more than ${MAX_TASKS} tasks`);
       const { rows: made } = await client.query<{ id: number }>(
-        `INSERT INTO task_splits (task_set_id, name, type, num_tasks, bytes, content_hash) VALUES ($1, $2, $3, 0, $4, '') RETURNING id`,
-        [id, split.name, split.type, split.bytes],
+        `INSERT INTO task_splits (task_set_id, name, type, num_tasks, bytes, content_hash) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`,
+        [id, split.name, split.type, split.read.numTasks, split.bytes, split.read.contentHash],
       );
-      const stored = await storeRows(client, made[0]!.id, records, split.file, MAX_TASKS - tasks);
-      await client.query('UPDATE task_splits SET num_tasks = $2, content_hash = $3 WHERE id = $1', [
-        made[0]!.id,
-        stored.numTasks,
-        stored.contentHash,
-      ]);
-      return stored;
+      await storeRows(client, made[0]!.id, rows, split.file);
     });
   }
 

@@ -46,7 +46,15 @@ export class TaskSetsController {
     summary: 'Put a JSONL or Parquet file of tasks into a draft as a split',
     query: splitUploadSchema,
     response: storedSplitSchema,
-    errors: ['environment_not_found', 'task_set_not_found', 'task_set_published', 'invalid_task_file', 'body_too_large'],
+    errors: [
+      'environment_not_found',
+      'task_set_not_found',
+      'task_set_published',
+      'invalid_task_file',
+      'body_too_large',
+      'too_expensive',
+      'capacity_exhausted',
+    ],
   })
   @Put(':id/splits/:split')
   @RouteConfig({ streamBody: true })

@@ -2,23 +2,43 @@ import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
 import { PalestraError, type SplitType } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
+import { TenantSlots, Turns } from '../../platform/tenant-slots.ts';
 import { EnvironmentAccess, mayManage } from '../environment.access.ts';
 import { RegistryDirectory } from '../environment-directory.ts';
 import { type EnvironmentRecord, sourceOf, storedDiscovery } from '../environment.record.ts';
 import { EnvironmentRepository } from '../environment.repository.ts';
-import { taskRecords } from './task-file.ts';
+import type { ReadTaskFile, TaskFileInput } from './task-file.work.ts';
+import { readRows } from './task-rows.file.ts';
 import { TaskSetRepository, type TaskSetRecord, withTaskSet } from './task-set.repository.ts';
-import { MAX_BYTES, type PublishedView, splitNameSchema, type SplitUpload, type TaskSetView } from './task-set.schema.ts';
+import {
+  MAX_BYTES,
+  MAX_TASKS,
+  MAX_TEXT_BYTES,
+  type PublishedView,
+  splitNameSchema,
+  type SplitUpload,
+  type TaskSetView,
+} from './task-set.schema.ts';
 import { withSpooled } from './upload-spool.ts';
+
+/** Each has a file on the disk. */
+const UPLOADS = { owner: 4, all: 64 };
+/** Storing the rows of a file holds a connection to PostgreSQL: no more than so many of the pool. */
+const STORING = 3;
 
 /** Uploads tasks for an environment: a draft, a file for each split, and published as a whole with a new version of the environment. */
 @Injectable()
 export class TaskSetsService {
+  readonly #uploads = new TenantSlots('uploads of tasks', UPLOADS);
+  readonly #storing = new Turns(STORING);
+
   constructor(
     @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
     @Inject(EnvironmentRepository) private readonly environments: EnvironmentRepository,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
     @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
+    @Inject(ForeignWork) private readonly foreignWork: ForeignWork,
   ) {}
 
   async list(caller: Caller | undefined, owner: string, name: string): Promise<{ task_sets: TaskSetView[] }> {
@@ -47,12 +67,23 @@ export class TaskSetsService {
     if (body === undefined) throw new PalestraError('invalid_request', { detail: 'The body must be a file of tasks.' });
     const called = file ?? split.data;
     const kind = type ?? typeOfName(split.data);
-    return withSpooled(body, MAX_BYTES, async (path, bytes) => {
-      const records = taskRecords(path, called, format);
-      const stored = await this.taskSets.putSplit(draft.id, { name: split.data, type: kind, bytes, file: called }, records);
-      const { numTasks, contentHash, ignored } = stored;
-      return { name: split.data, type: kind, num_tasks: numTasks, bytes, content_hash: contentHash, ignored_columns: ignored };
-    });
+    const store = async (path: string, bytes: number) => {
+      const output = `${path}.rows`;
+      const input: TaskFileInput = { path, format, name: called, output, maxRows: MAX_TASKS, maxBytes: MAX_TEXT_BYTES };
+      const module = new URL('./task-file.work.js', import.meta.url);
+      const read = await this.foreignWork.run<ReadTaskFile>({ module, input, owner: caller.orgId, lane: 'file' });
+      const stored = { name: split.data, type: kind, bytes, file: called, read };
+      await this.#storing.use(() => this.taskSets.putSplit(draft.id, stored, readRows(output)));
+      return {
+        name: split.data,
+        type: kind,
+        num_tasks: read.numTasks,
+        bytes,
+        content_hash: read.contentHash,
+        ignored_columns: read.ignored,
+      };
+    };
+    return this.#uploads.use(caller.orgId, () => withSpooled(body, MAX_BYTES, store));
   }
 
   async publish(caller: Caller, owner: string, name: string, id: string): Promise<PublishedView> {

@@ -5,6 +5,9 @@ import { RE2JS } from 're2js';
 /** A larger schema is not compiled: it comes from whoever serves the environment. */
 const MAX_SCHEMA_CHARS = 100_000;
 
+/** Characters of a path and of a message: both may quote the arguments. */
+const MAX_TEXT = 500;
+
 /** What is wrong with the arguments of a call. */
 export interface Violation {
   /** JSON pointer into the arguments. */
@@ -23,7 +26,10 @@ const linearRegExp = Object.assign(
 );
 const OPTIONS = { strict: false, validateSchema: false, validateFormats: false, logger: false, code: { regExp: linearRegExp } } as const;
 
-/** Checks arguments against a tool's schema, draft 2020-12 unless it names an older one; null where it is no schema that can be used. */
+/**
+ * Checks arguments against a tool's schema, draft 2020-12 unless it names an older one; null where it is no schema that can be used.
+ * Compiling and checking may take any time and memory: only `argument-schema.work.ts` calls this for schemas of tenants.
+ */
 export function argumentCheck(schema: unknown): ((argumentsText: string) => Violation | null) | null {
   const validate = compiled(schema);
   return validate && ((text) => violationOf(validate, text));
@@ -52,7 +58,7 @@ function violationOf(validate: ValidateFunction, text: string): Violation | null
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return { path: '', rule: 'json', message: 'is no JSON object' };
   if (validate(value)) return null;
   const error = validate.errors![0]!;
-  return { path: error.instancePath, rule: error.keyword, message: messageOf(error) };
+  return { path: error.instancePath.slice(0, MAX_TEXT), rule: error.keyword, message: messageOf(error).slice(0, MAX_TEXT) };
 }
 
 function messageOf({ keyword, message, params }: NonNullable<ValidateFunction['errors']>[number]): string {

@@ -73,7 +73,7 @@ export class RunInsightsController {
     summary: 'The newest calls of a tool against the schema that its environment publishes',
     query: toolCheckQuerySchema,
     response: toolCheckSchema,
-    errors: ['run_not_found'],
+    errors: ['run_not_found', 'too_expensive', 'capacity_exhausted'],
   })
   toolCheck(@OfRun() run: RunScope, @Query({ schema: toolCheckQuerySchema }) query: ToolCheckQuery) {
     return this.toolReads.check(run, query);

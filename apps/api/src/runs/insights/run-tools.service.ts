@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.ts';
+import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
 import { codeOf, PHASES } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
-import { argumentCheck, type Violation } from './argument-schema.ts';
+import type { Violation } from './argument-schema.ts';
+import type { ArgumentCheckInput, ArgumentCheckOutput } from './argument-schema.work.ts';
 import type { ToolCheckQuery, ToolQuery } from './run-tools.schema.ts';
 import {
   type CallerRow,
@@ -20,12 +22,16 @@ const EXAMPLES = 5;
 const MAX_VIOLATIONS = 50;
 /** Longer arguments are not parsed. */
 const MAX_ARGUMENTS = 1_000_000;
+/** Characters of arguments that one request checks. */
+const MAX_CHECKED = 20_000_000;
+/** A larger schema is not sent to be checked. */
+const MAX_SCHEMA_CHARS = 100_000;
 
 interface Call {
   rollout: string;
   index: number;
   envId: number;
-  /** Null: too long to be read here. */
+  /** Null: too long to be checked, or past what one request checks. */
   text: string | null;
 }
 
@@ -35,6 +41,7 @@ export class RunToolsService {
   constructor(
     private readonly database: Database,
     private readonly transcripts: TranscriptReader,
+    private readonly foreignWork: ForeignWork,
   ) {}
 
   async steps(run: RunScope, query: ToolQuery) {
@@ -64,14 +71,32 @@ export class RunToolsService {
     const { calls, rollouts, incomplete } = await this.#callsOf(callers, query.tool, query.calls);
     const envIds = new Set(calls.map(({ envId }) => envId));
     const schemas = new Map(environments.filter(({ id }) => envIds.has(id)).map((one) => [one.id, schemaOf(one, query.tool)]));
-    const checks = new Map([...schemas].map(([id, schema]) => [id, argumentCheck(schema)]));
+    const checked = await this.#checked(run.orgId, schemas, calls);
     return {
       tool: query.tool,
       calls: calls.length,
       rollouts,
-      ...tallied(calls, checks),
-      schemas: environments.flatMap(({ id, environment }) => (checks.get(id) ? [{ environment, schema: schemas.get(id) }] : [])),
+      ...tallied(calls, checked),
+      schemas: environments.flatMap(({ id, environment }) => (checked.usable.has(id) ? [{ environment, schema: schemas.get(id) }] : [])),
       incomplete,
+    };
+  }
+
+  /** In a process of its own: environments choose the schemas. Throws `too_expensive`, `capacity_exhausted`. */
+  async #checked(orgId: string, schemas: ReadonlyMap<number, unknown>, calls: readonly Call[]): Promise<Checked> {
+    const texts = [...schemas].flatMap(([id, schema]) => (schema === null ? [] : [{ id, text: JSON.stringify(schema) }]));
+    const known = texts.filter(({ text }) => text.length <= MAX_SCHEMA_CHARS);
+    const sent = calls.flatMap((call) => {
+      const schema = known.findIndex(({ id }) => id === call.envId);
+      return schema === -1 || call.text === null ? [] : [{ call, schema, text: call.text }];
+    });
+    if (known.length === 0) return { usable: new Set(), violations: new Map() };
+    const input: ArgumentCheckInput = { schemas: known.map(({ text }) => text), calls: sent.map(({ schema, text }) => ({ schema, text })) };
+    const module = new URL('./argument-schema.work.js', import.meta.url);
+    const output = await this.foreignWork.run<ArgumentCheckOutput>({ module, input, owner: orgId, lane: 'check' });
+    return {
+      usable: new Set(known.filter((_, at) => output.usable[at]).map(({ id }) => id)),
+      violations: new Map(sent.map(({ call }, at) => [call, output.violations[at]!])),
     };
   }
 
@@ -87,6 +112,11 @@ export class RunToolsService {
     }
     const incomplete = rollouts < callers.length && calls.length < most;
     const looked = calls.slice(0, most);
+    let characters = 0;
+    for (const call of looked) {
+      characters += call.text?.length ?? 0;
+      if (characters > MAX_CHECKED) call.text = null;
+    }
     return { calls: looked, rollouts: new Set(looked.map(({ rollout }) => rollout)).size, incomplete };
   }
 
@@ -119,19 +149,24 @@ export function publishedTools({ discovery, variant }: RunEnvironmentRow) {
 const schemaOf = (environment: RunEnvironmentRow, tool: string): unknown =>
   publishedTools(environment)?.find(({ name }) => name === tool)?.input_schema ?? null;
 
-type Checks = ReadonlyMap<number, ReturnType<typeof argumentCheck>>;
+interface Checked {
+  /** Ids of environments whose schema can be used. */
+  usable: ReadonlySet<number>;
+  /** Null: valid. */
+  violations: ReadonlyMap<Call, Violation | null>;
+}
 
-function tallied(calls: readonly Call[], checks: Checks) {
+function tallied(calls: readonly Call[], { usable, violations: known }: Checked) {
   const found = new Map<string, Violation & { count: number; examples: { rollout: string; index: number }[] }>();
   const counts = { checked: 0, valid: 0, invalid: 0, unparsable: 0, without_schema: 0, unread: 0 };
-  for (const { rollout, index, envId, text } of calls) {
-    const check = checks.get(envId) ?? null;
-    if (check === null || text === null) {
-      counts[check === null ? 'without_schema' : 'unread'] += 1;
+  for (const call of calls) {
+    const { rollout, index } = call;
+    if (!usable.has(call.envId) || call.text === null) {
+      counts[usable.has(call.envId) ? 'unread' : 'without_schema'] += 1;
       continue;
     }
     counts.checked += 1;
-    const violation = check(text);
+    const violation = known.get(call) ?? null;
     counts[violation ? 'invalid' : 'valid'] += 1;
     if (!violation) continue;
     if (violation.rule === 'json') counts.unparsable += 1;

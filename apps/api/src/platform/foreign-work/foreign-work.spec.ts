@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { ForeignWork, LANES } from './foreign-work.ts';
+
+const MIB = 1024 * 1024;
+const limits = { ...LANES.check, processes: 2, deadlineMs: 100_000, memoryBytes: 160 * MIB, waiting: { owner: 1, all: 2 } };
+const module = new URL('./work.fixture.mjs', import.meta.url);
+const task = (does: string, owner = 'a') => ({ module, input: { does }, owner, lane: 'check' as const });
+const work = (changes = {}) => new ForeignWork({ check: { ...limits, ...changes }, file: limits });
+
+test('runs in another process, which has no environment', async () => {
+  const answer = await work().run<{ env: object; pid: number }>(task('answer'));
+  expect(answer.pid).not.toBe(process.pid);
+  expect(Object.keys(answer.env).filter((name) => !name.startsWith('NODE_CHANNEL'))).toEqual([]);
+});
+
+test('what never ends is given up at the deadline', async () => {
+  await expect(work({ deadlineMs: 2_000 }).run(task('loop'))).rejects.toMatchObject({ code: 'too_expensive' });
+});
+
+test.skipIf(process.platform !== 'linux').each(['heap', 'buffers'])('too much memory in %s is given up', async (does) => {
+  await expect(work().run(task(does))).rejects.toMatchObject({
+    code: 'too_expensive',
+    detail: expect.stringContaining('memory') as string,
+  });
+});
+
+test('an error of the work rejects', async () => {
+  await expect(work().run(task('fail'))).rejects.toThrow('broken');
+});
+
+test('one task of an organisation runs at a time, few wait, and another organisation does not wait for them', async () => {
+  const foreign = work();
+  const endless = foreign.run(task('loop', 'a'));
+  endless.catch(() => {});
+  const waiting = foreign.run(task('answer', 'a'));
+  waiting.catch(() => {});
+  await expect(foreign.run(task('answer', 'a'))).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  expect(await foreign.run(task('answer', 'b'))).toMatchObject({ env: {} });
+  foreign.onApplicationShutdown();
+  await expect(waiting).rejects.toMatchObject({ code: 'shutting_down' });
+  await expect(endless).rejects.toThrow();
+});

@@ -1,0 +1,104 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
+import { PalestraError } from '@palestra/protocol';
+import { ForeignProcess } from './foreign-process.ts';
+
+/** Work on what a tenant uploaded or what a tenant's server published. */
+export interface ForeignTask {
+  /**
+   * A file whose default export is `(input) => output`, or a promise of it, both fit for the structured clone algorithm. Name the
+   * compiled file, beside the caller's: `new URL('./name.work.js', import.meta.url)`.
+   */
+  module: URL;
+  input: unknown;
+  /** Organisation on whose behalf it runs: one task of an organisation runs at a time, so that none of them takes all processes. */
+  owner: string;
+  lane: Lane;
+}
+
+/** `check`: somebody waits for a page. `file`: somebody waits for an upload. They do not wait for each other. */
+export type Lane = 'check' | 'file';
+
+export interface LaneLimits {
+  /** Processes at the same time. */
+  processes: number;
+  /** Tasks that may wait, of one organisation and of all. */
+  waiting: { owner: number; all: number };
+  /** From the start of the process to its answer, milliseconds. */
+  deadlineMs: number;
+  /** Resident memory of the process, bytes. */
+  memoryBytes: number;
+}
+
+const MIB = 1024 * 1024;
+export const LANES: Record<Lane, LaneLimits> = {
+  check: { processes: 2, waiting: { owner: 8, all: 100 }, deadlineMs: 10_000, memoryBytes: 256 * MIB },
+  file: { processes: 2, waiting: { owner: 8, all: 100 }, deadlineMs: 600_000, memoryBytes: 512 * MIB },
+};
+
+interface Waiting {
+  task: ForeignTask;
+  start: (worker: ForeignProcess) => void;
+  refuse: (error: PalestraError) => void;
+}
+
+/**
+ * Runs work whose cost a tenant chooses, each task in a process of its own that ends with it. Not in worker threads: a thread that
+ * exceeds its `resourceLimits` by one large allocation aborts the whole process (V8 `FatalProcessOutOfMemory`), and buffers do not count there.
+ */
+export class ForeignWork implements OnApplicationShutdown {
+  readonly #waiting: Waiting[] = [];
+  readonly #running = new Map<ForeignTask, ForeignProcess>();
+
+  constructor(private readonly lanes: Record<Lane, LaneLimits> = LANES) {}
+
+  /**
+   * The module's answer, or its PalestraError. Throws `too_expensive` when the task exceeds the deadline or the memory of its lane, and
+   * `capacity_exhausted` when too many wait already.
+   */
+  async run<Output>(task: ForeignTask): Promise<Output> {
+    const worker = await this.#turn(task);
+    try {
+      return (await worker.run(task.module, task.input)) as Output;
+    } finally {
+      this.#running.delete(task);
+      this.#startNext();
+    }
+  }
+
+  onApplicationShutdown(): void {
+    for (const { refuse } of this.#waiting.splice(0)) refuse(new PalestraError('shutting_down', { retryAfterSeconds: 1 }));
+    for (const worker of this.#running.values()) worker.stop();
+  }
+
+  async #turn(task: ForeignTask): Promise<ForeignProcess> {
+    if (this.#mayStart(task)) return this.#reserved(task);
+    const { waiting } = this.lanes[task.lane];
+    const others = this.#waiting.filter(({ task: other }) => other.lane === task.lane);
+    if (others.length >= waiting.all || others.filter(({ task: other }) => other.owner === task.owner).length >= waiting.owner) {
+      throw new PalestraError('capacity_exhausted', {
+        detail: 'Too many checks and uploads of files wait already. Send the request again.',
+        retryAfterSeconds: 5,
+      });
+    }
+    return new Promise((start, refuse) => this.#waiting.push({ task, start, refuse }));
+  }
+
+  #mayStart({ lane, owner }: ForeignTask): boolean {
+    const running = [...this.#running.keys()].filter((other) => other.lane === lane);
+    return running.length < this.lanes[lane].processes && running.every((other) => other.owner !== owner);
+  }
+
+  /** Its place is taken from here on, before anything else runs. */
+  #reserved(task: ForeignTask): ForeignProcess {
+    const worker = new ForeignProcess(this.lanes[task.lane]);
+    this.#running.set(task, worker);
+    return worker;
+  }
+
+  #startNext(): void {
+    const next = this.#waiting.findIndex(({ task }) => this.#mayStart(task));
+    if (next === -1) return;
+    const [{ task, start }] = this.#waiting.splice(next, 1) as [Waiting];
+    start(this.#reserved(task));
+  }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { TenantSlots, Turns } from './tenant-slots.ts';
+
+test('an organisation takes its share of the slots, and a slot is given back once', () => {
+  const slots = new TenantSlots('uploads', { owner: 2, all: 3 });
+  const first = slots.take('a');
+  slots.take('a');
+  expect(() => slots.take('a')).toThrow('2 uploads of this organisation');
+  slots.take('b');
+  expect(() => slots.take('c')).toThrow('3 uploads are in progress');
+  first();
+  first();
+  slots.take('c');
+  expect(() => slots.take('d')).toThrow('3 uploads are in progress');
+});
+
+test('turns are taken in order, also after a failure', async () => {
+  const turns = new Turns(1);
+  const order: number[] = [];
+  const work = (at: number) => turns.use(async () => void order.push(at));
+  const failing = turns.use(() => Promise.reject(new Error('no')));
+  const others = [work(1), work(2)];
+  await expect(failing).rejects.toThrow('no');
+  await Promise.all(others);
+  expect(order).toEqual([1, 2]);
+});

@@ -1,0 +1,76 @@
+import { PalestraError } from '@palestra/protocol';
+
+export interface SlotLimits {
+  /** Of one organisation. */
+  owner: number;
+  /** Of all organisations together in this process. */
+  all: number;
+}
+
+/** Counts work in progress in this process, so that one organisation cannot take all of what there is. */
+export class TenantSlots {
+  readonly #held = new Map<string, number>();
+  #all = 0;
+
+  /** `what` names the work in the plural, for the error. */
+  constructor(
+    private readonly what: string,
+    private readonly limits: SlotLimits,
+  ) {}
+
+  /** Takes a slot; the function that is returned gives it back, once. Throws `capacity_exhausted`. */
+  take(owner: string): () => void {
+    const held = this.#held.get(owner) ?? 0;
+    const isOwnerFull = held >= this.limits.owner;
+    if (isOwnerFull || this.#all >= this.limits.all) {
+      const whose = isOwnerFull ? `${held} ${this.what} of this organisation` : `${this.#all} ${this.what}`;
+      throw new PalestraError('capacity_exhausted', {
+        detail: `${whose} are in progress already. Send the request again when one has ended.`,
+        retryAfterSeconds: 10,
+      });
+    }
+    this.#held.set(owner, held + 1);
+    this.#all += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#all -= 1;
+      const rest = this.#held.get(owner)! - 1;
+      if (rest === 0) this.#held.delete(owner);
+      else this.#held.set(owner, rest);
+    };
+  }
+
+  /** Runs `work` in a slot. */
+  async use<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    const release = this.take(owner);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+}
+
+/** At most so many at the same time; others wait in their order. */
+export class Turns {
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import { argumentCheck, type Violation } from './argument-schema.ts';
+
+export interface ArgumentCheckInput {
+  /** JSON texts of schemas. */
+  schemas: string[];
+  calls: { schema: number; text: string }[];
+}
+export interface ArgumentCheckOutput {
+  /** Whether each of the schemas can be used. */
+  usable: boolean[];
+  /** Of each call, in order; null: valid, or its schema cannot be used. */
+  violations: (Violation | null)[];
+}
+
+/** Runs in a process of its own (ForeignWork): environments choose the schemas, models the arguments. */
+export default function checkArguments({ schemas, calls }: ArgumentCheckInput): ArgumentCheckOutput {
+  const checks = schemas.map((schema) => argumentCheck(JSON.parse(schema) as unknown));
+  return {
+    usable: checks.map((check) => check !== null),
+    violations: calls.map(({ schema, text }) => checks[schema]?.(text) ?? null),
+  };
+}

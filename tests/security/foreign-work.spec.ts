@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hostileSchemas, parquetBombs } from './bombs.fixture.ts';
+import { sharedServer, type TestServer } from '../support/server.ts';
+
+/** Findings H4 and H5 of the audit: schemas and files of tenants cost the service neither its event loop nor its memory. */
+
+let server: TestServer;
+let upstream: RunningServer;
+
+beforeAll(async () => {
+  const tools = Object.fromEntries(
+    Object.entries(hostileSchemas).map(([name, { schema }]) => [
+      name,
+      tool({ description: '', inputSchema: schema as never, run: () => 'done' }),
+    ]),
+  );
+  upstream = await serve([defineEnvironment({ name: 'hostile', splits: ['train'], tasks: () => [{}], prompt: () => 'x', tools })]);
+  server = await sharedServer();
+  const source = { kind: 'remote', url: upstream.url };
+  await server.request('POST', '/v1/environments', { body: { name: 'hostile', isPrivate: true, source } });
+});
+afterAll(() => upstream?.close());
+
+describe('H4: a hostile schema', () => {
+  test.each(Object.entries(hostileSchemas))('%s is given up or answered', async (name, { args, gives }) => {
+    const id = randomUUID();
+    const base = { timestamp: 1, metadata: {} };
+    const events = [
+      { ...base, eventType: 'rollout', eventId: id, runName: `h4-${name}`, environment: `${server.orgName}/hostile`, rolloutName: 'x' },
+      {
+        ...base,
+        eventType: 'message',
+        eventId: randomUUID(),
+        rolloutEventId: id,
+        index: 0,
+        type: 'tool_call',
+        name,
+        callId: '1',
+        content: args,
+        isFinished: true,
+      },
+    ];
+    expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+    const answer = await server.request('GET', `/v1/runs/h4-${name}/tools/check?tool=${name}`);
+    if (gives === 'answer') expect(answer).toMatchObject({ status: 200, body: { checked: 1, invalid: 1 } });
+    else expect(answer).toMatchObject({ status: 422, body: { code: 'too_expensive' } });
+  });
+});
+
+describe('H5: a hostile file of tasks', () => {
+  const upload = async (body: Uint8Array, format: string, headers = {}) => {
+    const path = `/v1/environments/${server.orgName}/hostile/task-sets`;
+    const set = await server.request('POST', path);
+    const answer = await fetch(`${server.url}${path}/${set.body.id}/splits/train?format=${format}`, {
+      method: 'PUT',
+      headers: { 'x-api-key': server.apiKey, 'content-type': 'application/octet-stream', ...headers },
+      body: body as Uint8Array<ArrayBuffer>,
+    });
+    return { status: answer.status, body: (await answer.json()) as { code: string; detail: string } };
+  };
+
+  test.each(Object.keys(parquetBombs))('Parquet: %s', async (name) => {
+    const answer = await upload(parquetBombs[name]!(), 'parquet');
+    expect(answer.status, JSON.stringify(answer.body)).toBe(422);
+    expect(['invalid_task_file', 'too_expensive']).toContain(answer.body.code);
+  });
+
+  test.each([
+    ['deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['wide', `{"a": [${'[],'.repeat(1_000_000)}[]]}`],
+    ['long', `{"a": "${'x'.repeat(20_000_000)}"}`],
+  ])('JSON lines: %s', async (_, line) => {
+    expect(await upload(Buffer.from(`{"a": 1}\n${line}\n`), 'jsonl')).toMatchObject({ status: 422, body: { code: 'invalid_task_file' } });
+  });
+
+  test('deep JSON inside of a Parquet column', async () => {
+    const deep = `{"a": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    const file = parquetWriteBuffer({ columnData: [{ name: 'task_spec', data: [deep] }] });
+    expect(await upload(new Uint8Array(file), 'parquet')).toMatchObject({ status: 422, body: { code: 'invalid_task_file' } });
+  });
+
+  test('a file is not decompressed because its request says so', async () => {
+    const lines = Buffer.from('{"a": 1}\n');
+    for (const [encoding, body] of [
+      ['gzip', gzipSync(lines)],
+      ['br', brotliCompressSync(lines)],
+    ] as const)
+      expect(await upload(body, 'jsonl', { 'content-encoding': encoding })).toMatchObject({
+        status: 422,
+        body: { code: 'invalid_task_file' },
+      });
+  });
+});
