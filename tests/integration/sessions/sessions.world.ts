@@ -58,6 +58,7 @@ export async function startReplica(
     queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
     mcp: MCP_TIMINGS,
     orgQuota: null,
+    checkHealth: () => {},
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });

@@ -5,6 +5,7 @@ import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
+import { Readiness } from './database/readiness.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
@@ -22,6 +23,8 @@ export interface PlatformDependencies {
   origin: PublicOrigin;
   /** See `SERVER_SECRET`. */
   secret: string;
+  /** Aborts when the process begins to stop. */
+  draining: AbortSignal;
 }
 
 /** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
@@ -38,6 +41,7 @@ export class PlatformModule {
       { provide: LOGGER, useValue: dependencies.logger },
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
+      { provide: Readiness, useValue: new Readiness(dependencies.database, dependencies.draining) },
       RouteTable,
       Metrics,
       Sockets,

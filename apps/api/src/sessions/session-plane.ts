@@ -28,6 +28,8 @@ export interface SessionPlaneOptions {
   /** Seals the secrets of sessions; the same on every replica. */
   secret: string;
   observer: SessionObserver;
+  /** Throws what `/health` answers while the service is of no use to clients. */
+  checkHealth: () => void;
   /** What `/version` answers. */
   version: string;
   /** Clients that may wait for slots of one environment, and how long, milliseconds. */
@@ -83,9 +85,9 @@ export class SessionPlane {
   }
 
   async register(server: FastifyInstance): Promise<void> {
-    const { directory, version, authenticate, sendError, sockets, onBackgroundError, mcp } = this.#options;
+    const { directory, version, checkHealth, authenticate, sendError, sockets, onBackgroundError, mcp } = this.#options;
     const { engine, routing } = this;
-    const dialect = new OrsDialect(engine, directory, version);
+    const dialect = new OrsDialect(engine, directory, version, checkHealth);
     await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
     const options: DialectPluginOptions = { engine, directory, routing, sockets, authenticate, sendError, onBackgroundError };
     await server.register(openEnvPlugin, options);

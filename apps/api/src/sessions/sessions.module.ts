@@ -9,6 +9,7 @@ import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
+import { Readiness } from '../platform/database/readiness.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
 import { Sockets } from '../platform/http/sockets.ts';
@@ -35,7 +36,7 @@ const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
 
 const sessionPlane = {
   provide: SessionPlane,
-  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets],
+  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets, Readiness],
   useFactory: (
     database: Database,
     authenticator: Authenticator,
@@ -46,6 +47,7 @@ const sessionPlane = {
     secret: string,
     observer: ObserverList,
     sockets: Sockets,
+    readiness: Readiness,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
@@ -53,6 +55,7 @@ const sessionPlane = {
       secret,
       observer,
       sockets,
+      checkHealth: () => readiness.checkForClients(),
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,

@@ -2,8 +2,8 @@ import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { FIRST_ORG } from '../../accounts/account.service.ts';
 import { Authenticator } from '../../accounts/authenticator.ts';
+import { assertOperator } from '../../accounts/operator.ts';
 import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { type Config, CONFIG } from '../../platform/config.ts';
@@ -35,12 +35,5 @@ export class MetricsController {
     const token = /^Bearer\s+(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined) throw new PalestraError('unauthorized');
     return this.authenticator.ofKey(token);
-  }
-}
-
-/** The figures name everybody's environments and tools: they are for those who run the service. */
-function assertOperator(caller: Caller): void {
-  if (caller.orgName !== FIRST_ORG || caller.anonymous) {
-    throw new PalestraError('forbidden', { detail: `Metrics are for keys of the organisation "${FIRST_ORG}", which runs this server.` });
   }
 }
