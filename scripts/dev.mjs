@@ -35,7 +35,7 @@ let stopping = false;
 let ready;
 
 /** A process that becomes the API when it gets a message. */
-function spawnApi(databaseUrl) {
+function spawnApi(database) {
   return spawn(process.execPath, [path.join(root, 'scripts/dev-api.mjs')], {
     // A Ctrl-C is for this script, which ends the API before its database.
     detached: true,
@@ -47,7 +47,8 @@ function spawnApi(databaseUrl) {
       ...process.env,
       HOST: '127.0.0.1',
       PORT: new URL(apiUrl).port,
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: database.url,
+      DATABASE_MIGRATION_URL: database.migrationUrl,
       PALESTRA_DATA_DIR: dataDir,
       PALESTRA_PUBLIC_URL: origin,
     },
@@ -56,10 +57,10 @@ function spawnApi(databaseUrl) {
 
 /** Resolves when the API answers, or has ended. */
 async function startApi() {
-  const { url: databaseUrl } = await postgres;
+  const database = await postgres;
   if (stopping) return;
   const startedAt = Date.now();
-  const child = standby?.connected ? standby : spawnApi(databaseUrl);
+  const child = standby?.connected ? standby : spawnApi(database);
   standby = undefined;
   child.send('start');
   api = child;
@@ -71,7 +72,7 @@ async function startApi() {
       output = '';
       if (announced) console.log(`API restarted in ${Date.now() - startedAt} ms`);
       else announce();
-      if (!stopping) standby = spawnApi(databaseUrl);
+      if (!stopping) standby = spawnApi(database);
       resolve();
     });
     child.once('exit', (code, signal) => {
@@ -206,7 +207,7 @@ async function startVite() {
   return server.listen();
 }
 
-/** The API is killed: a terminal's Ctrl-C reaches PostgreSQL too, which then refuses what the API would still write. */
+/** The API is killed, then PostgreSQL is stopped: neither is in the process group that a terminal interrupts. */
 async function stop(code) {
   if (stopping) return;
   stopping = true;

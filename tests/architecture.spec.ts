@@ -68,6 +68,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       annotations: ['platform', 'accounts', 'rollouts', 'runs'],
       shares: ['platform', 'accounts', 'rollouts'],
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs'],
+      health: ['platform', 'accounts', 'jobs', 'environments'],
     },
   },
   'apps/api/src/store': {

@@ -12,19 +12,33 @@ interface Service {
   image?: string;
   build?: string;
   command?: string[];
+  entrypoint?: string[];
   environment: Record<string, string>;
-  healthcheck?: { test: string[] };
+  healthcheck?: { test: string[]; disable?: boolean };
+  read_only?: boolean;
+  cap_drop?: string[];
+  cap_add?: string[];
+  security_opt?: string[];
+  privileged?: boolean;
+  pids_limit?: number;
+  mem_limit?: string;
+  tmpfs?: string[];
+  restart?: string;
+  networks?: string[];
   depends_on?: Record<string, { condition: string }>;
   ports?: string[];
   volumes?: string[];
 }
 const compose = parse(read('docker-compose.yml'), { merge: true }) as {
   services: Record<string, Service>;
+  networks: Record<string, { internal?: boolean } | null>;
   volumes: Record<string, unknown>;
 };
 const services = Object.entries(compose.services);
 /** Those that run our image. */
 const ours = services.filter(([, { image }]) => image === 'palestra');
+/** Of them, those that stay. */
+const lasting = ours.filter(([name]) => name !== 'migrate');
 
 /** Instructions, with lines that end in a backslash put together. */
 const dockerfile = read('Dockerfile')
@@ -46,8 +60,8 @@ const environmentOf = ({ environment }: Service): Record<string, string> => ({
 });
 
 describe('docker-compose.yml', () => {
-  test('runs the service and its worker from one image', () => {
-    expect(ours.map(([name]) => name)).toEqual(['palestra', 'worker']);
+  test('runs the service, its worker and the migrations from one image', () => {
+    expect(ours.map(([name]) => name)).toEqual(['palestra', 'worker', 'migrate']);
     for (const [name, { build }] of ours) expect(build, `${name} would be looked for in a registry`).toBe('.');
   });
 
@@ -59,7 +73,7 @@ describe('docker-compose.yml', () => {
   });
 
   test('background work is for the worker, on the database and the objects of the service', () => {
-    const [api, worker] = ours.map(([, service]) => readConfig(environmentOf(service), (file) => file));
+    const [api, worker] = lasting.map(([, service]) => readConfig(environmentOf(service), (file) => file));
     expect(api!.jobs).toBe(false);
     expect(worker).toMatchObject({ databaseUrl: api!.databaseUrl, s3: api!.s3 });
     expect([api!.databaseUrl, api!.s3]).not.toContain(null);
@@ -80,8 +94,8 @@ describe('docker-compose.yml', () => {
   });
 
   test('health checks ask the ports at which the services listen', () => {
-    const portIn = (text: string): number => Number(/:(\d+)\/health/.exec(text)?.[1]);
-    const [[, api], [, worker]] = ours as [[string, Service], [string, Service]];
+    const portIn = (text: string): number => Number(/:(\d+)\/health\/ready/.exec(text)?.[1]);
+    const [[, api], [, worker]] = lasting as [[string, Service], [string, Service]];
     const apiConfig = readConfig(environmentOf(api), (file) => file);
     expect(portIn(instructions('HEALTHCHECK')[0]!)).toBe(apiConfig.port);
     expect(apiConfig.host).toBe('0.0.0.0');
@@ -96,6 +110,10 @@ describe('docker-compose.yml', () => {
     const waits = services.flatMap(([, { depends_on = {} }]) => Object.entries(depends_on));
     expect(waits.length).toBeGreaterThan(2);
     for (const [name, { condition }] of waits) {
+      if (condition === 'service_completed_successfully') {
+        expect(compose.services[name]!.restart, `${name} has to end`).toBe('no');
+        continue;
+      }
       expect(condition).toBe('service_healthy');
       const { healthcheck, image } = compose.services[name]!;
       expect(healthcheck !== undefined || (image === 'palestra' && instructions('HEALTHCHECK').length === 1), name).toBe(true);
@@ -114,9 +132,73 @@ describe('docker-compose.yml', () => {
     expect(secrets.length).toBeGreaterThan(4);
     for (const [name, value] of secrets) expect(value, name).toMatch(/^\$\{\w+:\?[^}]+\}$/);
   });
+
+  test.each(services)('L7: %s has a read-only root, no capability that it does not need, and limits', (name, service) => {
+    expect(service.privileged).toBeUndefined();
+    expect(service.read_only).toBe(true);
+    expect(service.cap_drop).toEqual(['ALL']);
+    // The entry point of PostgreSQL's image owns its volume and becomes another user.
+    expect(service.cap_add ?? []).toEqual(name === 'postgres' ? ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'] : []);
+    expect(service.security_opt).toContain('no-new-privileges:true');
+    expect(service.security_opt).not.toContain('seccomp=unconfined');
+    expect(service.pids_limit).toBeGreaterThan(0);
+    expect(service.mem_limit).toMatch(/^\d+[mg]$/);
+    for (const volume of service.volumes ?? []) expect(volume, 'a folder of the host').not.toMatch(/^[./~]/);
+  });
+
+  test('L7: the seccomp profile is there and forbids by default', () => {
+    const file = lasting[0]![1].security_opt!.find((option) => option.startsWith('seccomp='))!.slice('seccomp='.length);
+    const profile = JSON.parse(read(file)) as { defaultAction: string; syscalls: { names: string[]; action: string; includes?: object }[] };
+    expect(profile.defaultAction).toBe('SCMP_ACT_ERRNO');
+    const always = profile.syscalls.filter(
+      ({ action, includes }) => action === 'SCMP_ACT_ALLOW' && Object.keys(includes ?? {}).length === 0,
+    );
+    const names = always.flatMap((rule) => rule.names);
+    expect(names).toEqual(expect.arrayContaining(['clone', 'unshare', 'mount', 'pivot_root']));
+    for (const name of ['bpf', 'init_module', 'kexec_load', 'open_by_handle_at', 'perf_event_open', 'userfaultfd'])
+      expect(names).not.toContain(name);
+  });
+
+  test('L7: database and objects are not on the network that leads outside, and only the service is', () => {
+    expect(compose.networks.inside).toEqual({ internal: true });
+    const outside = services.filter(([, { networks = [] }]) => networks.some((network) => compose.networks[network]?.internal !== true));
+    expect(outside.map(([name]) => name)).toEqual(['palestra']);
+    for (const [name, { networks }] of services) expect(networks, name).toContain('inside');
+    expect(services.filter(([, { ports }]) => ports !== undefined).map(([name]) => name)).toEqual(['palestra']);
+  });
+
+  test('M11: only what ends before the service starts knows the owner of the database and the root key of the objects', () => {
+    const holders = (secret: string) =>
+      services.filter(([, { environment }]) => JSON.stringify(environment).includes(`\${${secret}:`)).map(([name]) => name);
+    expect(holders('POSTGRES_PASSWORD')).toEqual(['migrate', 'postgres']);
+    expect(holders('S3_ROOT_SECRET_ACCESS_KEY')).toEqual(['s3', 's3-setup']);
+    const [api, migrate] = [ours[0]!, ours[2]!].map(([, service]) => readConfig(environmentOf(service), (file) => file));
+    expect(api!.databaseMigrationUrl).toBeNull();
+    expect(migrate!.databaseUrl).toBe(api!.databaseUrl);
+    expect(new URL(migrate!.databaseMigrationUrl!).username).toBe(compose.services.postgres!.environment.POSTGRES_USER);
+    expect(new URL(api!.databaseUrl!).username).not.toBe(compose.services.postgres!.environment.POSTGRES_USER);
+  });
 });
 
 describe('Dockerfile', () => {
+  test('L7: both stages are one image of an exact version, which a digest may pin', () => {
+    expect(new Set(instructions('FROM').map((rest) => rest.split(' ')[0]))).toEqual(new Set(['${NODE_IMAGE}']));
+    expect(instructions('ARG')).toEqual([expect.stringMatching(/^NODE_IMAGE=node:\d+\.\d+\.\d+-[a-z-]+(@sha256:[0-9a-f]{64})?$/)]);
+    const images = services.flatMap(([, { image }]) => image ?? []).filter((image) => image !== 'palestra');
+    for (const image of images) expect(image).toMatch(/:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
+  });
+
+  test('L7: the image has compiled files and production packages, belongs to root and runs as another user', () => {
+    const last = dockerfile.slice(dockerfile.findLastIndex(({ instruction }) => instruction === 'FROM'));
+    const copied = last.filter(({ instruction }) => instruction === 'COPY').map(({ rest }) => rest);
+    expect(copied).toEqual(['--from=build /runtime /app']);
+    expect(last.find(({ instruction }) => instruction === 'USER')?.rest).toBe('node');
+    expect(last.find(({ rest }) => rest.includes('apt-get'))?.rest).toContain('bubblewrap');
+    const runtime = instructions('RUN').find((rest) => rest.includes('/runtime'))!;
+    expect(runtime).not.toMatch(/\bsrc\b|tests/);
+    expect(instructions('RUN').join(' ')).toContain('npm prune --omit=dev');
+  });
+
   test('copies what is there, and what .dockerignore lets through', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
     const sources = instructions('COPY')

@@ -8,6 +8,7 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { createOrganisation } from './organisation.ts';
+import { runtimeRole } from './runtime-role.ts';
 // Declares what postgres.global.ts provides.
 import type {} from './postgres.global.ts';
 
@@ -66,6 +67,11 @@ async function createDatabase(): Promise<string> {
   return `${base}/${name}`;
 }
 
+function databaseVariables(url: string): Record<string, string> {
+  const { runtime, migration } = runtimeRole(url);
+  return { DATABASE_URL: runtime, ...(migration !== null && { DATABASE_MIGRATION_URL: migration }) };
+}
+
 async function waitForHealth(url: string, child: ChildProcess, output: () => string): Promise<void> {
   const deadline = Date.now() + 170_000;
   while (Date.now() < deadline) {
@@ -111,8 +117,8 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         PALESTRA_API_KEY: testApiKey,
         PALESTRA_BUNDLED_ENVIRONMENTS: '0',
         DATABASE_POOL_SIZE: '6',
-        ...(databaseUrl === null ? {} : { DATABASE_URL: databaseUrl }),
         ...options.env,
+        ...(databaseUrl === null ? {} : databaseVariables(databaseUrl)),
       },
     });
     const started = child;

@@ -5,11 +5,14 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { type Config, readConfig } from '../../apps/api/src/platform/config.ts';
 import { startServer as start, type RunningServer } from '../../apps/api/src/server.ts';
+import { Database } from '../../apps/api/src/platform/database/database.ts';
 import { createOrganisation } from './organisation.ts';
+import { runtimeRole } from './runtime-role.ts';
 
 const TEMPLATE = 'palestra_template';
 
 export interface TestServer extends RunningServer {
+  /** Its `databaseUrl` is the superuser's; the service runs as another role (runtime-role.ts). */
   config: Config;
   /** fetch on this server with its API key; `body` objects are sent as JSON. */
   request(
@@ -79,12 +82,16 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
     ...overrides,
     dataDir,
   };
-  const server = await start(config);
+  const urls = config.databaseUrl === null ? null : runtimeRole(config.databaseUrl);
+  const server = await start(urls === null ? config : { ...config, databaseUrl: urls.runtime, databaseMigrationUrl: urls.migration });
+  const ours = new Database(config.databaseUrl ?? server.database.connectionString, 4);
   return {
     ...server,
     config,
+    database: ours,
     request: requestWith(server.url, server.apiKey),
     async close() {
+      await ours.close();
       await server.close();
       await database?.drop();
       if (!overrides.dataDir) await rm(dataDir, { recursive: true, force: true });

@@ -4,6 +4,7 @@ import { AnnotationsModule } from './annotations/annotations.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
+import { HealthModule } from './health/health.module.ts';
 import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { RunReadsModule } from './runs/run-reads.module.ts';
@@ -32,6 +33,7 @@ export class AppModule {
         ObservabilityModule,
         ExportsModule,
         SharesModule,
+        HealthModule,
       ],
     };
   }

@@ -4,6 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
+import { healthDocumentation } from './health/health.routes.ts';
 import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/http/fastify.ts';
@@ -43,6 +44,6 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   sockets.listen(fastify.server, inFlight);
   fastify.addHook('preClose', async () => sockets.close());
   await app.init();
-  app.get(OpenApiDocument).json = buildOpenApi(app, [...orsDocumentation, ...dialectDocumentation]);
+  app.get(OpenApiDocument).json = buildOpenApi(app, [...orsDocumentation, ...dialectDocumentation, ...healthDocumentation]);
   return app;
 }

@@ -5,15 +5,18 @@ import { AccountService } from './accounts/account.service.ts';
 import { ALL_SCOPES } from './accounts/authenticator.ts';
 import { FIRST_ORG } from './accounts/owner.ts';
 import { newApiKey } from './accounts/secret-token.ts';
+import { HealthService } from './health/health.service.ts';
 import { migrateJobs } from './jobs/job-schema.ts';
 import type { Config } from './platform/config.ts';
 import { Database } from './platform/database/database.ts';
-import { startEmbeddedPostgres } from './platform/database/embedded-postgres.ts';
+import { DatabaseMonitor } from './platform/database/database-monitor.ts';
+import { type RunningPostgres, startEmbeddedPostgres } from './platform/database/embedded-postgres.ts';
 import { readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { openSecretKeys } from './platform/secret-keys.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
-import { applyMigrations, withMigrationLock } from './platform/database/migrations.ts';
+import { applyMigrations, newestMigration, withMigrationLock } from './platform/database/migrations.ts';
 import { createOutboundPolicy } from './platform/outbound.ts';
+import { grantToRuntimeRole } from './platform/database/role-grants.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
 import { SessionPlane } from './sessions/session-plane.ts';
@@ -45,23 +48,28 @@ export interface RunningServer {
 /** Starts everything: PostgreSQL (unless one is given), migrations, object store, first account, the service itself. */
 export async function startServer(config: Config): Promise<RunningServer> {
   const shutdown = new ShutdownList();
+  const draining = new AbortController();
   const logger = createLogger(config.logLevel);
-  const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  const close = () => {
+    draining.abort();
+    return shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  };
   try {
     const secret = await openSecretKeys(config);
-    const databaseUrl = config.databaseUrl ?? (await startLocalDatabase(config, shutdown));
-    await migrate(databaseUrl);
-    const database = new Database(databaseUrl, config.databasePoolSize);
-    shutdown.push('database', 5_000, () => database.close());
+    const server = config.databaseUrl === null ? await startLocalDatabase(config, shutdown, draining.signal) : null;
+    const databaseUrl = server?.url ?? config.databaseUrl!;
+    await migrate(databaseUrl, server?.migrationUrl ?? config.databaseMigrationUrl);
+    const database = await openDatabase(databaseUrl, config, shutdown, server);
 
     const origin: PublicOrigin = { url: config.publicUrl ?? '' };
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret);
     const outbound = createOutboundPolicy(config, databaseUrl);
-    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, outbound, secret });
+    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, outbound, secret, draining: draining.signal });
     shutdown.push('server', config.drainMs + 30_000, () => app.close());
 
     const accounts = app.get(AccountService);
     const { owner, apiKey } = await ensureFirstKey(accounts, config);
+    app.get(HealthService).operatorKey = apiKey;
     const url = await listen(app, config);
     origin.url ||= url;
     outbound.protect(url);
@@ -91,27 +99,48 @@ async function hasNoRuns(database: Database): Promise<boolean> {
   return rows[0]!.empty;
 }
 
-async function startLocalDatabase(config: Config, shutdown: ShutdownList): Promise<string> {
-  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'));
+async function startLocalDatabase(config: Config, shutdown: ShutdownList, draining: AbortSignal): Promise<RunningPostgres> {
+  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), draining);
   shutdown.push('PostgreSQL', 20_000, () => postgres.stop());
-  return postgres.url;
+  return postgres;
 }
 
-export async function migrate(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 10_000 });
+/** The pools of the running service and the monitor of their server; `server`: the embedded one. */
+export async function openDatabase(
+  url: string,
+  config: Config,
+  shutdown: ShutdownList,
+  server: RunningPostgres | null = null,
+): Promise<Database> {
+  const monitor = new DatabaseMonitor(url, await newestMigration(MIGRATIONS), server);
+  const database = new Database(url, config.databasePoolSize, monitor);
+  shutdown.push('database', 5_000, () => database.close());
+  await monitor.start();
+  return database;
+}
+
+/**
+ * Brings the schema up to date as the role of `migrationUrl` and gives the role of `databaseUrl` what it needs. Without `migrationUrl` that role does both, or
+ * checks that nothing is to be done.
+ */
+export async function migrate(databaseUrl: string, migrationUrl: string | null = null): Promise<void> {
+  const url = migrationUrl ?? databaseUrl;
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => {});
   try {
     await client.connect();
   } catch (error) {
     const { host, port, database } = client;
     throw new DatabaseUnreachableError(
-      `the database ${database} at ${host}:${port} (DATABASE_URL) does not let us in: ${(error as Error).message}`,
+      `the database ${database} at ${host}:${port} (${migrationUrl === null ? 'DATABASE_URL' : 'DATABASE_MIGRATION_URL'}) does not let us in: ${(error as Error).message}`,
       { cause: error },
     );
   }
   try {
     await withMigrationLock(client, async () => {
       await applyMigrations(client, MIGRATIONS);
-      await migrateJobs(databaseUrl);
+      await migrateJobs(url);
+      await grantToRuntimeRole(client, databaseUrl);
     });
   } finally {
     await client.end();

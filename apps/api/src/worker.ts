@@ -5,8 +5,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
+import { PalestraError } from '@palestra/protocol';
 import { type Config, ConfigError, readConfig } from './platform/config.ts';
-import { Database } from './platform/database/database.ts';
+import { Readiness } from './platform/database/readiness.ts';
 import { keepHeapSmall } from './platform/heap.ts';
 import { randomSecret } from './platform/local-secrets.ts';
 import { SecretKeys } from './platform/secret-keys.ts';
@@ -16,7 +17,7 @@ import { createOutboundPolicy } from './platform/outbound.ts';
 import { MigrationError } from './platform/database/migrations.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
-import { DatabaseUnreachableError, migrate } from './server.ts';
+import { DatabaseUnreachableError, migrate, openDatabase } from './server.ts';
 import { WorkerModule } from './worker.module.ts';
 
 /** The only door of this application for another one: apps/worker starts it in the role of a worker (docs/adr/0015). */
@@ -43,11 +44,14 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
   const databaseUrl = sharedDatabase(config);
   const shutdown = new ShutdownList();
   const logger = createLogger(config.logLevel);
-  const close = () => shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  const draining = new AbortController();
+  const close = () => {
+    draining.abort();
+    return shutdown.run((name, error) => logger.warn({ err: error }, `${name} did not stop cleanly`));
+  };
   try {
-    await migrate(databaseUrl);
-    const database = new Database(databaseUrl, config.databasePoolSize);
-    shutdown.push('database', 5_000, () => database.close());
+    await migrate(databaseUrl, config.databaseMigrationUrl);
+    const database = await openDatabase(databaseUrl, config, shutdown);
     const origin = { url: config.publicUrl ?? '' };
     // No URL is signed here: any secret will do.
     const secret = new SecretKeys(config.secretKey ?? randomSecret(), config.previousSecretKeys);
@@ -61,11 +65,12 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
       origin,
       outbound: createOutboundPolicy(config, databaseUrl),
       secret,
+      draining: draining.signal,
     };
     const app = await NestFactory.createApplicationContext(WorkerModule.with(dependencies), { logger: false, abortOnError: false });
     shutdown.push('jobs', 30_000, () => app.close());
     if (config.workerPort === null) return { url: null, close };
-    const server = await listen(database, app.get(Metrics), config);
+    const server = await listen(new Readiness(database, draining.signal), app.get(Metrics), config);
     shutdown.push('health', 2_000, async () => void server.close());
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
   } catch (error) {
@@ -83,23 +88,21 @@ function sharedDatabase(config: Config): string {
   return config.databaseUrl;
 }
 
-async function listen(database: Database, metrics: Metrics, { host, workerPort }: Config): Promise<Server> {
+async function listen(readiness: Readiness, metrics: Metrics, { host, workerPort }: Config): Promise<Server> {
   const server = createServer(async (request, response) => {
     const answer = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
     try {
       if (request.url === '/metrics') answer(200, metrics.registry.contentType, await metrics.registry.metrics());
-      else if (request.url === '/health') answer(200, 'application/json', JSON.stringify({ status: await health(database) }));
-      else answer(404, 'text/plain', 'A worker has /health and /metrics.\n');
-    } catch {
-      answer(503, 'application/json', JSON.stringify({ status: 'unavailable' }));
+      else if (request.url === '/health/live') answer(200, 'application/json', JSON.stringify({ status: 'live' }));
+      else if (request.url === '/health/ready') answer(200, 'application/json', JSON.stringify(readiness.check()));
+      else if (request.url === '/health') answer(200, 'application/json', JSON.stringify(readiness.checkForClients()));
+      else answer(404, 'text/plain', 'A worker has /health, /health/live, /health/ready and /metrics.\n');
+    } catch (error) {
+      const known = error instanceof PalestraError ? error : new PalestraError('internal_error');
+      answer(known.status, 'application/json', JSON.stringify(known.toBody()));
     }
   });
   server.listen(workerPort!, host);
   await Promise.race([once(server, 'listening'), once(server, 'error').then(([error]) => Promise.reject(error as Error))]);
   return server;
-}
-
-async function health({ pool }: Database): Promise<'ok'> {
-  await pool.query('SELECT 1');
-  return 'ok';
 }

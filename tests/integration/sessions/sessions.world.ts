@@ -61,6 +61,7 @@ export async function startReplica(
     mcp: MCP_TIMINGS,
     orgQuota: null,
     inFlight: new InFlight(readLimits({})),
+    checkHealth: () => {},
     version: '0.1.0',
     onBackgroundError: (error) => problems.push(error),
   });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FileBlobStore, UrlSigner } from '@palestra/blobs';
 import { freePort } from '@palestra/hosting';
 import { type Palestra, startPalestra } from '../../support/palestra.ts';
+import { runtimeRole } from '../../support/runtime-role.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 const ROLLOUTS = 1_000;
@@ -41,7 +42,8 @@ async function startWorker(env: Record<string, string> = {}): Promise<Worker> {
     env: {
       ...process.env,
       NODE_OPTIONS: '',
-      DATABASE_URL: api.databaseUrl!,
+      // Without a role that may migrate: the API has.
+      DATABASE_URL: runtimeRole(api.databaseUrl!).runtime,
       DATABASE_POOL_SIZE: '6',
       PALESTRA_DATA_DIR: api.dataDir,
       PALESTRA_WORKER_PORT: String(port),

@@ -62,6 +62,7 @@ const configSchema = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
   PALESTRA_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   DATABASE_URL: z.string().optional(),
+  DATABASE_MIGRATION_URL: z.string().optional(),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).default(16),
   S3_ENDPOINT: z.url().optional(),
   S3_BUCKET: z.string().optional(),
@@ -159,6 +160,8 @@ export interface Config {
   logLevel: string;
   /** null = the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
+  /** A role that may change the schema; null = that of `databaseUrl`. */
+  databaseMigrationUrl: string | null;
   databasePoolSize: number;
   /** null = files under `dataDir/blobs`. */
   s3: { endpoint: string | null; bucket: string; region: string; accessKeyId: string | null; secretAccessKey: string | null } | null;
@@ -216,6 +219,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,
     databaseUrl: value.DATABASE_URL ?? null,
+    databaseMigrationUrl: value.DATABASE_MIGRATION_URL ?? null,
     databasePoolSize: value.DATABASE_POOL_SIZE,
     s3: value.S3_BUCKET
       ? {

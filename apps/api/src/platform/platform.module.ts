@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
 import { ForeignWork } from './foreign-work/foreign-work.ts';
+import { Readiness } from './database/readiness.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
 import { InFlight } from './limits.ts';
 import { Metrics } from './telemetry/metrics.ts';
@@ -27,6 +28,8 @@ export interface PlatformDependencies {
   outbound: OutboundPolicy;
   /** See `SERVER_SECRET`. */
   secret: SecretKeys;
+  /** Aborts when the process begins to stop. */
+  draining: AbortSignal;
 }
 
 /** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
@@ -45,6 +48,7 @@ export class PlatformModule {
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       { provide: OutboundPolicy, useValue: dependencies.outbound },
       { provide: ForeignWork, useFactory: () => new ForeignWork() },
+      { provide: Readiness, useValue: new Readiness(dependencies.database, dependencies.draining) },
       RouteTable,
       Metrics,
       Sockets,

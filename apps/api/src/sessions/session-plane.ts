@@ -31,6 +31,8 @@ export interface SessionPlaneOptions {
   /** Seal the secrets of sessions; the same on every replica. */
   secrets: SecretKeys;
   observer: SessionObserver;
+  /** Throws what `/health` answers while the service is of no use to clients. */
+  checkHealth: () => void;
   /** What `/version` answers. */
   version: string;
   /** Clients that may wait for slots of one environment, and how long, milliseconds. */
@@ -86,9 +88,9 @@ export class SessionPlane {
   }
 
   async register(server: FastifyInstance): Promise<void> {
-    const { directory, version, authenticate, sendError, sockets, inFlight, onBackgroundError, mcp } = this.#options;
+    const { directory, version, checkHealth, authenticate, sendError, sockets, inFlight, onBackgroundError, mcp } = this.#options;
     const { engine, routing } = this;
-    const dialect = new OrsDialect(engine, directory, version);
+    const dialect = new OrsDialect(engine, directory, version, checkHealth);
     await server.register(orsPlugin, { dialect, routing, authenticate, sendError });
     const options: DialectPluginOptions = { engine, directory, routing, sockets, inFlight, authenticate, sendError, onBackgroundError };
     await server.register(openEnvPlugin, options);

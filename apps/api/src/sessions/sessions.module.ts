@@ -9,6 +9,7 @@ import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
+import { Readiness } from '../platform/database/readiness.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
 import { InFlight } from '../platform/limits.ts';
@@ -39,7 +40,19 @@ const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
 
 const sessionPlane = {
   provide: SessionPlane,
-  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets, InFlight],
+  inject: [
+    Database,
+    Authenticator,
+    ErrorFilter,
+    ENVIRONMENT_DIRECTORY,
+    CONFIG,
+    LOGGER,
+    SERVER_SECRET,
+    ObserverList,
+    Sockets,
+    InFlight,
+    Readiness,
+  ],
   useFactory: (
     database: Database,
     authenticator: Authenticator,
@@ -51,6 +64,7 @@ const sessionPlane = {
     observer: ObserverList,
     sockets: Sockets,
     inFlight: InFlight,
+    readiness: Readiness,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
@@ -59,6 +73,7 @@ const sessionPlane = {
       observer,
       sockets,
       inFlight,
+      checkHealth: () => readiness.checkForClients(),
       version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,

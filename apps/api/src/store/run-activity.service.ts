@@ -93,7 +93,7 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
 
   async #listen(): Promise<void> {
     while (!this.#stopped) {
-      const client = new pg.Client({ connectionString: this.database.connectionString, connectionTimeoutMillis: 5_000 });
+      const client = new pg.Client({ connectionString: this.database.connectionString, connectionTimeoutMillis: 5_000, keepAlive: true });
       const ended = new Promise<void>((resolve) => client.once('end', resolve));
       client.on('error', () => {});
       client.on('notification', ({ payload }) => this.#tell(payload));

@@ -39,16 +39,21 @@ const DISCOVERY_DEADLINE_MS = 120_000;
  */
 export class OrsDialect {
   readonly #scopes: OrsScopes;
+  /** Throws while the service is of no use to clients. */
+  readonly #checkHealth: () => void;
 
   constructor(
     readonly engine: SessionEngine,
     readonly directory: EnvironmentDirectory,
     readonly version: string,
+    checkHealth: () => void = () => {},
   ) {
+    this.#checkHealth = checkHealth;
     this.#scopes = new OrsScopes(engine, directory);
   }
 
   health(): JsonValue {
+    this.#checkHealth();
     return { status: 'ok' };
   }
 

@@ -19,6 +19,17 @@ export function isDatabaseAway(error: unknown): boolean {
   return cause !== error && isDatabaseAway(cause);
 }
 
+/** PostgreSQL could not extend a table, or write a file, because its disk is full (SQLSTATE 53100). */
+export function isDiskFull(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;
+  if (code === '53100' || originalCode === '53100') return true;
+  if (typeof message === 'string' && message.includes('No space left on device')) return true;
+  return [cause, (meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError].some(
+    (inner) => inner !== error && isDiskFull(inner),
+  );
+}
+
 /** SQLSTATE class 40: PostgreSQL gave the statement up for another one (deadlock, serialisation); it may be repeated at once. */
 export function isRolledBack(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };

@@ -1,13 +1,13 @@
 import pRetry from 'p-retry';
 import { BatchQueueFullError } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { isDatabaseAway, isRolledBack } from './database-errors.ts';
+import { isDatabaseAway, isDiskFull, isRolledBack } from './database-errors.ts';
 
 /** A PostgreSQL that restarts is back within this; a client of a held request waits no longer either. */
 const PATIENCE_MS = 20_000;
 
 /**
- * Runs a statement that may be repeated, through a restart of PostgreSQL, or after a deadlock. Throws `database_unavailable` when it stays away (nothing was
+ * Runs a statement that may be repeated, through a restart of PostgreSQL, or after a deadlock. Throws `database_unavailable` when it stays away, or its disk is full (nothing was
  * stored), and anything else at once.
  */
 export function patiently<T>(statement: () => Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
@@ -22,6 +22,10 @@ export function patiently<T>(statement: () => Promise<T>, patienceMs = PATIENCE_
     maxTimeout: 1_000,
     maxRetryTime: patienceMs,
     randomize: true,
-    shouldRetry: ({ error }) => error instanceof PalestraError && error.code === 'database_unavailable',
+    shouldRetry: ({ error }) => {
+      if (!(error instanceof PalestraError) || error.code !== 'database_unavailable') return false;
+      // Nobody frees a full disk while a request is held. What is kept for longer waits.
+      return patienceMs > PATIENCE_MS || !isDiskFull(error.cause);
+    },
   });
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from '../generated/prisma/client.ts';
+import type { DatabaseMonitor } from './database-monitor.ts';
 import { openPool } from './pool.ts';
 
 /** Connections of `Database.pipelines`. */
@@ -16,6 +17,8 @@ export class Database {
   constructor(
     readonly connectionString: string,
     poolSize: number,
+    /** Stopped by `close`. null: tests that need only the pools. */
+    readonly monitor: DatabaseMonitor | null = null,
   ) {
     this.pool = openPool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });
     this.pipelines = openPool({
@@ -29,6 +32,7 @@ export class Database {
   }
 
   async close(): Promise<void> {
+    await this.monitor?.stop();
     await Promise.allSettled([this.pool.end(), this.pipelines.end(), this.prisma.$disconnect()]);
   }
 }

@@ -1,14 +1,18 @@
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { mkdir, readFile, readlink, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '@palestra/hosting';
+import pRetry from 'p-retry';
 import pg from 'pg';
 import { PostgresServer } from './postgres-server.ts';
+import { PostgresLog, type PostgresStatus, PostgresSupervisor } from './postgres-supervisor.ts';
 
 const MAJOR_VERSION = '18';
+/** The role of the running service, which may change rows and nothing else (role-grants.ts). */
+const RUNTIME_ROLE = 'palestra_runtime';
 const RETRY_MS = 250;
 const IN_USE_LIMIT_MS = 15_000;
 const run = promisify(execFile);
@@ -23,15 +27,19 @@ export class EmbeddedPostgresError extends Error {}
 export const sharedMegabytes = (memory: number): number => Math.max(128, Math.min(1_024, Math.floor(memory / 16 / 1_048_576)));
 
 export interface RunningPostgres {
+  /** For the running service: a role that `migrate` creates. */
   url: string;
+  /** For `migrate`: the superuser. */
+  migrationUrl: string;
+  status(): PostgresStatus;
   stop(): Promise<void>;
 }
 
 /**
- * A real PostgreSQL with its data in `<folder>/data`. Survives `kill -9` of everything: a server that outlived its parent
- * is stopped first, a dead one's lock file is PostgreSQL's own business.
+ * A real PostgreSQL with its data in `<folder>/data`, which is started again when it ends. Survives `kill -9` of everything: a server that outlived its
+ * parent is stopped first, a dead one's lock file is PostgreSQL's own business. `draining` aborts when the service begins to stop.
  */
-export async function startEmbeddedPostgres(folder: string): Promise<RunningPostgres> {
+export async function startEmbeddedPostgres(folder: string, draining: AbortSignal = never()): Promise<RunningPostgres> {
   const databaseDir = path.join(folder, 'data');
   await mkdir(folder, { recursive: true });
   await assertVersionAndOwner(databaseDir);
@@ -39,7 +47,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
 
   const password = await readOrCreatePassword(path.join(folder, 'password'));
   const port = await freePort();
-  const log: string[] = [];
+  const log = new PostgresLog();
   const server = new PostgresServer({
     databaseDir,
     port,
@@ -57,7 +65,7 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
       '-c',
       'max_wal_size=2GB',
     ],
-    onLog: (text) => void (log.push(text) > 200 && log.shift()),
+    onLog: (text) => log.add(text),
   });
   const fresh = !(await exists(path.join(databaseDir, 'PG_VERSION')));
   try {
@@ -66,26 +74,38 @@ export async function startEmbeddedPostgres(folder: string): Promise<RunningPost
   } catch (error) {
     if (fresh) await rm(databaseDir, { recursive: true, force: true });
     throw new EmbeddedPostgresError(
-      `PostgreSQL did not start: ${lastLine(log) ?? (error as Error | undefined)?.message ?? 'unknown reason'}`,
+      `PostgreSQL did not start: ${log.lastLine() ?? (error as Error | undefined)?.message ?? 'unknown reason'}`,
     );
   }
-  const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`;
-  await createDatabase(url('postgres'), 'palestra');
-  return { url: url('palestra'), stop: () => server.stop() };
+  const supervisor = new PostgresSupervisor(server, log, draining);
+  supervisor.start();
+  const url = (user: string, secret: string, database: string) => `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
+  await createDatabase(url('postgres', password, 'postgres'), 'palestra');
+  // Who knows this one does not know the superuser's.
+  const runtimePassword = createHmac('sha256', password).update(RUNTIME_ROLE).digest('base64url');
+  return {
+    url: url(RUNTIME_ROLE, runtimePassword, 'palestra'),
+    migrationUrl: url('postgres', password, 'palestra'),
+    status: () => supervisor.status(),
+    stop: () => supervisor.stop(),
+  };
 }
 
+const never = () => new AbortController().signal;
+
 /** After `kill -9` of a postmaster its children need a moment to notice; until then the folder counts as in use. */
-async function startPatiently(server: PostgresServer, log: string[]): Promise<void> {
-  for (let waited = 0; ; waited += RETRY_MS) {
-    try {
-      return await server.start();
-    } catch (error) {
-      const inUse = /still in use|lock file "postmaster\.pid" already exists/.test(log.join(''));
-      if (!inUse || waited >= IN_USE_LIMIT_MS) throw error;
-      log.length = 0;
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    }
-  }
+function startPatiently(server: PostgresServer, log: PostgresLog): Promise<void> {
+  const attempt = () => {
+    log.clear();
+    return server.start();
+  };
+  return pRetry(attempt, {
+    retries: IN_USE_LIMIT_MS / RETRY_MS,
+    minTimeout: RETRY_MS,
+    factor: 1,
+    maxRetryTime: IN_USE_LIMIT_MS,
+    shouldRetry: () => log.has(/still in use|lock file "postmaster\.pid" already exists/),
+  });
 }
 
 /** Creates a database unless it is there. */
@@ -162,4 +182,3 @@ async function readOrCreatePassword(file: string): Promise<string> {
 }
 
 const exists = async (file: string): Promise<boolean> => (await stat(file).catch(() => null)) !== null;
-const lastLine = (log: string[]): string | undefined => log.join('').trim().split('\n').at(-1) || undefined;

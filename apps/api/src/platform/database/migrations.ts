@@ -6,6 +6,8 @@ import type pg from 'pg';
 /** Any number that nobody else locks: servers that start at the same time migrate one after another. */
 const ADVISORY_LOCK = 7_210_563_904;
 
+const INSUFFICIENT_PRIVILEGE = '42501';
+
 const CREATE_HISTORY = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
   id VARCHAR(36) PRIMARY KEY, checksum VARCHAR(64) NOT NULL, finished_at TIMESTAMPTZ, migration_name VARCHAR(255) NOT NULL,
   logs TEXT, rolled_back_at TIMESTAMPTZ, started_at TIMESTAMPTZ NOT NULL DEFAULT now(), applied_steps_count INTEGER NOT NULL DEFAULT 0)`;
@@ -28,11 +30,7 @@ export async function withMigrationLock<T>(client: pg.ClientBase, change: () => 
  * Prisma's own, so that `prisma migrate deploy` and this can take turns.
  */
 export async function applyMigrations(client: pg.ClientBase, folder: string): Promise<string[]> {
-  await client.query(CREATE_HISTORY);
-  const history = await client.query<{ migration_name: string; checksum: string }>(
-    'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
-  );
-  const applied = new Map(history.rows.map((row) => [row.migration_name, row.checksum]));
+  const applied = await readHistory(client);
   const names = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   const fresh: string[] = [];
   for (const name of names.toSorted()) {
@@ -54,6 +52,34 @@ export async function applyMigrations(client: pg.ClientBase, folder: string): Pr
   return fresh;
 }
 
+/** Checksums by the names of applied migrations. Creates the table where it is missing, and needs no right to do so where it is not. */
+async function readHistory(client: pg.ClientBase): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ missing: boolean }>(`SELECT to_regclass('_prisma_migrations') IS NULL AS missing`);
+  if (rows[0]!.missing) await client.query(CREATE_HISTORY).catch(explainRights);
+  const history = await client.query<{ migration_name: string; checksum: string }>(
+    'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+  );
+  return new Map(history.rows.map((row) => [row.migration_name, row.checksum]));
+}
+
+/** The name of the newest migration of this version. */
+export async function newestMigration(folder: string): Promise<string> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .toSorted()
+    .at(-1)!;
+}
+
+function explainRights(error: unknown): never {
+  if ((error as { code?: unknown }).code !== INSUFFICIENT_PRIVILEGE) throw error;
+  throw new MigrationError(
+    'migrations are pending, and the role of DATABASE_URL may not apply them: set DATABASE_MIGRATION_URL, or run apps/api/dist/migrate.js with it first',
+    { cause: error },
+  );
+}
+
 async function applyOne(client: pg.ClientBase, name: string, sql: string, checksum: string): Promise<void> {
   try {
     await client.query('BEGIN');
@@ -66,6 +92,7 @@ async function applyOne(client: pg.ClientBase, name: string, sql: string, checks
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK');
+    if ((error as { code?: unknown }).code === INSUFFICIENT_PRIVILEGE) explainRights(error);
     throw new MigrationError(`migration ${name} failed: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -1,5 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, chown, cp, mkdir, mkdtemp, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -8,6 +10,8 @@ const SYSTEM_USER = 'postgres';
 /** Where root keeps a copy of the binaries that the system user cannot reach where npm put them. */
 const CACHE = '/var/cache/palestra';
 const READY = 'database system is ready to accept connections';
+/** Recovery after a crash may take minutes, and reports its progress every ten seconds (`log_startup_progress_interval`). */
+const SILENCE_MS = 60_000;
 
 export interface PostgresServerOptions {
   /** Absolute; `initialise` creates it. */
@@ -18,6 +22,13 @@ export interface PostgresServerOptions {
   initdbFlags?: string[];
   postgresFlags?: string[];
   onLog?: (text: string) => void;
+}
+
+export interface StartOptions {
+  /** A server that writes nothing to its log for so long while it starts is killed, milliseconds; default 60 000. */
+  silenceMs?: number;
+  /** Ends the start. */
+  signal?: AbortSignal;
 }
 
 interface User {
@@ -38,7 +49,7 @@ export class PostgresServer {
     this.#options = options;
   }
 
-  /** Of the postmaster; undefined when it does not run. */
+  /** Of the last postmaster that was started. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
@@ -72,10 +83,11 @@ export class PostgresServer {
     }
   }
 
-  /** Resolves when the server accepts connections. */
-  async start(): Promise<void> {
+  /** Resolves when the server accepts connections. Rejects when it ends, falls silent, or `signal` aborts; then no server runs. */
+  async start({ silenceMs = SILENCE_MS, signal }: StartOptions = {}): Promise<void> {
     const { databaseDir, port, postgresFlags = [] } = this.#options;
     const user = await systemUser();
+    signal?.throwIfAborted();
     const flags = ['-D', directoryFor(user, databaseDir), '-p', String(port), '-c', 'lc_messages=C', ...postgresFlags];
     const child = await this.#spawn('postgres', user, 'ignore', flags);
     this.#process = child;
@@ -83,28 +95,26 @@ export class PostgresServer {
     const interrupt = () => void child.kill('SIGINT');
     process.once('exit', interrupt);
     child.once('close', () => process.off('exit', interrupt));
-    await new Promise<void>((resolve, reject) => {
-      let output = '';
-      const watch = (data: Buffer) => {
-        output += data.toString();
-        if (!output.includes(READY)) return;
-        child.stderr!.off('data', watch);
-        resolve();
-      };
-      child.stderr!.on('data', watch);
-      child.once('error', reject);
-      child.once('close', (code, signal) => reject(new Error(`postgres ended with ${code ?? signal}`)));
-    });
+    interruptWithParent(child, user);
+    try {
+      await becomeReady(child, silenceMs, signal);
+    } catch (error) {
+      child.kill(signal?.aborted ? 'SIGINT' : 'SIGKILL');
+      await this.ended();
+      throw error;
+    }
+  }
+
+  /** Resolves when the server has ended, for whatever reason; at once when it does not run. */
+  async ended(): Promise<void> {
+    const child = this.#process;
+    if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
 
   /** Fast shutdown: open transactions are rolled back. */
   async stop(): Promise<void> {
-    const child = this.#process;
-    this.#process = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGINT');
-    await ended;
+    this.#process?.kill('SIGINT');
+    await this.ended();
   }
 
   async #spawn(program: string, user: User | null, stdin: number | 'ignore', flags: string[]): Promise<ChildProcess> {
@@ -113,6 +123,8 @@ export class PostgresServer {
     const child = spawn(path.join(user ? await reachableCopy(binaries) : binaries, 'bin', program), flags, {
       ...user,
       cwd: databaseDir,
+      // A Ctrl-C in the terminal is for the service, which stops its database after it has drained.
+      detached: true,
       stdio: [stdin, 'pipe', 'pipe'],
       // `start` looks for an English sentence.
       env: { ...process.env, LC_MESSAGES: 'C' },
@@ -120,6 +132,57 @@ export class PostgresServer {
     for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (data: Buffer) => onLog(data.toString()));
     return child;
   }
+}
+
+/** Resolves when the server says that it is ready. */
+async function becomeReady(child: ChildProcess, silenceMs: number, signal: AbortSignal | undefined): Promise<void> {
+  const over = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const isAlive = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => reject(new Error(`postgres wrote nothing for ${silenceMs / 1_000} s while it started`)), silenceMs);
+      };
+      let output = '';
+      const watch = (data: Buffer) => {
+        isAlive();
+        output += data.toString();
+        if (output.includes(READY)) resolve();
+      };
+      isAlive();
+      child.stderr!.on('data', watch);
+      over.signal.addEventListener('abort', () => child.stderr!.off('data', watch));
+      child.once('error', reject);
+      child.once('close', (code, reason) => reject(new Error(`postgres ended with ${code ?? reason}`)));
+      signal?.addEventListener('abort', () => reject(signal.reason as Error), { signal: over.signal });
+      if (signal?.aborted) reject(signal.reason as Error);
+    });
+  } finally {
+    clearTimeout(timer);
+    over.abort();
+  }
+}
+
+/**
+ * Interrupts the server when this process is killed, also by SIGKILL: a shell waits for the end of a pipe whose other end this process holds. It is in a
+ * process group of its own, like the server.
+ */
+function interruptWithParent(child: ChildProcess, user: User | null): void {
+  if (child.pid === undefined || process.platform === 'win32') return;
+  const watcher = spawn('/bin/sh', ['-c', `read -r _; kill -INT ${child.pid}`], {
+    ...user,
+    cwd: '/',
+    env: {},
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watcher.on('error', () => {});
+  watcher.stdin!.on('error', () => {});
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  // First the shell, then its pipe: it must not signal a process that gets the same id later.
+  child.once('exit', () => watcher.kill('SIGKILL'));
 }
 
 /** How the server names its data directory, which is its working directory. */

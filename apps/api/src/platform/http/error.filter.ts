@@ -1,10 +1,11 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject, Optional } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
-import { isDatabaseAway, isRolledBack, isUnstorableText } from '../database/database-errors.ts';
+import { isDatabaseAway, isDiskFull as isFullDisk, isRolledBack, isUnstorableText } from '../database/database-errors.ts';
+import { databaseFull, Readiness } from '../database/readiness.ts';
 import { LOGGER } from '../tokens.ts';
 import { RouteTable } from './route-table.ts';
 
@@ -14,6 +15,7 @@ export class ErrorFilter implements ExceptionFilter {
   constructor(
     @Inject(LOGGER) private readonly logger: Logger,
     private readonly routes: RouteTable,
+    @Optional() @Inject(Readiness) private readonly readiness: Pick<Readiness, 'isDiskFull'> = { isDiskFull: false },
   ) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
@@ -27,7 +29,7 @@ export class ErrorFilter implements ExceptionFilter {
       reply.raw.destroy();
       return;
     }
-    const known = toPalestraError(error, request, this.routes);
+    const known = explainFullDisk(toPalestraError(error, request, this.routes), this.readiness.isDiskFull);
     const body: Record<string, unknown> = known.toBody();
     if (known.code === 'internal_error') {
       body.id = newUuid();
@@ -45,6 +47,11 @@ export function errorHeaders(error: PalestraError): Record<string, string> {
     ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
     ...(error.backendStarting ? { 'x-backend-state': 'starting' } : {}),
   };
+}
+
+/** PostgreSQL does not start on a full disk: then its absence says too little. */
+function explainFullDisk(error: PalestraError, isDiskFull: boolean): PalestraError {
+  return error.code === 'database_unavailable' && (isDiskFull || isFullDisk(error.cause)) ? databaseFull(error.cause) : error;
 }
 
 export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'method' | 'url'>, routes: RouteTable): PalestraError {

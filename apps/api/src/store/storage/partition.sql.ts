@@ -2,15 +2,13 @@ import type pg from 'pg';
 import { inTransaction } from '../../platform/database/transaction.ts';
 
 const NAME = /^rollout_messages_(\d{4})(\d{2})(\d{2})$/;
-/** Both statements lock the table against everybody for an instant; whoever cannot have that at once tries again later. */
+/** Both functions lock the table against everybody for an instant; whoever cannot have that at once tries again later. */
 const LOCK_TIMEOUT = '500ms';
 /** `lock_not_available`. */
 const LOCKED = '55P03';
 /** The default partition holds rows of that day already, which then stay there. */
 const CHECK_VIOLATION = '23514';
 const DUPLICATE_TABLE = '42P07';
-
-const nameOf = (day: string): string => `rollout_messages_${day.replaceAll('-', '')}`;
 
 /** `today`, `2026-11-21`, by the database's clock in UTC, which is what ingest puts into `day`. */
 export async function selectToday(pool: pg.Pool): Promise<string> {
@@ -34,7 +32,7 @@ export type PartitionOutcome = 'done' | 'busy' | 'kept';
 /** `kept`: the default partition has rows of that day, so that they stay together there. `busy`: try again later. */
 export function createPartition(pool: pg.Pool, day: string): Promise<PartitionOutcome> {
   return locked(pool, async (client) => {
-    await client.query(`CREATE TABLE ${nameOf(day)} PARTITION OF rollout_messages FOR VALUES FROM ('${day}') TO ('${dayAfter(day)}')`);
+    await client.query('SELECT create_message_partition($1::date)', [day]);
     return 'done';
   });
 }
@@ -42,14 +40,8 @@ export function createPartition(pool: pg.Pool, day: string): Promise<PartitionOu
 /** Drops a day's partition when nothing is in it. A late event of such a day goes to the default partition. */
 export function dropEmptyPartition(pool: pg.Pool, day: string): Promise<PartitionOutcome> {
   return locked(pool, async (client) => {
-    // Asked without the lock first: a partition with rows must not hold anybody up every hour.
-    const { rows } = await client.query<{ used: boolean }>(`SELECT EXISTS (SELECT FROM ${nameOf(day)}) AS used`);
-    if (rows[0]!.used) return 'kept';
-    await client.query('LOCK TABLE rollout_messages IN ACCESS EXCLUSIVE MODE');
-    const again = await client.query<{ used: boolean }>(`SELECT EXISTS (SELECT FROM ${nameOf(day)}) AS used`);
-    if (again.rows[0]!.used) return 'kept';
-    await client.query(`DROP TABLE ${nameOf(day)}`);
-    return 'done';
+    const { rows } = await client.query<{ dropped: boolean }>('SELECT drop_empty_message_partition($1::date) AS dropped', [day]);
+    return rows[0]!.dropped ? 'done' : 'kept';
   });
 }
 

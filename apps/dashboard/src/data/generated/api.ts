@@ -834,6 +834,53 @@ fileName: string
 uploadUrl: string
 }[]
 }
+"GET /v1/health": {
+status: ("ready" | "draining" | "database_unavailable" | "storage_full")
+database: {
+reachable: boolean
+/**
+ * Since PostgreSQL stopped answering; 0 while it answers
+ */
+away_seconds: number
+disk_full: boolean
+/**
+ * All migrations of this version are applied
+ */
+migrated: boolean
+/**
+ * The PostgreSQL that the service runs; null with DATABASE_URL
+ */
+embedded: ({
+state: ("running" | "restarting" | "stopped")
+/**
+ * Since the service started
+ */
+restarts: number
+/**
+ * The last line that PostgreSQL wrote before it ended
+ */
+detail: (string | null)
+} | null)
+}
+/**
+ * The file system of the data directory, as far as the user of the service may fill it; null where the system does not say
+ */
+disk: ({
+free_bytes: number
+total_bytes: number
+} | null)
+/**
+ * The level at which coding_env runs programs, and what prevents a stronger one; null while it does not run
+ */
+isolation: (string | null)
+/**
+ * Background jobs whose time has come, and sessions that wait for a slot; null while the database does not answer
+ */
+queue: ({
+jobs_due: number
+sessions_waiting: number
+} | null)
+}
 "DELETE /v1/keys/{id}": {
 id: string
 name: string

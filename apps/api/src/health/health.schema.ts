@@ -1,0 +1,32 @@
+import { z } from 'zod';
+
+export const healthSchema = z.object({
+  status: z.enum(['ready', 'draining', 'database_unavailable', 'storage_full']),
+  database: z.object({
+    reachable: z.boolean(),
+    away_seconds: z.number().describe('Since PostgreSQL stopped answering; 0 while it answers'),
+    disk_full: z.boolean(),
+    migrated: z.boolean().describe('All migrations of this version are applied'),
+    embedded: z
+      .object({
+        state: z.enum(['running', 'restarting', 'stopped']),
+        restarts: z.int().describe('Since the service started'),
+        detail: z.string().nullable().describe('The last line that PostgreSQL wrote before it ended'),
+      })
+      .nullable()
+      .describe('The PostgreSQL that the service runs; null with DATABASE_URL'),
+  }),
+  disk: z
+    .object({ free_bytes: z.number(), total_bytes: z.number() })
+    .nullable()
+    .describe('The file system of the data directory, as far as the user of the service may fill it; null where the system does not say'),
+  isolation: z
+    .string()
+    .nullable()
+    .describe('The level at which coding_env runs programs, and what prevents a stronger one; null while it does not run'),
+  queue: z
+    .object({ jobs_due: z.int(), sessions_waiting: z.int() })
+    .nullable()
+    .describe('Background jobs whose time has come, and sessions that wait for a slot; null while the database does not answer'),
+});
+export type Health = z.infer<typeof healthSchema>;

@@ -1,0 +1,124 @@
+import { EventEmitter, once } from 'node:events';
+import pRetry from 'p-retry';
+import type { PostgresServer } from './postgres-server.ts';
+
+/** A server that ran for so long was healthy: the next restart begins without a pause again. */
+const STEADY_MS = 60_000;
+const BACKOFF = { retries: Number.POSITIVE_INFINITY, minTimeout: 250, factor: 2, maxTimeout: 5_000 };
+/** A server that ends by itself when its connections do, which those of a running service never do, is ended after this. */
+const SMART_SHUTDOWN_MS = 5_000;
+const LOG_ENTRIES = 200;
+
+export interface PostgresStatus {
+  state: 'running' | 'restarting' | 'stopped';
+  /** Why it does not run; null while it does. */
+  fault: 'disk_full' | 'ended' | null;
+  /** The last line that it wrote before it ended; null while it runs. */
+  detail: string | null;
+  /** Restarts since the service started. */
+  restarts: number;
+}
+
+/** What the server wrote to its log of late. */
+export class PostgresLog {
+  readonly #entries: string[] = [];
+  readonly #events = new EventEmitter();
+
+  add(text: string): void {
+    this.#entries.push(text);
+    if (this.#entries.length > LOG_ENTRIES) this.#entries.shift();
+    if (text.includes('received smart shutdown request')) this.#events.emit('smartShutdown');
+  }
+
+  clear(): void {
+    this.#entries.length = 0;
+  }
+
+  has(pattern: RegExp): boolean {
+    return pattern.test(this.#entries.join(''));
+  }
+
+  lastLine(): string | null {
+    return this.#entries.join('').trim().split('\n').at(-1) || null;
+  }
+
+  async smartShutdown(signal: AbortSignal): Promise<void> {
+    await once(this.#events, 'smartShutdown', { signal });
+  }
+}
+
+/**
+ * Starts a PostgreSQL again whenever it ends, on the same port, with growing pauses until it stays up. Clients see refused connections meanwhile and connect
+ * again by themselves.
+ */
+export class PostgresSupervisor {
+  #status: PostgresStatus = { state: 'running', fault: null, detail: null, restarts: 0 };
+  readonly #stopping = new AbortController();
+  #supervising: Promise<void> = Promise.resolve();
+
+  /** `draining` aborts when the service begins to stop: it still needs its database, but who asked it to stop may have asked the database too. */
+  constructor(
+    private readonly server: PostgresServer,
+    private readonly log: PostgresLog,
+    private readonly draining: AbortSignal,
+  ) {}
+
+  status(): PostgresStatus {
+    return this.#status;
+  }
+
+  /** From now on; the server runs. */
+  start(): void {
+    this.#supervising = this.#supervise();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.server.stop();
+    await this.#supervising;
+    this.#status = { ...this.#status, state: 'stopped' };
+  }
+
+  async #supervise(): Promise<void> {
+    const { signal } = this.#stopping;
+    await this.#untilItEnds();
+    while (!signal.aborted) await pRetry(() => this.#runOnce(), { ...BACKOFF, signal }).catch(() => {});
+  }
+
+  /** Rejects when the server did not start, or did not run for long. */
+  async #runOnce(): Promise<void> {
+    this.#noteEnd();
+    try {
+      await this.server.start({ signal: this.#stopping.signal });
+    } catch (error) {
+      this.#noteEnd();
+      throw error;
+    }
+    const startedAt = performance.now();
+    this.#status = { state: 'running', fault: null, detail: null, restarts: this.#status.restarts + 1 };
+    await this.#untilItEnds();
+    this.#noteEnd();
+    if (performance.now() - startedAt < STEADY_MS) throw new Error('postgres ended again');
+  }
+
+  async #untilItEnds(): Promise<void> {
+    const over = new AbortController();
+    void this.#hastenSmartShutdown(AbortSignal.any([over.signal, this.draining])).catch(() => {});
+    await this.server.ended();
+    over.abort();
+  }
+
+  async #hastenSmartShutdown(signal: AbortSignal): Promise<void> {
+    await this.log.smartShutdown(signal);
+    const timer = setTimeout(() => !signal.aborted && void this.server.stop(), SMART_SHUTDOWN_MS);
+    timer.unref();
+  }
+
+  #noteEnd(): void {
+    const fault = this.log.has(/No space left on device/) ? 'disk_full' : 'ended';
+    // An attempt that has not said anything yet tells no more than the one before.
+    const detail = this.log.lastLine() ?? this.#status.detail;
+    this.#status = { ...this.#status, state: 'restarting', fault: this.log.lastLine() === null ? this.#status.fault : fault, detail };
+    this.log.clear();
+  }
+}

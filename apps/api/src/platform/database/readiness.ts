@@ -1,0 +1,52 @@
+import { PalestraError } from '@palestra/protocol';
+import type { Database } from './database.ts';
+
+/**
+ * How long `/health` stays 200 while PostgreSQL does not answer. Requests are held as long (database-retry.ts), so that a restart of PostgreSQL is no failure of
+ * the service.
+ */
+const PATIENCE_MS = 20_000;
+
+/** Whether this process can serve requests. */
+export class Readiness {
+  constructor(
+    private readonly database: Database,
+    private readonly draining: AbortSignal,
+  ) {}
+
+  get isDraining(): boolean {
+    return this.draining.aborted;
+  }
+
+  /** For load balancers. Throws `shutting_down`, `storage_full` or `database_unavailable` when requests are better sent elsewhere. */
+  check(): { status: 'ready' } {
+    if (this.draining.aborted) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
+    this.#checkDatabase(0);
+    return { status: 'ready' };
+  }
+
+  /** What clients of the Open Reward Standard ask. Throws as `check` does, but only after an outage that requests do not outlast, and not while draining. */
+  checkForClients(): { status: 'ok' } {
+    this.#checkDatabase(PATIENCE_MS);
+    return { status: 'ok' };
+  }
+
+  /** The disk of the database is full, as far as is known. */
+  get isDiskFull(): boolean {
+    return this.database.monitor?.state().diskFull ?? false;
+  }
+
+  #checkDatabase(patienceMs: number): void {
+    const { awayMs, diskFull, migrated } = this.database.monitor?.state() ?? { awayMs: 0, diskFull: false, migrated: true };
+    if (awayMs > patienceMs) throw diskFull ? databaseFull() : new PalestraError('database_unavailable', { retryAfterSeconds: 1 });
+    if (!migrated)
+      throw new PalestraError('database_unavailable', { detail: 'Migrations of the database are pending.', retryAfterSeconds: 5 });
+  }
+}
+
+/** The answer while the database has no disk space. */
+export function databaseFull(cause?: unknown): PalestraError {
+  const detail =
+    'Disk full: the database has no space left, and nothing was stored. Send the request again when the operator has freed space.';
+  return new PalestraError('storage_full', { detail, retryAfterSeconds: 10, cause });
+}
