@@ -245,7 +245,7 @@ export class OrsConnection {
         return response;
       }
       await response.body.dump();
-      const next = URL.canParse(location, url) ? new URL(location, url) : null;
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
       if (next?.origin !== url.origin) {
         // Session ids and secrets go to the server that was configured, and to no other.
         throw new PalestraError('backend_invalid', {
