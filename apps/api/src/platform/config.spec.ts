@@ -7,8 +7,20 @@ describe('readConfig', () => {
     ['PORT', '70000'],
     ['PALESTRA_DEMO', 'maybe'],
     ['S3_ENDPOINT', 'not a url'],
+    ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', 'yes'],
+    ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', '10.0.0.0/8,example.com'],
+    ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', '10.0.0.0/8,'],
   ])('names the bad variable %s=%s in one line', (name, value) => {
     expect(() => readConfig({ [name]: value }, (path) => path)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
+  });
+
+  it.each([
+    ['1', 'allowed'],
+    ['0', 'refused'],
+    ['10.0.0.0/8, fd00::/8,192.168.1.1', ['10.0.0.0/8', 'fd00::/8', '192.168.1.1']],
+    ['', null],
+  ])('takes %j for private addresses of users', (value, expected) => {
+    expect(readConfig({ PALESTRA_ALLOW_PRIVATE_UPSTREAMS: value }, (path) => path).privateUpstreams).toEqual(expected);
   });
 
   it('has defaults for a laptop', () => {

@@ -25,6 +25,7 @@ const TOOLS_MAX_AGE_MS = 60_000;
 export class McpBackend implements Backend {
   readonly #options: McpBackendOptions;
   readonly #agent: Agent;
+  readonly #outbound: OutboundPolicy;
   readonly #open = new Map<string, OpenEpisode>();
   readonly #ending = new Set<Promise<void>>();
   readonly #asking = new SingleFlight<ToolsAnswer>();
@@ -33,8 +34,9 @@ export class McpBackend implements Backend {
 
   constructor(options: McpBackendOptions) {
     this.#options = options;
+    this.#outbound = options.outbound ?? unrestricted;
     // A tool may think for hours, and a stream on which nothing happens is no reason to end it.
-    this.#agent = outboundAgent(options.outbound ?? unrestricted, CONNECT_TIMEOUT_MS, { headersTimeout: 0, bodyTimeout: 0 });
+    this.#agent = outboundAgent(this.#outbound, CONNECT_TIMEOUT_MS, { headersTimeout: 0, bodyTimeout: 0 });
   }
 
   async environments(): Promise<string[]> {
@@ -103,6 +105,11 @@ export class McpBackend implements Backend {
   async #connect(secrets: BackendCreate['secrets'], signal: AbortSignal): Promise<McpConnection> {
     if ('command' in this.#options && this.#options.allowCommands !== true) throw new PalestraError('commands_not_allowed');
     if (this.#closed) throw new PalestraError('backend_unreachable');
+    // `fetch` refuses some ports by itself, which would tell them from the others of a refused address.
+    if ('url' in this.#options) {
+      const { hostname, port, protocol } = new URL(this.#options.url);
+      await this.#outbound.checkResolved(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));
+    }
     const connection = await McpConnection.open(this.#options, { agent: this.#agent, secrets }, signal);
     if (this.#closed) {
       await connection.close();

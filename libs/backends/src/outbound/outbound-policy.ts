@@ -40,6 +40,14 @@ export class OutboundPolicy {
     if (isIP(address) !== 0 && !(await this.#allows(address, port))) throw refusedAddress();
   }
 
+  /** Of a name too. A name that is not known is not refused. */
+  async checkResolved(host: string, port: number): Promise<void> {
+    await this.check(host, port);
+    if (isIP(unbracketed(host)) !== 0) return;
+    const error = await new Promise<Error | null>((done) => this.lookup(port)(host, { all: true }, done));
+    if (error instanceof PalestraError) throw error;
+  }
+
   /** As `dns.lookup`, with those addresses only that are allowed; the error is `upstream_address_refused` when none is. */
   lookup(port: number): LookupFunction {
     return (hostname, options, callback) => {
