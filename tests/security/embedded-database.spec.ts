@@ -142,7 +142,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     let output = '';
     child.stdout.on('data', (data: Buffer) => (output += data.toString()));
     try {
-      await expect.poll(() => output).toContain('Palestra is ready.');
+      await expect.poll(() => output).toContain('Palestra is ready');
       const pid = postmaster(dataDir);
       expect(groupOf(pid)).not.toBe(groupOf(child.pid!));
       const ended = once(child, 'exit');
