@@ -41,8 +41,8 @@ async function play({ replicas, endFile }: Chaos, deployment: string, tool: stri
   return JSON.parse(finished.stdout.trimEnd().split('\n').at(-1)!) as Played;
 }
 
-/** Runs each fault in `deeds` once, then lets the client end, then repeats random ones until the returned function is called. */
-function haunt({ endFile }: Chaos, deeds: (() => Promise<unknown>)[], pauseMs: number): () => Promise<number> {
+/** Runs faults of `deeds` until each has run and the proxy has cut and repeated requests; then lets the client end, and goes on until the returned function is called. */
+function haunt({ endFile, replicas }: Chaos, deeds: (() => Promise<unknown>)[], pauseMs: number): () => Promise<number> {
   const random = randomOf(seed);
   let over = false;
   let done = 0;
@@ -53,7 +53,8 @@ function haunt({ endFile }: Chaos, deeds: (() => Promise<unknown>)[], pauseMs: n
       if (over) return;
       await deeds[done < deeds.length ? done : Math.floor(random() * deeds.length)]!();
       done += 1;
-      if (done === deeds.length) writeFileSync(endFile, '');
+      const { cut, duplicated } = replicas.proxy.counts;
+      if (done >= deeds.length && cut > 0 && duplicated > 0) writeFileSync(endFile, '');
     }
   })();
   // A deed that fails must end the play, too: `await` of the returned function reports it.

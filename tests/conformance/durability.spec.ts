@@ -4,6 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientEnv } from './support/client-env.ts';
+import { type CuttingProxy, startCuttingProxy } from '../support/cutting-proxy.ts';
 import { addRemote, type Palestra, startPalestra } from '../support/palestra.ts';
 import { runScript, startUpstream, type Upstream } from './support/python.ts';
 
@@ -12,12 +13,15 @@ describe('kill -9 in the middle of a tool call', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-durability-'));
   const countFile = path.join(folder, 'count');
   let palestra: Palestra;
+  /** As a load balancer does, it holds connections while the service restarts: the SDK gives up after five that are refused. */
+  let proxy: CuttingProxy;
   let upstream: Upstream;
   let deployment: string;
   let database: pg.Client;
 
   beforeAll(async () => {
     palestra = await startPalestra();
+    proxy = await startCuttingProxy(palestra.port);
     upstream = await startUpstream({
       interpreter: 'v167',
       module: 'counting_environment',
@@ -30,6 +34,7 @@ describe('kill -9 in the middle of a tool call', () => {
   });
   afterAll(async () => {
     await database?.end();
+    await proxy?.close();
     await palestra?.stop();
     await upstream?.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -45,7 +50,12 @@ describe('kill -9 in the middle of a tool call', () => {
   }
 
   test('the call is finished once and its result arrives; the rollout is whole', { timeout: 400_000 }, async () => {
-    const episode = runScript('v167', 'long_episode.py', [deployment], clientEnv(palestra)) as Promise<{
+    const episode = runScript(
+      'v167',
+      'long_episode.py',
+      [deployment],
+      clientEnv({ ...palestra, url: `http://127.0.0.1:${proxy.port}` }),
+    ) as Promise<{
       results: { text: string; reward: number }[];
       rollout: string;
     }>;
@@ -57,8 +67,10 @@ describe('kill -9 in the middle of a tool call', () => {
     await expect.poll(uploaded).toBe(1);
     // It is in the middle.
     expect(notes()).toEqual(['start', 'end', 'start']);
+    const release = proxy.hold();
     await palestra.kill();
     await palestra.restart();
+    release();
     writeFileSync(`${countFile}.end`, '');
     const { results, rollout } = await episode;
     expect(results.map(({ text }) => text)).toEqual(['worked False', 'worked True', 'worked False']);

@@ -35,6 +35,8 @@ def play(env_name, texts):
     client, action = KINDS[env_name]
     env = client.from_docker_image(f"{env_name}:latest")
     container = env._provider._id
+    # The first program waits for an interpreter: on a busy machine longer than the 15 s that training uses.
+    env._timeout = 120.0
     try:
         played = {"env_name": env_name, "reset": shown(env.reset())}
         played["steps"] = [shown(env.step(action(text))) for text in texts]
