@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { PalestraError } from '@palestra/protocol';
 import { isLoopback, isSameAddress, isUnspecified, mayReach, type PrivateUpstreams } from './address-ranges.ts';
 
-/** A place where this service, or what it is built on, listens. */
+/** A place where what this service is built on listens. */
 interface Endpoint {
   host: string;
   port: number;
@@ -27,7 +27,7 @@ export class OutboundPolicy {
     this.#private = privateUpstreams;
   }
 
-  /** Refuses a URL at which the service itself, its database or its object store listens, even where its address is allowed. */
+  /** Refuses a URL at which the service's database or object store listens, even where its address is allowed. */
   protect(url: string): void {
     if (!URL.canParse(url)) return;
     const { hostname, port, protocol } = new URL(url);
