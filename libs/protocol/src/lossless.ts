@@ -1,4 +1,4 @@
-import { LosslessNumber } from 'lossless-json';
+import { LosslessNumber, stringify as stringifyLossless } from 'lossless-json';
 import type { JsonValue } from './json.ts';
 
 /**
@@ -15,26 +15,27 @@ const LOSSLESS_MARK = '"isLosslessNumber":true';
  * numbers that it would change as marked strings instead.
  */
 function markNumbers(text: string, mark: string): string {
-  const parts: string[] = [];
+  let marked = '';
   let kept = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
     else if (code === MINUS || (code >= ZERO && code <= NINE)) {
-      NUMBER.lastIndex = at;
-      const literal = NUMBER.exec(text)![0];
-      if (String(Number(literal)) !== literal) {
-        parts.push(text.slice(kept, at), `"${mark}${literal}"`);
-        kept = at + literal.length;
-      }
-      at += literal.length - 1;
+      const start = at;
+      while (isOfNumber(text.charCodeAt(at + 1))) at += 1;
+      const literal = text.slice(start, at + 1);
+      if (String(Number(literal)) === literal) continue;
+      marked += `${text.slice(kept, start)}"${mark}${literal}"`;
+      kept = at + 1;
     }
   }
-  return kept === 0 ? text : parts.join('') + text.slice(kept);
+  return kept === 0 ? text : marked + text.slice(kept);
 }
 
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2d, 0x30, 0x39];
-const NUMBER = /[-+\d.eE]+/y;
+/** Digits, and what else numbers have: `+`, `-`, `.`, `E`, `e`. */
+const isOfNumber = (code: number): boolean =>
+  (code >= ZERO && code <= NINE) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x45 || code === 0x65;
 
 /** Index of the quote that ends the string which begins at `start`, of a text that is JSON. */
 function endOfString(text: string, start: number): number {
@@ -48,7 +49,7 @@ function endOfString(text: string, start: number): number {
 /** A text that does not occur in another one, and that JSON writes as it is. */
 function newMark(text: string): string {
   for (;;) {
-    const mark = `#${Math.random().toString(36).slice(2)}#`;
+    const mark = `#${Math.random().toString(36).slice(2, 10)}`;
     if (!text.includes(mark)) return mark;
   }
 }
@@ -88,10 +89,7 @@ export function parseJson(text: string): JsonValue {
 /** The JSON text of a value; NaN and infinities become null, `undefined` members are left out. */
 export function stringifyJson(value: JsonValue): string {
   const text = JSON.stringify(value) ?? 'null';
-  if (!text.includes(LOSSLESS_MARK)) return text;
-  const mark = newMark(text);
-  const marked = JSON.stringify(value, (_key, member: JsonValue) => (member instanceof LosslessNumber ? mark + member.value : member));
-  return marked.replaceAll(new RegExp(`"${mark}([^"]*)"`, 'g'), '$1');
+  return text.includes(LOSSLESS_MARK) ? (stringifyLossless(value) ?? 'null') : text;
 }
 
 /** A plain number, also of a `LosslessNumber` (rounded to a double); null for anything else. */
