@@ -203,13 +203,11 @@ describe('a service on loopback', () => {
     await other?.stop();
   });
 
-  test.each(KINDS)('reaches neither itself nor its database as a server of kind %s', async (kind) => {
-    const ports = [new URL(local.url).port, new URL(local.config.databaseUrl!).port];
-    for (const port of ports) {
-      for (const host of ['127.0.0.1', 'localhost', '0.0.0.0', '127.1', '[::ffff:127.0.0.1]', '[::1]']) {
-        const answer = await register(local, kind, `http://${host}:${port}`);
-        expect(answer.body, `${host}:${port}`).toMatchObject({ code: 'upstream_address_refused' });
-      }
+  test.each(KINDS)('does not reach its database as a server of kind %s', async (kind) => {
+    const { port } = new URL(local.config.databaseUrl!);
+    for (const host of ['127.0.0.1', 'localhost', '0.0.0.0', '127.1', '[::ffff:127.0.0.1]', '[::1]']) {
+      const answer = await register(local, kind, `http://${host}:${port}`);
+      expect(answer.body, host).toMatchObject({ code: 'upstream_address_refused' });
     }
   });
 

@@ -72,7 +72,6 @@ export async function startServer(config: Config): Promise<RunningServer> {
     app.get(HealthService).operatorKey = apiKey;
     const url = await listen(app, config);
     origin.url ||= url;
-    outbound.protect(url);
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
     const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES })}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };

@@ -1,4 +1,4 @@
-import { LosslessNumber, parse as parseLossless, stringify as stringifyLossless } from 'lossless-json';
+import { LosslessNumber, stringify as stringifyLossless } from 'lossless-json';
 import type { JsonValue } from './json.ts';
 
 /**
@@ -10,17 +10,76 @@ import type { JsonValue } from './json.ts';
 const RISKY_NUMBER = /[\d.]{16}|\d[eE][-+\d]|\.\d*0(?!\d)|-0(?![.\d])/;
 const LOSSLESS_MARK = '"isLosslessNumber":true';
 
-function readNumber(literal: string): number | LosslessNumber {
-  const value = Number(literal);
-  return String(value) === literal ? value : new LosslessNumber(literal);
+/**
+ * The parser of the lossless-json package reads character by character, and needs forty bytes for each of a long string. So the native one reads
+ * numbers that it would change as marked strings instead.
+ */
+function markNumbers(text: string, mark: string): string {
+  let marked = '';
+  let kept = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const start = at;
+      while (isOfNumber(text.charCodeAt(at + 1))) at += 1;
+      const literal = text.slice(start, at + 1);
+      if (String(Number(literal)) === literal) continue;
+      marked += `${text.slice(kept, start)}"${mark}${literal}"`;
+      kept = at + 1;
+    }
+  }
+  return kept === 0 ? text : marked + text.slice(kept);
+}
+
+const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2d, 0x30, 0x39];
+/** Digits, and what else numbers have: `+`, `-`, `.`, `E`, `e`. */
+const isOfNumber = (code: number): boolean =>
+  (code >= ZERO && code <= NINE) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x45 || code === 0x65;
+
+/** Index of the quote that ends the string which begins at `start`, of a text that is JSON. */
+function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); ; at = text.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at;
+  }
+}
+
+/** A text that does not occur in another one, and that JSON writes as it is. */
+function newMark(text: string): string {
+  for (;;) {
+    const mark = `#${Math.random().toString(36).slice(2, 10)}`;
+    if (!text.includes(mark)) return mark;
+  }
+}
+
+function readMarks(value: JsonValue, mark: string): JsonValue {
+  if (typeof value === 'string') return value.startsWith(mark) ? new LosslessNumber(value.slice(mark.length)) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) value[index] = readMarks(value[index], mark);
+    return value;
+  }
+  const object = value as Record<string, JsonValue>;
+  for (const key of Object.keys(object)) {
+    const member = object[key];
+    const read = readMarks(member, mark);
+    // A member that is called `__proto__` is set by its definition only.
+    if (read !== member) Object.defineProperty(object, key, { value: read, writable: true, enumerable: true, configurable: true });
+  }
+  return value;
 }
 
 /** Throws a SyntaxError on anything that is not one JSON document. A key `__proto__` is an ordinary key. */
 export function parseJson(text: string): JsonValue {
   const plain: JsonValue = JSON.parse(text);
   if (!RISKY_NUMBER.test(text)) return plain;
+  const mark = newMark(text);
+  const marked = markNumbers(text, mark);
+  if (marked === text) return plain;
   try {
-    return parseLossless(text, undefined, { parseNumber: readNumber, onDuplicateKey: ({ newValue }) => newValue });
+    return readMarks(JSON.parse(marked), mark);
   } catch (error) {
     if (error instanceof RangeError) throw new SyntaxError('JSON is nested too deeply');
     throw error;

@@ -44,7 +44,7 @@ describe('POST /v1/environments', () => {
     const dead = await post({ name: 'dead', source: { kind: 'remote', url: 'http://127.0.0.1:9' } });
     expect(dead).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     expect(dead.body.detail).toContain('source.url');
-    expect((await post({ name: 'self', source: { kind: 'remote', url: server.url } })).status).toBe(403);
+    expect((await post({ name: 'self', source: { kind: 'remote', url: server.url } })).status).toBe(400);
     expect((await post({ name: 'file', source: { kind: 'remote', url: 'file:///etc/passwd' } })).status).toBe(422);
     expect((await get(`/v1/environments/${org()}/dead`)).status).toBe(404);
   });

@@ -46,7 +46,7 @@ export class EnvironmentsController {
   @Api({
     summary: 'Create an environment, optionally on a running server',
     body: createEnvironmentSchema,
-    errors: ['environment_exists', 'forbidden'],
+    errors: ['environment_exists', 'forbidden', 'upstream_address_refused', 'answer_too_large'],
   })
   @Post()
   create(@CurrentCaller() caller: Caller, @Body({ schema: createEnvironmentSchema }) body: CreateEnvironment) {
@@ -88,7 +88,7 @@ export class EnvironmentsController {
   @Api({
     summary: 'Add an immutable version on another server',
     body: createVersionSchema,
-    errors: ['environment_not_found', 'task_set_not_found'],
+    errors: ['environment_not_found', 'task_set_not_found', 'upstream_address_refused', 'answer_too_large'],
   })
   @Post(':owner/:name/versions')
   addVersion(

@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 
 /**
  * The policy of all connections that this service opens because a user named a URL. What the service is built on stays out of reach also where
- * private addresses are allowed; its own address is added when it listens.
+ * private addresses are allowed.
  */
 export function createOutboundPolicy({ host, privateUpstreams, s3, otlpEndpoint }: Config, databaseUrl: string): OutboundPolicy {
   const policy = new OutboundPolicy(privateUpstreams ?? (isLoopback(host) ? 'allowed' : 'refused'));

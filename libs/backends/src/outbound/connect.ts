@@ -13,11 +13,22 @@ function connectorOf(policy: OutboundPolicy, timeout: number): buildConnector.co
     const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
     const connect = byPort.get(port) ?? buildConnector({ timeout, lookup: policy.lookup(port) });
     byPort.set(port, connect);
-    policy
-      .check(target.hostname, port)
-      .then(() => connect(target, callback))
-      .catch((error: unknown) => callback(error as Error, null));
+    void open(policy, connect, { ...target, port: String(port) }, callback);
   };
+}
+
+async function open(
+  policy: OutboundPolicy,
+  connect: buildConnector.connector,
+  target: buildConnector.Options,
+  callback: buildConnector.Callback,
+): Promise<void> {
+  try {
+    await policy.check(target.hostname, Number(target.port));
+    connect(target, callback);
+  } catch (error) {
+    callback(error as Error, null);
+  }
 }
 
 /** `fetch` through an agent. Redirects are returned, never followed. Rejects with `upstream_address_refused` as it is. */

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { PalestraError } from '@palestra/protocol';
 import { isLoopback, isSameAddress, isUnspecified, mayReach, type PrivateUpstreams } from './address-ranges.ts';
 
-/** A place where this service, or what it is built on, listens. */
+/** A place where what this service is built on listens. */
 interface Endpoint {
   host: string;
   port: number;
@@ -27,7 +27,7 @@ export class OutboundPolicy {
     this.#private = privateUpstreams;
   }
 
-  /** Refuses a URL at which the service itself, its database or its object store listens, even where its address is allowed. */
+  /** Refuses a URL at which the service's database or object store listens, even where its address is allowed. */
   protect(url: string): void {
     if (!URL.canParse(url)) return;
     const { hostname, port, protocol } = new URL(url);
@@ -50,18 +50,22 @@ export class OutboundPolicy {
 
   /** As `dns.lookup`, with those addresses only that are allowed; the error is `upstream_address_refused` when none is. */
   lookup(port: number): LookupFunction {
+    const answer = async (found: LookupAddress[], all: boolean, callback: Parameters<LookupFunction>[2]): Promise<void> => {
+      let allowed: LookupAddress[];
+      try {
+        allowed = await this.#allowed(found, port);
+      } catch (error) {
+        return callback(error as Error, []);
+      }
+      const first = allowed[0];
+      if (first === undefined) callback(refusedAddress(), []);
+      else if (all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    };
     return (hostname, options, callback) => {
       resolve(hostname, { ...options, all: true }, (error, found) => {
-        if (error !== null) return callback(error, []);
-        this.#allowed(found, port).then(
-          (allowed) => {
-            const first = allowed[0];
-            if (first === undefined) callback(refusedAddress(), []);
-            else if (options.all) callback(null, allowed);
-            else callback(null, first.address, first.family);
-          },
-          (failure: Error) => callback(failure, []),
-        );
+        if (error === null) void answer(found, options.all === true, callback);
+        else callback(error, []);
       });
     };
   }
