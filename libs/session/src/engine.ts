@@ -125,6 +125,14 @@ export class SessionEngine {
     this.#admission.drain();
   }
 
+  /**
+   * The SID that a client's session id stands for, as every other method takes it. Ids that the service gave out stand for themselves;
+   * one that a client chose stands for another SID in each organisation.
+   */
+  sidOf(caller: Caller, given: string): string | Promise<string> {
+    return this.#registry.sidOf(given, caller);
+  }
+
   /** See {@link SessionOpener.reserve}. */
   reserve(caller: Caller, reservation: Reservation): Promise<string> {
     return this.#opener.reserve(caller, reservation);
