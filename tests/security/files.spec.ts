@@ -64,13 +64,13 @@ test('M3: an organisation stores no more than its quota, however it tries', asyn
     if (status !== 200) expect([status, (body as { code: string }).code]).toEqual([403, 'storage_quota_exceeded']);
   }
   // One that waited for the others' room may have been refused; what is left takes more.
-  for (let at = 0; at < 12; at += 1) await put(signed[at % 8]!.replace('part', 'part'), new Uint8Array(4_000_000));
+  for (let at = 0; at < 12; at += 1) await put(signed[at % 8]!, new Uint8Array(4_000_000));
   expect((await sizes()).reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(QUOTA);
 
   // Another environment of the organisation does not give it more.
   const other = (await environment('others')).id;
   const more = await urls('more', other);
-  if (more.status === 200) expect((await put(more.body.urls[0].uploadUrl, new Uint8Array(4_000_000))).status).toBe(403);
+  if (more.status === 200) expect([403, 413]).toContain((await put(more.body.urls[0].uploadUrl, new Uint8Array(4_000_000))).status);
 
   // Deleting makes room, and the same file again takes no more.
   await server.request('DELETE', `/v1/files/${id}/folder/${encodeURIComponent('none')}`);

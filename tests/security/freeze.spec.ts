@@ -27,28 +27,29 @@ async function watched(url: string, pid: number, attack: () => Promise<unknown>)
   watch.stdout.on('data', (data: Buffer) => (text += data.toString()));
   const closed = once(watch, 'close');
   try {
+    await once(watch.stdout, 'data');
     await attack();
   } finally {
     watch.stdin.end();
     await closed;
   }
-  return JSON.parse(text) as Seen;
+  return JSON.parse(text.slice('ready'.length)) as Seen;
 }
 
 describe.skipIf(process.platform !== 'linux')('another client', () => {
   test('notices a service that is frozen', async () => {
     const port = await freePort();
     const program = `require('node:http').createServer((request, reply) => {
-      if (request.url === '/freeze') { const end = Date.now() + 3000; while (Date.now() < end); }
+      const begun = process.cpuUsage();
+      const computed = () => process.cpuUsage(begun).user / 1000;
+      if (request.url === '/freeze') while (computed() < 2000);
       reply.end('ok');
     }).listen(${port}, '127.0.0.1', () => process.stdout.write('ready'))`;
     const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       await once(child.stdout, 'data');
       const seen = await watched(`http://127.0.0.1:${port}/health`, child.pid!, () => fetch(`http://127.0.0.1:${port}/freeze`));
-      expect(seen.slowestMs).toBeGreaterThan(1_000);
-      // Of three seconds by the clock a busy machine gives the process some.
-      expect(seen.blockedMs).toBeGreaterThan(500);
+      expect(seen.blockedMs).toBeGreaterThan(1_000);
     } finally {
       child.kill('SIGKILL');
     }
@@ -84,18 +85,19 @@ describe.skipIf(process.platform !== 'linux')('another client', () => {
       await upstream?.close();
     });
 
-    async function during(attack: () => Promise<unknown>): Promise<void> {
-      const seen = await watched(health(), palestra.pid(), attack);
-      expect(seen.failed, JSON.stringify(seen)).toBe(0);
-      expect(seen.blockedMs, JSON.stringify(seen)).toBeLessThan(1_000);
-      expect(seen.rssMb - idleMb, JSON.stringify(seen)).toBeLessThan(300);
+    const NONE = { failed: 0, blockedMs: 'below 1 s', grownMb: 'below 300 MB' };
+    /** What an attack costs others; figures only where they are too high. */
+    async function harm(attack: () => Promise<unknown>): Promise<Record<keyof typeof NONE, unknown>> {
+      const { failed, blockedMs, rssMb } = await watched(health(), palestra.pid(), attack);
+      const grownMb = rssMb - idleMb;
+      return { failed, blockedMs: blockedMs < 1_000 ? NONE.blockedMs : blockedMs, grownMb: grownMb < 300 ? NONE.grownMb : grownMb };
     }
 
     test('while gzip bombs arrive without a key', async () => {
       const bomb = gzipSync(`[${'[],'.repeat(20_000_000)}[]]`);
       const routes = ['/v1/login', '/v1/rollouts', '/create_session', '/mcp/palestra/echo'];
       const send = (route: string) => post(route, bomb, { 'content-encoding': 'gzip' }).then((answer) => answer.text());
-      await during(() => Promise.all(routes.map(send)));
+      expect(await harm(() => Promise.all(routes.map(send)))).toEqual(NONE);
     });
 
     test('while deep JSON arrives with a key', async () => {
@@ -107,13 +109,14 @@ describe.skipIf(process.platform !== 'linux')('another client', () => {
       ] as const;
       const send = ([route, body]: (typeof bodies)[number]) =>
         post(route, body, { ...key(), 'x-session-id': 's' }).then((answer) => answer.text());
-      await during(() => Promise.all(bodies.map(send)));
+      expect(await harm(() => Promise.all(bodies.map(send)))).toEqual(NONE);
     });
 
     test('while calls are checked against hostile schemas', async () => {
       const check = (name: string) =>
         fetch(`${palestra.url}/v1/runs/freeze-${name}/tools/check?tool=${name}`, { headers: key() }).then((answer) => answer.status);
-      await during(async () => expect(new Set(await Promise.all(Object.keys(hostileSchemas).map(check)))).toEqual(new Set([200, 422])));
+      const attack = async () => expect(new Set(await Promise.all(Object.keys(hostileSchemas).map(check)))).toEqual(new Set([200, 422]));
+      expect(await harm(attack)).toEqual(NONE);
     });
 
     test('while hostile Parquet files are uploaded', async () => {
@@ -127,10 +130,11 @@ describe.skipIf(process.platform !== 'linux')('another client', () => {
         return answer.status;
       };
       // Four uploads of one organisation at a time.
-      await during(async () => {
+      const attack = async () => {
         expect(new Set(await Promise.all(files.slice(0, 4).map(upload)))).toEqual(new Set([422]));
         expect(await Promise.all(files.slice(4).map(upload))).toEqual([422]);
-      });
+      };
+      expect(await harm(attack)).toEqual(NONE);
     });
 
     test('while a large file is uploaded', async () => {
@@ -139,18 +143,19 @@ describe.skipIf(process.platform !== 'linux')('another client', () => {
       const body = JSON.stringify({ environmentId: id, files: [{ fileName: 'zeros', contentType: 'application/octet-stream' }] });
       const { urls } = (await (await post('/v1/files/upload-urls', body, key())).json()) as { urls: { uploadUrl: string }[] };
       const zeros = new Uint8Array(8 * 1024 * 1024);
+      let sent = 0;
       const stream = new ReadableStream({
         pull(controller) {
           controller.enqueue(zeros);
           if ((sent += 1) === 50) controller.close();
         },
       });
-      let sent = 0;
       const headers = { 'content-type': 'application/octet-stream', 'content-encoding': 'gzip' };
-      await during(async () => {
+      const attack = async () => {
         const answer = await fetch(urls[0]!.uploadUrl, { method: 'PUT', body: stream, headers, duplex: 'half' } as RequestInit);
         expect(await answer.json()).toEqual({ size: 50 * zeros.length });
-      });
+      };
+      expect(await harm(attack)).toEqual(NONE);
     });
   });
 });

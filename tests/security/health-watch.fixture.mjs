@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Asks a service for its health, one request after another, until its standard input ends; then it says what it measured. A process of its own: the
+ * Asks a service for its health, one request after another, until its standard input ends; then it says what it measured, as JSON after the line `ready`. A process of its own: the
  * attacks that a test prepares must not delay it.
  *
  * `blockedMs` of a request is how long it took, but at most the processor time of the service's main thread meanwhile. A busy machine makes a request
@@ -32,6 +32,7 @@ while (!ended || seen.requests === 0) {
   seen.failed += status === 200 ? 0 : 1;
   seen.slowestMs = Math.max(seen.slowestMs, took);
   seen.blockedMs = Math.max(seen.blockedMs, Math.min(took, cpuMs() - cpu));
+  if (seen.requests === 1) process.stdout.write('ready\n');
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
 clearInterval(memory);

@@ -23,7 +23,7 @@ export function reserveBytes(
 ): Promise<number> {
   const { key, orgId, wanted, orLess } = upload;
   return inTransaction(pool, async (client) => {
-    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('environment_files:' || $1, 0))`, [orgId]);
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('environment_files:' || $1::text, 0))`, [orgId]);
     const left = Math.max(0, quota - (await storedBytes(client, orgId)));
     if (wanted > left && !orLess) return 0;
     const granted = Math.min(wanted, left);
@@ -36,17 +36,31 @@ export function reserveBytes(
   });
 }
 
-/** The upload has ended: `size` is what is stored now, null when nothing changed. */
-export async function settleBytes(pool: pg.Pool, key: string, granted: number, size: number | null): Promise<void> {
-  await pool.query(
-    'UPDATE environment_files SET pending = greatest(0, pending - $2::bigint), bytes = coalesce($3::bigint, bytes) WHERE key = $1',
-    [key, granted, size],
-  );
+/**
+ * The upload has ended, or failed: gives back what was set aside, and notes what is stored now, as `sizeOf` says; null = nothing.
+ * Asked under a lock of the key, so that of several uploads of one file the last one notes what they left.
+ */
+export function settleBytes(
+  pool: pg.Pool,
+  { key, orgId, granted }: { key: string; orgId: string; granted: number },
+  sizeOf: () => Promise<number | null>,
+): Promise<void> {
+  return inTransaction(pool, async (client) => {
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('environment_file:' || $1::text, 0))`, [key]);
+    await client.query(
+      `INSERT INTO environment_files AS f (key, org_id, bytes) VALUES ($1, $2, $4)
+       ON CONFLICT (key) DO UPDATE SET pending = greatest(0, f.pending - $3::bigint), bytes = excluded.bytes`,
+      [key, orgId, granted, (await sizeOf()) ?? 0],
+    );
+    await client.query('DELETE FROM environment_files WHERE key = $1 AND bytes = 0 AND pending = 0', [key]);
+  });
 }
 
-/** Of deleted files: one, or all whose keys begin with `key` when that ends with a slash. */
+/** Of deleted files: one, or all whose keys begin with `key` when that ends with a slash. Uploads in progress still count. */
 export async function forgetBytes(pool: pg.Pool, key: string): Promise<void> {
-  await pool.query('DELETE FROM environment_files WHERE key = $1 OR (right($1, 1) = $2 AND starts_with(key, $1))', [key, '/']);
+  const deleted = `(key = $1::text OR (right($1::text, 1) = '/' AND starts_with(key, $1::text)))`;
+  await pool.query(`UPDATE environment_files SET bytes = 0 WHERE ${deleted}`, [key]);
+  await pool.query(`DELETE FROM environment_files WHERE ${deleted} AND ${PENDING} = 0`, [key]);
 }
 
 /** The organisation whose environment has the object; null when there is no such environment any more. Plan: primary key. */

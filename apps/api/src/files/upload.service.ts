@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
-import type { BlobStore } from '@palestra/blobs';
+import { BlobError, type BlobStore } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
@@ -57,14 +57,23 @@ export class UploadService {
     const wanted = contentLength ?? maxBytes;
     const granted = await reserveBytes(pool, { key, orgId, wanted, orLess: contentLength === null }, this.config.maxStoredBytes);
     if (granted === 0 && wanted > 0) throw this.#exceeded();
-    let size: number | null = null;
     try {
       const bytes =
         body === undefined ? Buffer.alloc(0) : bounded(body, granted, () => (granted < maxBytes ? this.#exceeded() : tooLarge(maxBytes)));
-      ({ size } = await this.blobs.put(key, bytes, { contentType }));
+      const { size } = await this.blobs.put(key, bytes, { contentType });
       return { size };
     } finally {
-      await settleBytes(pool, key, granted, size);
+      await settleBytes(pool, { key, orgId, granted }, () => this.#sizeOf(key));
+    }
+  }
+
+  /** null: there is no such object. */
+  async #sizeOf(key: string): Promise<number | null> {
+    try {
+      return (await this.blobs.head(key)).size;
+    } catch (error) {
+      if (error instanceof BlobError && error.kind === 'not_found') return null;
+      throw error;
     }
   }
 

@@ -174,7 +174,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
-    maxStoredBytes: value.PALESTRA_MAX_STORED_GB * 1e9,
+    maxStoredBytes: Math.floor(value.PALESTRA_MAX_STORED_GB * 1e9),
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
