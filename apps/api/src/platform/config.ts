@@ -49,6 +49,7 @@ const configSchema = z.object({
   PALESTRA_PREVIOUS_SECRET_KEYS: names.pipe(z.array(z.string().min(32))).default([]),
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
   ...limitSchema,
+  PALESTRA_MAX_STORED_GB: z.coerce.number().positive().default(100),
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
@@ -138,6 +139,8 @@ export interface Config {
   drainMs: number;
   /** What keys and organisations may have at most; owners may set less. */
   limits: Limits;
+  /** Uploaded files of environments, of one organisation together. */
+  maxStoredBytes: number;
   /** Clients that may wait for a slot of one environment at the same time, and how long. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
@@ -207,6 +210,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     previousSecretKeys: value.PALESTRA_PREVIOUS_SECRET_KEYS,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
     limits: readLimits(value),
+    maxStoredBytes: Math.floor(value.PALESTRA_MAX_STORED_GB * 1e9),
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,

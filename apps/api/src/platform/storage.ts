@@ -6,7 +6,7 @@ import type { SecretKeys } from './secret-keys.ts';
 import type { PublicOrigin } from './tokens.ts';
 
 /**
- * The object store that the configuration names. `secrets` sign the file store's URLs. `alone` false: another process writes into these
+ * The object store that the configuration names. `secrets` sign our own URLs: of the file store, and of uploads. `alone` false: another process writes into these
  * files too, whose half-written ones must stay.
  */
 export async function openBlobStore(
@@ -14,10 +14,10 @@ export async function openBlobStore(
   origin: PublicOrigin,
   secrets: SecretKeys,
   { alone = true } = {},
-): Promise<{ blobs: BlobStore; urlSigner: UrlSigner | null }> {
-  if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner: null };
+): Promise<{ blobs: BlobStore; urlSigner: UrlSigner }> {
   const keys = () => secrets.accepted.map((secret) => createHmac('sha256', secret).update('palestra signed urls').digest());
   const urlSigner = new UrlSigner(keys, () => origin.url, Date.now);
+  if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner };
   const blobs = new FileBlobStore(path.join(config.dataDir, 'blobs'), urlSigner);
   if (alone) await blobs.open();
   return { blobs, urlSigner };

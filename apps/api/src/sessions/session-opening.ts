@@ -22,9 +22,10 @@ interface Opening {
 export async function openHere({ caller, body, request, reply, sessions, plane }: Opening): Promise<void> {
   const asked = parseBody(body ?? null) ?? {};
   const wanted = new SchemaPipe().transform(asked, { type: 'body', schema: openSessionSchema } as never) as OpenSession;
-  const sid = wanted.sid ?? newUuid();
+  const chosen = wanted.sid ?? newUuid();
+  const sid = wanted.sid === undefined ? chosen : await plane.engine.sidOf(caller, chosen);
   // Whoever passes it on to another process names the session, which is reserved by then.
-  request.body = Buffer.from(stringifyJson({ ...(asked as object), sid }));
+  request.body = Buffer.from(stringifyJson({ ...(asked as object), sid: chosen }));
   if (wanted.sid !== undefined && (await plane.routing.elsewhere(request, reply, caller, sid))) return;
   const signal = leaving(request, reply, sid, plane);
   try {

@@ -100,7 +100,8 @@ export class SessionController {
     response: sessionStateSchema,
     errors: ['session_not_found', 'session_deleted', 'session_moved', 'session_lost', 'environment_failed', 'backend_unreachable'],
   })
-  async state(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+  async state(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const sid = await this.sessions.known(caller, given);
     const native = await this.sessions.hasOwnState(caller, sid);
     if (native && (await this.plane.routing.elsewhere(request, reply, caller, sid))) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.state(caller, sid, native)));
@@ -130,12 +131,12 @@ export class SessionController {
   })
   async follow(
     @CurrentCaller() caller: Caller,
-    @Param('sid') sid: string,
+    @Param('sid') given: string,
     @Query({ schema: eventsQuerySchema }) { after }: EventsQuery,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    await this.sessions.known(caller, sid);
+    const sid = await this.sessions.known(caller, given);
     const { events, sessions } = this;
     const last = parsePosition(request.headers['last-event-id'] as string | undefined);
     const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
@@ -149,8 +150,8 @@ export class SessionController {
     response: sessionViewSchema,
     errors: ['session_not_found', 'session_moved'],
   })
-  async end(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
-    await this.sessions.known(caller, sid);
+  async end(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const sid = await this.sessions.known(caller, given);
     if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.end(caller, sid)));
   }
@@ -164,12 +165,12 @@ export class SessionController {
   })
   async fork(
     @CurrentCaller() caller: Caller,
-    @Param('sid') sid: string,
+    @Param('sid') given: string,
     @Body({ schema: forkSessionSchema }) body: ForkSession,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    await this.sessions.known(caller, sid);
+    const sid = await this.sessions.known(caller, given);
     if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.fork(caller, sid, body)));
   }

@@ -52,7 +52,8 @@ export class SessionService {
     return { sessions: page.map(presentSession), next_cursor: rows.length > limit ? cursorOf(page.at(-1)!) : null };
   }
 
-  async get(caller: Caller, sid: string): Promise<SessionView> {
+  async get(caller: Caller, given: string): Promise<SessionView> {
+    const sid = await this.plane.engine.sidOf(caller, given);
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     return presentSessionFacts(row, await this.#isDeterministic(row.version_id));
@@ -79,24 +80,25 @@ export class SessionService {
     return { source: 'ledger', state: known };
   }
 
-  async calls(caller: Caller, sid: string, { after, limit }: CallListQuery): Promise<SessionCallList> {
-    await this.known(caller, sid);
+  async calls(caller: Caller, given: string, { after, limit }: CallListQuery): Promise<SessionCallList> {
+    const sid = await this.known(caller, given);
     const rows = await selectCalls(this.database.pool, sid, after, limit + 1);
     const page = rows.slice(0, limit).map(presentCall);
     return { calls: page, next_after: rows.length > limit ? page.at(-1)!.seq : null };
   }
 
   /** One call with all of its input and result. */
-  async call(caller: Caller, sid: string, taskId: string): Promise<SessionCallView> {
-    await this.known(caller, sid);
+  async call(caller: Caller, given: string, taskId: string): Promise<SessionCallView> {
+    const sid = await this.known(caller, given);
     const row = isStorable(taskId) ? await selectWholeCall(this.database.pool, sid, taskId) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'The session has no such call.' });
     return presentCall(row);
   }
 
-  /** Throws `session_not_found` unless the session is the caller's organisation's. */
-  async known(caller: Caller, sid: string): Promise<void> {
-    if (isStorable(sid) && (await ownsSession(this.database.pool, caller.orgId, sid))) return;
+  /** The SID of the session that a client's id stands for. Throws `session_not_found` unless it is one of the caller's organisation. */
+  async known(caller: Caller, given: string): Promise<string> {
+    const sid = await this.plane.engine.sidOf(caller, given);
+    if (isStorable(sid) && (await ownsSession(this.database.pool, caller.orgId, sid))) return sid;
     throw new PalestraError('session_not_found', { detail: 'No such session.' });
   }
 

@@ -7,6 +7,8 @@ export interface SignedRequest {
   key: string;
   /** PUT: the content type that the body must have. */
   contentType?: string;
+  /** PUT: how many bytes the body may have. */
+  maxBytes?: number;
   /** GET: name under which browsers save it. */
   fileName?: string;
 }
@@ -24,6 +26,7 @@ export class UrlSigner {
     const expires = Math.floor(this.now() / 1000) + expiresInSeconds;
     const query = new URLSearchParams({ method: request.method, expires: String(expires) });
     if (request.contentType !== undefined) query.set('contentType', request.contentType);
+    if (request.maxBytes !== undefined) query.set('maxBytes', String(request.maxBytes));
     if (request.fileName !== undefined) query.set('fileName', request.fileName);
     query.set('signature', signatureOf(request, expires, this.#secrets()[0]!));
     // URLSearchParams writes a space as '+', which some clients keep; %20 is read the same by all.
@@ -38,6 +41,8 @@ export class UrlSigner {
     const request: SignedRequest = { method, key };
     const contentType = query.get('contentType');
     if (contentType !== null) request.contentType = contentType;
+    const maxBytes = query.get('maxBytes');
+    if (maxBytes !== null) request.maxBytes = Number(maxBytes);
     const fileName = query.get('fileName');
     if (fileName !== null) request.fileName = fileName;
     const given = Buffer.from(query.get('signature') ?? '');
@@ -54,7 +59,14 @@ export class UrlSigner {
 }
 
 function signatureOf(request: SignedRequest, expires: number, secret: Buffer): string {
-  const text = JSON.stringify([request.method, request.key, expires, request.contentType ?? null, request.fileName ?? null]);
+  const text = JSON.stringify([
+    request.method,
+    request.key,
+    expires,
+    request.contentType ?? null,
+    request.fileName ?? null,
+    request.maxBytes ?? null,
+  ]);
   return createHmac('sha256', secret).update(text).digest('base64url');
 }
 

@@ -104,13 +104,15 @@ export class OrsDialect {
     });
   }
 
-  /** The SID, to be sent as the `task_id` event of a stream that then ends. */
-  async createSession(request: OrsRequest): Promise<string> {
+  /** The SID, and the id to be sent as the `task_id` event of a stream that then ends: the one of an earlier answer again. */
+  async createSession(request: OrsRequest): Promise<{ sid: string; clientSid: string }> {
     const { taskId, env } = readCreateSessionBody(parseBody(request.body));
     if (env !== null && Object.keys(env).length > 0) throw new PalestraError('override_not_allowed');
     const secrets = decodeSecrets(request.secrets);
     const hosted = await this.#reservedEnvironment(request);
-    return this.engine.reserve(request.caller, { sid: taskId, hosted, secrets, recording: request.recording });
+    const again = taskId === null ? null : await this.engine.sidOf(request.caller, taskId);
+    const sid = await this.engine.reserve(request.caller, { sid: again, hosted, secrets, recording: request.recording });
+    return { sid, clientSid: taskId ?? sid };
   }
 
   /** null when the request names none and there is no fallback: `/create` then says which (ORS clients send no header). */
@@ -151,7 +153,7 @@ export class OrsDialect {
       recording: request.recording,
       signal,
     });
-    return { sid };
+    return { sid: request.clientSid ?? sid };
   }
 
   async #variantOf(hosted: HostedEnvironment, name: string): Promise<string | null | undefined> {
@@ -190,7 +192,7 @@ export class OrsDialect {
   async delete(request: OrsRequest): Promise<JsonValue> {
     const sid = requireSid(request);
     await this.engine.delete(request.caller, sid);
-    return { sid };
+    return { sid: request.clientSid ?? sid };
   }
 
   /** There are no sandboxes yet; an unknown environment is told apart from that. */

@@ -4,8 +4,10 @@ import type { Caller, EnvironmentDirectory, HostedEnvironment, SessionEngine } f
 /** What a request on the session plane says about the environment that it means. */
 export interface OrsAddress {
   caller: Caller;
-  /** `X-Session-ID`, trimmed. */
+  /** What `X-Session-ID` stands for (`SessionEngine.sidOf`). */
   sid: string | null;
+  /** `X-Session-ID` as sent, trimmed, which answers repeat; absent: as `sid`. */
+  clientSid?: string | null;
   /** `X-Deployment` */
   deployment: string | null;
   /** First segment of `/{owner}/{name}/...`, our extension for clients that send no deployment header. */

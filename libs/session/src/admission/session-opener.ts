@@ -12,7 +12,7 @@ import { ADMITTED_RESERVATION_TIMEOUT_MS, defaultSessionPolicy, RESERVATION_TIME
 import type { Recording, SessionRecord, SessionStore } from '../ports/session-store.port.ts';
 import { deathError, type LiveSession } from '../registry/live-session.ts';
 import { SecretMask } from '../registry/secrets.ts';
-import type { SessionRegistry } from '../registry/session-registry.ts';
+import { type SessionRegistry, SID } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
 import type { Admission } from './admission.ts';
 
@@ -63,8 +63,6 @@ export interface SessionOpenerOptions {
 
 const REPEAT_WAIT_MS = 120_000;
 const REPEAT_POLL_MS = 250;
-/** What an HTTP header carries as it is: environments' servers are told the SID in one. */
-const SID = /^[\x21-\x7e](?:[\x20-\x7e]{0,498}[\x21-\x7e])?$/;
 /** A constructor that kills its process is given up. */
 const MAX_DEATHS = 3;
 

@@ -8,10 +8,14 @@ import type { SessionRecord, SessionStore } from '../ports/session-store.port.ts
 import { isDead, mayFollow, type SessionState, transition } from '../state.ts';
 import { classifyEnd } from './failure.ts';
 import { deathError, LiveSession } from './live-session.ts';
+import { scopedSid } from './client-sid.ts';
 import { SecretMask } from './secrets.ts';
 
 /** The dead never change: who ends a session and asks at once for it again need not ask the store. */
 const REMEMBERED_DEAD = 1_024;
+
+/** What an HTTP header carries as it is: environments' servers are told the SID in one. */
+export const SID = /^[\x21-\x7e](?:[\x20-\x7e]{0,498}[\x21-\x7e])?$/;
 
 type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
 type From = SessionState | ((record: SessionRecord) => boolean);
@@ -36,6 +40,18 @@ export class SessionRegistry {
     readonly box: SecretBox,
     readonly observer: SessionObserver,
   ) {}
+
+  /** The SID that `given` stands for when this caller sends it: that of a session of its organisation, or the one for an id that it chose. */
+  sidOf(given: string, caller: Caller): string | Promise<string> {
+    if (!SID.test(given) || this.#isOwn(given, caller)) return given;
+    const scoped = scopedSid(caller.orgId, given);
+    if (this.#isOwn(scoped, caller)) return scoped;
+    return this.find(given, caller).then((own) => (own === null ? scoped : given));
+  }
+
+  #isOwn(sid: string, { orgId }: Caller): boolean {
+    return this.#live.get(sid)?.record.orgId === orgId;
+  }
 
   /** A session of the caller's organisation, dead ones included; null for an unknown SID and for another tenant's. */
   async find(sid: string, caller: Caller): Promise<LiveSession | null> {

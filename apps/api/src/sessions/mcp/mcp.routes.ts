@@ -123,7 +123,8 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
 async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing, timings }: McpScope): Promise<void> {
   const { request, reply, caller, address } = asked;
   // One that another process passed on has its id already; from a client it is that of a session that is over.
-  const given = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
+  const passedOn = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
+  const given = passedOn === null ? null : await engine.sidOf(caller, passedOn);
   const sid = given ?? newUuid();
   if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
   const wish = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };

@@ -57,9 +57,9 @@ async function reserve(
   ors: OrsRequest,
   { dialect, routing }: OrsPluginOptions,
 ): Promise<void> {
-  const sid = await dialect.createSession(ors);
+  const { sid, clientSid } = await dialect.createSession(ors);
   const admit: Admit = (signal, onPlace) => routing.engine.admit(ors.caller, sid, signal, onPlace);
-  await streamReservation(reply, sid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
+  await streamReservation(reply, clientSid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
 }
 
 async function refuseMethod(): Promise<never> {
@@ -72,6 +72,7 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
   if (caller === null && !route.public) throw new PalestraError('unauthorized');
   countRequest(request);
   const ors = readRequest(request, caller as Caller);
+  if (ors.sid !== null && caller !== null) ors.sid = await options.routing.engine.sidOf(caller, ors.sid);
   if (ors.sid !== null && caller !== null && (await options.routing.elsewhere(request, reply, caller, ors.sid))) return;
   switch (route.operation) {
     case 'createSession':
@@ -119,9 +120,11 @@ const header = (request: FastifyRequest, name: string): string | null => {
 
 function readRequest(request: FastifyRequest, caller: Caller): OrsRequest {
   const params = request.params as { owner?: string; env?: string };
+  const clientSid = header(request, 'x-session-id');
   return {
     caller,
-    sid: header(request, 'x-session-id'),
+    sid: clientSid,
+    clientSid,
     deployment: header(request, 'x-deployment'),
     secrets: header(request, 'x-secrets'),
     recording: readRecording(request.headers),

@@ -20,8 +20,9 @@ export class SessionRolloutService {
   ) {}
 
   /** Answers when what has ended so far is stored, calls of this very second excepted. Idempotent: the first run stays. */
-  async keep(caller: Caller, sid: string, body: KeepSession): Promise<KeptSession> {
-    const session = await this.sessions.get(caller, sid);
+  async keep(caller: Caller, given: string, body: KeepSession): Promise<KeptSession> {
+    const session = await this.sessions.get(caller, given);
+    const { sid } = session;
     if (session.task === null) {
       throw new PalestraError('invalid_request', { detail: 'The session never opened an episode: there is nothing to keep.' });
     }

@@ -15,6 +15,7 @@ import { SessionConnection } from './session-connection.ts';
 
 interface Accepted {
   caller: Caller;
+  sid: string;
   from: EventPosition;
 }
 
@@ -35,17 +36,15 @@ export class SessionSocket implements OnModuleInit {
     this.sockets.add({
       pattern: /^\/v1\/sessions\/(?<sid>[^/]+)\/socket$/,
       accept: async ({ raw, path, query, params }, socket, head) => {
-        const sid = params['sid']!;
         const caller = await this.#callerOf(raw);
-        await sessions.known(caller, sid);
+        const sid = await sessions.known(caller, params['sid']!);
         const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
         if (await plane.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
         const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
-        return { elsewhere: false, context: { caller, from } satisfies Accepted, caller };
+        return { elsewhere: false, context: { caller, sid, from } satisfies Accepted, caller };
       },
-      open: (socket, { raw, params }, accepted) => {
-        const { caller, from } = accepted as Accepted;
-        const sid = params['sid']!;
+      open: (socket, { raw }, accepted) => {
+        const { caller, sid, from } = accepted as Accepted;
         void new SessionConnection(socket, {
           sid,
           from,
