@@ -73,6 +73,9 @@ describe.each(Object.keys(victims))('L3: a session %s', (how) => {
       note(await server.request('POST', '/v1/sessions', { headers: stranger, body: { environment: 'palestra/echo', ...task, sid } }));
       note(await server.request('POST', '/delete', { headers }));
       note(await create(sid, stranger));
+      const text = { environment: 'palestra/echo', ...task, id: `${sid}` };
+      note(await server.request('GET', `/v1/text-sessions/${sid}`, { headers: stranger }));
+      note(await server.request('POST', '/v1/text-sessions', { headers: stranger, body: text }));
       return answers;
     };
     expect(await attempts(theirs)).toEqual(await attempts(randomUUID()));

@@ -90,13 +90,13 @@ export class SessionEngine {
    * Where the session's requests are to be served: here, or by the process at an address. Takes a session over whose owner died,
    * when it can be restored.
    */
-  place(caller: Caller, sid: string): Promise<Place> {
-    return this.#placement.of(caller, sid);
+  async place(caller: Caller, given: string): Promise<Place> {
+    return this.#placement.of(caller, await this.sidOf(caller, given));
   }
 
   /** The session is not where `place` said: reads it again. */
-  relocate(caller: Caller, sid: string): Promise<void> {
-    return this.#placement.refresh(caller, sid);
+  async relocate(caller: Caller, given: string): Promise<void> {
+    await this.#placement.refresh(caller, await this.sidOf(caller, given));
   }
 
   /** The stream of a call that was passed on to another process broke before its end was delivered. */

@@ -30,7 +30,7 @@ export async function openHere({ caller, body, request, reply, sessions, plane }
   const signal = leaving(request, reply, sid, plane);
   try {
     await sessions.open(caller, { ...wanted, sid }, signal);
-    await reply.type('application/json; charset=utf-8').send(stringifyJson({ ...(await sessions.get(caller, sid)), sid: chosen }));
+    await reply.type('application/json; charset=utf-8').send(stringifyJson(await sessions.get(caller, sid)));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
     if (!moved || !(await plane.routing.elsewhere(request, reply, caller, sid))) throw error;

@@ -97,7 +97,11 @@ export class TextConnection {
       this.#opening.add(sid);
       try {
         const there = wanted.id === undefined ? null : await elsewhere();
-        const opened = there ?? { body: await texts.open(caller, { ...wanted, id: sid }, this.#gone.signal) };
+        const opened = there ?? {
+          body: await (wanted.id === undefined
+            ? texts.openAs(caller, sid, wanted, this.#gone.signal)
+            : texts.open(caller, { ...wanted, id: wanted.id }, this.#gone.signal)),
+        };
         this.#sessions.add(sid);
         return opened.body;
       } catch (error) {

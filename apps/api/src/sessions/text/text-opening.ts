@@ -27,6 +27,7 @@ export async function openTextHere({ caller, body, request, reply, texts, plane 
   const asked = parseBody(body ?? null) ?? {};
   const wanted = readOpenText(asked);
   const id = wanted.id ?? newTextId();
+  const sid = wanted.id === undefined ? id : await plane.engine.sidOf(caller, id);
   // Whoever passes it on to another process names the session, which is reserved by then.
   request.body = Buffer.from(stringifyJson({ ...(asked as object), id }));
   if (wanted.id !== undefined && (await plane.routing.elsewhere(request, reply, caller, id))) return;
@@ -36,11 +37,11 @@ export async function openTextHere({ caller, body, request, reply, texts, plane 
     if (how !== 'broke') return;
     // One that did not read the answer and sends the request again is to get its session.
     gone.abort(new PalestraError('call_abandoned'));
-    void plane.engine.noteCreateBroken(id);
+    void plane.engine.noteCreateBroken(sid);
   });
   try {
-    const opened = await texts.open(caller, { ...wanted, id }, gone.signal);
-    await reply.type('application/json; charset=utf-8').send(stringifyJson(opened));
+    const opened = await texts.openAs(caller, sid, wanted, gone.signal);
+    await reply.type('application/json; charset=utf-8').send(stringifyJson({ ...opened, id }));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
     if (!moved || !(await plane.routing.elsewhere(request, reply, caller, id))) throw error;

@@ -27,7 +27,13 @@ export class TextService {
 
   /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
   async open(caller: Caller, body: OpenText & { id: string }, signal: AbortSignal): Promise<JsonObject> {
-    const { id, environment, variant, split, index, toolset, secrets, recording, parse } = body;
+    const sid = await this.plane.engine.sidOf(caller, body.id);
+    return { ...(await this.openAs(caller, sid, body, signal)), id: body.id };
+  }
+
+  /** As `open`, for a SID that the service chose, or that stands for the client's id. */
+  async openAs(caller: Caller, id: string, body: OpenText, signal: AbortSignal): Promise<JsonObject> {
+    const { environment, variant, split, index, toolset, secrets, recording, parse } = body;
     const given = readPrompt(body.prompt);
     const maxTurns = body.max_turns ?? DEFAULT_TURNS[parse];
     const task = 'task_spec' in body ? { task_spec: body.task_spec } : { split, index };
@@ -51,29 +57,35 @@ export class TextService {
     return (parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user')).map((message) => ({ ...message }));
   }
 
-  async step(caller: Caller, sid: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
+  async step(caller: Caller, given: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
     const request: TextTurnRequest = { text, turn, waitMs: waitS * 1_000 };
-    const { turn: played, observations, reward, done, metadata } = await this.#dialect.step(caller, sid, request);
+    const {
+      turn: played,
+      observations,
+      reward,
+      done,
+      metadata,
+    } = await this.#dialect.step(caller, await this.plane.engine.sidOf(caller, given), request);
     return { turn: played, observations, reward, done, metadata };
   }
 
-  async get(caller: Caller, sid: string): Promise<JsonObject> {
-    const { config, totals } = await this.#dialect.view(caller, sid);
+  async get(caller: Caller, given: string): Promise<JsonObject> {
+    const { config, totals } = await this.#dialect.view(caller, await this.plane.engine.sidOf(caller, given));
     const { environment, parse, maxTurns } = config;
-    return { id: sid, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
+    return { id: given, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
   }
 
-  async ping(caller: Caller, sid: string): Promise<void> {
-    await this.#dialect.ping(caller, sid);
+  async ping(caller: Caller, given: string): Promise<void> {
+    await this.#dialect.ping(caller, await this.plane.engine.sidOf(caller, given));
   }
 
-  async metrics(caller: Caller, sid: string): Promise<JsonObject> {
-    return { ...(await this.#dialect.metrics(caller, sid)) };
+  async metrics(caller: Caller, given: string): Promise<JsonObject> {
+    return { ...(await this.#dialect.metrics(caller, await this.plane.engine.sidOf(caller, given))) };
   }
 
-  async close(caller: Caller, sid: string): Promise<JsonObject> {
-    await this.#dialect.close(caller, sid);
-    return { id: sid };
+  async close(caller: Caller, given: string): Promise<JsonObject> {
+    await this.#dialect.close(caller, await this.plane.engine.sidOf(caller, given));
+    return { id: given };
   }
 }
 
