@@ -26,7 +26,13 @@ export async function exportOnServer(
   }
   const startedAt = Date.now();
   while (view.state === 'running') {
-    await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, (Date.now() - startedAt) / 10)), undefined, { signal });
+    try {
+      await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, (Date.now() - startedAt) / 10)), undefined, { signal });
+    } catch (error) {
+      // The user has interrupted the command: nobody will fetch the file.
+      await client.exports.cancel(view.id).catch(() => {});
+      throw error;
+    }
     view = await client.exports.get(view.id);
     onProgress(view);
   }

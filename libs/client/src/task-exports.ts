@@ -28,6 +28,11 @@ export class TaskExports {
     return (await this.#connection.json({ path: `/v1/exports/${encodeURIComponent(id)}` })) as TaskExportView;
   }
 
+  /** Ends it if it is being written, and erases its file. */
+  async cancel(id: string): Promise<void> {
+    await this.#connection.json({ method: 'DELETE', path: `/v1/exports/${encodeURIComponent(id)}` });
+  }
+
   /** The file of a finished export. */
   download(id: string): Promise<AsyncIterable<Uint8Array>> {
     return this.#connection.download({ path: `/v1/exports/${encodeURIComponent(id)}/file` });

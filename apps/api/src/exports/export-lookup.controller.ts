@@ -1,4 +1,4 @@
-import { Controller, Get, Param } from '@nestjs/common';
+import { Controller, Delete, Get, Param } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { CurrentCaller } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { taskExportSchema } from './export.schema.ts';
 import { ExportService } from './export.service.ts';
-import { rolloutExportSchema } from './rollout-export.schema.ts';
+import { cancelledExportSchema, rolloutExportSchema } from './rollout-export.schema.ts';
 import { RolloutExportService } from './rollout-export.service.ts';
 
 /** One route for exports of both kinds, whose ids are never the same; the scope that a key needs depends on the kind. */
@@ -31,5 +31,15 @@ export class ExportLookupController {
     const found = rollouts ?? (await this.tasks.find(caller, id));
     if (!found) throw new PalestraError('export_not_found');
     return found;
+  }
+
+  @Delete(':id')
+  @Api({ summary: 'Cancel an export, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
+  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
+    const isOfRollouts = (await this.rollouts.find(caller, id)) !== null;
+    this.authenticator.requireScope(caller, isOfRollouts ? 'rollouts' : 'sessions');
+    if (isOfRollouts) await this.rollouts.delete(caller, id);
+    else if (!(await this.tasks.delete(caller, id))) throw new PalestraError('export_not_found');
+    return { deleted: true };
   }
 }

@@ -6,20 +6,31 @@ import { PalestraError, type TaskExportView } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database/database.ts';
+import { TenantSlots } from '../platform/tenant-slots.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';
 import type { CreateTaskExport } from './export.schema.ts';
 
-/** Exports written at the same time by this process, and sessions of each. */
-const MAX_RUNNING = 4;
+/** Exports that this process writes at the same time, sessions of each, and how long one may take. */
+const SLOTS = { owner: 2, all: 16 };
 const CONCURRENCY = 32;
+const DEADLINE_MS = 60 * 60_000;
 const TELL_EVERY_MS = Math.min(1_000, LOST_AFTER_MS / 10);
 /** Failures kept with their reasons; all are counted. */
 const MAX_KEPT_FAILURES = 100;
 const URL_LIFETIME_S = 3_600;
 
 const CONTENT_TYPES: Record<TaskFileFormat, string> = { parquet: 'application/vnd.apache.parquet', jsonl: 'application/x-ndjson' };
+
+/** Why an export ends before its time; the text is its `error`. */
+class Ended extends Error {}
+
+interface Running {
+  done: Promise<void>;
+  /** Ends it; without a row that says so when it was cancelled. */
+  abort: AbortController;
+}
 
 interface Progress {
   total: number | null;
@@ -31,8 +42,8 @@ interface Progress {
 /** Files of tasks, written in the background into the object store. */
 @Injectable()
 export class ExportService implements OnApplicationShutdown {
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #stopping = new AbortController();
+  readonly #running = new Map<string, Running>();
+  readonly #slots = new TenantSlots('exports of tasks', SLOTS);
 
   constructor(
     private readonly database: Database,
@@ -43,16 +54,36 @@ export class ExportService implements OnApplicationShutdown {
   async create(caller: Caller, request: CreateTaskExport): Promise<TaskExportView> {
     // An environment that cannot be seen is refused here, not found out in the background.
     for (const environment of request.environments) await this.directory.resolve(environment, caller);
-    if (this.#running.size >= MAX_RUNNING) {
-      throw new PalestraError('capacity_exhausted', { detail: `${MAX_RUNNING} exports are being written already.`, retryAfterSeconds: 10 });
+    const release = this.#slots.take(caller.orgId);
+    try {
+      const { environments, split, format, prompt_format: promptFormat } = request;
+      const row = await this.database.prisma.taskExport.create({
+        data: { orgId: caller.orgId, state: 'running', environments, split, format, promptFormat },
+      });
+      const abort = new AbortController();
+      const done = this.#run(caller, row.id, request, abort).finally(() => {
+        this.#running.delete(row.id);
+        release();
+      });
+      this.#running.set(row.id, { done, abort });
+      return presentExport(row, null);
+    } catch (error) {
+      release();
+      throw error;
     }
-    const { environments, split, format, prompt_format: promptFormat } = request;
-    const row = await this.database.prisma.taskExport.create({
-      data: { orgId: caller.orgId, state: 'running', environments, split, format, promptFormat },
-    });
-    const running = this.#run(caller, row.id, request).finally(() => this.#running.delete(row.id));
-    this.#running.set(row.id, running);
-    return presentExport(row, null);
+  }
+
+  /**
+   * Cancels it if it is being written, and erases its file. False when the organisation has none of that id. Another process that
+   * writes it notices within a second that the row is gone.
+   */
+  async delete(caller: Caller, id: string): Promise<boolean> {
+    const row = await this.#row(caller, id);
+    if (row === null) return false;
+    await this.database.prisma.taskExport.deleteMany({ where: { id: row.id, orgId: caller.orgId } });
+    this.#running.get(row.id)?.abort.abort(new Ended('it was cancelled'));
+    await this.blobs.deletePrefix(prefixOf(caller, row.id));
+    return true;
   }
 
   /** null when the organisation has none of that id. */
@@ -75,8 +106,9 @@ export class ExportService implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    this.#stopping.abort(new Error('the server was stopped'));
-    await Promise.allSettled(this.#running.values());
+    const running = [...this.#running.values()];
+    for (const { abort } of running) abort.abort(new Ended('the server was stopped'));
+    await Promise.allSettled(running.map(({ done }) => done));
   }
 
   async #row(caller: Caller, id: string) {
@@ -84,31 +116,41 @@ export class ExportService implements OnApplicationShutdown {
   }
 
   /** Object first, then the row that points to it. */
-  async #run(caller: Caller, id: string, request: CreateTaskExport): Promise<void> {
+  async #run(caller: Caller, id: string, request: CreateTaskExport, abort: AbortController): Promise<void> {
     const progress: Progress = { total: null, written: 0, failed: 0, failures: [] };
-    const teller = setInterval(() => void this.#save(id, { ...counts(progress) }).catch(() => {}), TELL_EVERY_MS);
-    const key = `exports/${caller.orgId}/${id}-${newUuid()}.${request.format}`;
+    const { signal } = abort;
+    const deadline = setTimeout(() => abort.abort(new Ended(`it took longer than ${DEADLINE_MS / 60_000} min`)), DEADLINE_MS);
+    const tell = () =>
+      this.#save(id, counts(progress)).then(
+        (exists) => exists || abort.abort(new Ended('it was cancelled')),
+        () => {},
+      );
+    const teller = setInterval(() => void tell(), TELL_EVERY_MS);
+    const key = `${prefixOf(caller, id)}${newUuid()}.${request.format}`;
     try {
-      const file = taskFile(this.#rows(caller, request, progress), request.format, request.prompt_format as PromptFormat);
-      const { size } = await this.blobs.put(key, file, { contentType: CONTENT_TYPES[request.format] }, this.#stopping.signal);
-      clearInterval(teller);
-      await this.#save(id, { ...counts(progress), state: 'complete', blobKey: key, size: BigInt(size), finishedAt: new Date() });
+      const file = taskFile(this.#rows(caller, request, progress, signal), request.format, request.prompt_format as PromptFormat);
+      const { size } = await this.blobs.put(key, file, { contentType: CONTENT_TYPES[request.format] }, signal);
+      const done = { ...counts(progress), state: 'complete', blobKey: key, size: BigInt(size), finishedAt: new Date() };
+      // Cancelled by another process: nobody points to the file.
+      if (!(await this.#save(id, done))) await this.blobs.delete(key);
     } catch (error) {
-      clearInterval(teller);
-      const reason = this.#stopping.signal.aborted ? 'the server was stopped' : describe(error);
+      const reason = signal.aborted ? (signal.reason as Error).message : describe(error);
       // When even this cannot be stored, the row grows old and is read as failed.
       await this.#save(id, { ...counts(progress), state: 'failed', error: reason, finishedAt: new Date() }).catch(() => {});
+    } finally {
+      clearTimeout(deadline);
+      clearInterval(teller);
     }
   }
 
-  async *#rows(caller: Caller, request: CreateTaskExport, progress: Progress): AsyncGenerator<TaskRow> {
+  async *#rows(caller: Caller, request: CreateTaskExport, progress: Progress, signal: AbortSignal): AsyncGenerator<TaskRow> {
     const rows = taskRows({
       source: backendTaskSource(this.directory, caller),
       environments: request.environments,
       split: request.split,
       maxTasks: request.max_tasks,
       concurrency: CONCURRENCY,
-      signal: this.#stopping.signal,
+      signal,
       onTotal: (total) => (progress.total = total),
       onFailure: (failure) => {
         progress.failed += 1;
@@ -121,10 +163,14 @@ export class ExportService implements OnApplicationShutdown {
     }
   }
 
-  async #save(id: string, data: Parameters<Database['prisma']['taskExport']['update']>[0]['data']): Promise<void> {
-    await this.database.prisma.taskExport.update({ where: { id }, data });
+  /** False when the export is gone: it was cancelled. */
+  async #save(id: string, data: Parameters<Database['prisma']['taskExport']['updateMany']>[0]['data']): Promise<boolean> {
+    const { count } = await this.database.prisma.taskExport.updateMany({ where: { id, state: 'running' }, data });
+    return count === 1;
   }
 }
+
+const prefixOf = (caller: Caller, id: string): string => `exports/${caller.orgId}/${id}-`;
 
 function counts({ total, written, failed, failures }: Progress) {
   return { total, written, failed, failures: failures.map((failure) => ({ ...failure })) };

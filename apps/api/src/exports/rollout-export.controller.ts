@@ -1,10 +1,9 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
 import type { Readable } from 'node:stream';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import {
-  cancelledExportSchema,
   type CreateRolloutExport,
   createRolloutExportSchema,
   rolloutExportListSchema,
@@ -33,13 +32,6 @@ export class RolloutExportController {
   @Api({ summary: 'Exports of rollouts, newest first', response: rolloutExportListSchema })
   list(@CurrentCaller() caller: Caller) {
     return this.exports.list(caller);
-  }
-
-  @Delete(':id')
-  @Api({ summary: 'Cancel an export of rollouts, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
-  async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
-    await this.exports.delete(caller, id);
-    return { deleted: true };
   }
 
   @Get(':id/files/:name')

@@ -17,7 +17,7 @@ import { shardWriter } from './rollout-export.files.ts';
 import { ExportMessages } from './rollout-export.messages.ts';
 import { CONDITION_PARAMETER, countMatches } from './rollout-export.rows.sql.ts';
 import { type ExportCursor, ExportSource } from './rollout-export.source.ts';
-import { claimExport, type ExportFile, type ExportProgress, type ExportRow, saveExport } from './rollout-export.sql.ts';
+import { claimExport, type ExportFile, type ExportProgress, type ExportRow, othersWait, saveExport } from './rollout-export.sql.ts';
 
 /** Of all exports of this process; nobody else shares them. */
 const CONNECTIONS = 4;
@@ -30,8 +30,16 @@ const MAX_BACKOFF_MS = 60_000;
 /** Before the first file: rollouts that were acknowledged are waited for, but not those of a trainer that never pauses. */
 const SETTLE_MS = 60_000;
 
+/** After so long an export makes room for another organisation's, and goes on after its last finished file when it is its turn again. */
+const TURN_MS = 2 * 60_000;
+/** From its creation. */
+const DEADLINE_MS = 24 * 3_600_000;
+
+const TOO_LATE = `it took longer than ${DEADLINE_MS / 3_600_000} h`;
+
 /** It is not ours any more: cancelled, or taken over. */
 class LeaseLost extends Error {}
+class TooLate extends Error {}
 
 /**
  * Writes exports that wait, wherever they were left: after each file its key, the place of the last row and the figures so far are
@@ -67,6 +75,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     if (!row) return false;
     const progress = { ...startOf(row), lease };
     const lost = new AbortController();
+    const late = setTimeout(() => lost.abort(new TooLate()), Math.max(0, row.created_at.getTime() + DEADLINE_MS - Date.now()));
     const beat = setInterval(() => {
       saveExport(this.database.pool, row.id, lease).then(
         (ours) => ours || lost.abort(new LeaseLost()),
@@ -74,16 +83,20 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       );
     }, HEARTBEAT_MS);
     try {
-      await this.#write(row, progress, AbortSignal.any([lost.signal, stop]));
+      if (await this.#write(row, progress, AbortSignal.any([lost.signal, stop]))) await this.#yield(row, progress);
     } catch (error) {
-      if (!(error instanceof LeaseLost) && !lost.signal.aborted) await this.#failed(row, progress, error, stop.aborted);
+      if (lost.signal.reason instanceof TooLate) await this.#failed(row, progress, new Error(TOO_LATE), false);
+      else if (!(error instanceof LeaseLost) && !lost.signal.aborted) await this.#failed(row, progress, error, stop.aborted);
     } finally {
+      clearTimeout(late);
       clearInterval(beat);
     }
     return true;
   }
 
-  async #write(row: ExportRow, progress: ExportProgress, signal: AbortSignal): Promise<void> {
+  /** True when it stopped after a file because others wait. */
+  async #write(row: ExportRow, progress: ExportProgress, signal: AbortSignal): Promise<boolean> {
+    const turnEnds = Date.now() + TURN_MS;
     const { format, shard_rows: rows, shard_bytes: bytes } = row.request;
     if (row.files.length === 0 && progress.position === null) await this.#begin(row, progress);
     const shards = new ShardedRows<unknown, ExportCursor>(this.#rows(row, signal), progress.position);
@@ -103,11 +116,18 @@ export class RolloutExportRunner implements OnApplicationShutdown {
         progress.position = shards.cursor;
         progress.attempts = 0;
         await this.#save(row, progress, { key, name: null, rows: counted.rows, size });
+        if (Date.now() > turnEnds && (await othersWait(this.database.pool, row.org_id, LOST_AFTER_MS))) return true;
       }
     } finally {
       await shards.close().catch(() => {});
     }
     await this.#finish(row, progress, signal);
+    return false;
+  }
+
+  /** Back to the end of the queue. */
+  async #yield(row: ExportRow, progress: ExportProgress): Promise<void> {
+    await saveExport(this.database.pool, row.id, progress.lease, { state: 'pending', cursor: progress });
   }
 
   /** Waits for what was acknowledged before, and counts. */

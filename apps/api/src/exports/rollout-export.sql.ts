@@ -98,32 +98,45 @@ export async function deleteExport(pool: Queryable, orgId: string, id: string): 
   return rowCount === 1;
 }
 
-const WAITING = `(state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now())
-          OR (state = 'running' AND updated_at < now() - $1 * interval '1 ms')`;
+/** `$1`: a running export of which nothing was heard for so many milliseconds is lost. */
+const LOST = `state = 'running' AND updated_at < now() - $1 * interval '1 ms'`;
+/** One export of an organisation is written at a time, so that it cannot take all lanes. */
+const WAITING = `(state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now() OR ${LOST})
+          AND NOT EXISTS (SELECT FROM rollout_exports o WHERE o.org_id = e.org_id AND o.id <> e.id
+            AND o.state = 'running' AND o.updated_at >= now() - $1 * interval '1 ms')`;
 
 /** Whether there is one that `claimExport` would take. */
 export async function anyWaiting(pool: Queryable, lostAfterMs: number): Promise<boolean> {
-  const { rows } = await pool.query<{ waiting: boolean }>(`SELECT EXISTS (SELECT FROM rollout_exports WHERE ${WAITING}) AS waiting`, [
+  const { rows } = await pool.query<{ waiting: boolean }>(`SELECT EXISTS (SELECT FROM rollout_exports e WHERE ${WAITING}) AS waiting`, [
     lostAfterMs,
   ]);
   return rows[0]!.waiting;
 }
 
 /**
- * Takes the oldest export that nobody is writing: a new one, or one of which nothing was heard for `lostAfterMs`. From then on
- * only the holder of `lease` can change it. Plan: a scan of a small table, row locks skipped.
+ * Takes the export that has waited longest: a new one, one that made room for others, or one of which nothing was heard for `lostAfterMs`.
+ * From then on only the holder of `lease` can change it. Two that are claimed in the same moment may be of one organisation. Plan: a scan of a small table, row locks skipped.
  */
 export async function claimExport(pool: Queryable, lease: string, lostAfterMs: number): Promise<ExportRow | null> {
   const { rows } = await pool.query<ExportRow>(
     `UPDATE rollout_exports SET state = 'running', updated_at = now(), cursor = COALESCE(cursor, '{}') || jsonb_build_object('lease', $2::text)
      WHERE id = (
-       SELECT id FROM rollout_exports
+       SELECT id FROM rollout_exports e
        WHERE ${WAITING}
-       ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+       ORDER BY updated_at LIMIT 1 FOR UPDATE SKIP LOCKED)
      RETURNING ${COLUMNS}`,
     [lostAfterMs, lease],
   );
   return rows[0] ?? null;
+}
+
+/** Whether another organisation waits while all lanes may be taken. */
+export async function othersWait(pool: Queryable, orgId: string, lostAfterMs: number): Promise<boolean> {
+  const { rows } = await pool.query<{ waiting: boolean }>(
+    `SELECT EXISTS (SELECT FROM rollout_exports e WHERE org_id <> $2 AND ${WAITING}) AS waiting`,
+    [lostAfterMs, orgId],
+  );
+  return rows[0]!.waiting;
 }
 
 /** What changed since the last call; false when it is not ours any more: cancelled, or somebody else thought us dead. */
