@@ -148,6 +148,11 @@ export const errorCatalogue = {
     text: 'Too many rollout events are waiting to be stored; nothing of this batch was kept. Send it again.',
   },
   database_unavailable: { status: 503, retryable: true, text: 'The database does not answer; nothing was stored. Send the request again.' },
+  storage_quota_exceeded: {
+    status: 403,
+    retryable: false,
+    text: 'The stored files of this organisation would exceed what the operator allows. Delete some, or ask for more.',
+  },
   storage_full: { status: 503, retryable: true, text: 'The object store has no room; nothing was stored.' },
   storage_unavailable: {
     status: 503,

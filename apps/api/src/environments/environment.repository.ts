@@ -76,8 +76,10 @@ export class EnvironmentRepository {
     await this.database.prisma.environmentVersion.updateMany({ where: { id: versionId }, data: discoveryColumns(discovery) });
   }
 
+  /** Its uploaded files must be gone already. */
   async delete(id: string): Promise<void> {
     await this.database.prisma.environment.deleteMany({ where: { id } });
+    await this.database.prisma.environmentFile.deleteMany({ where: { key: { startsWith: `environments/${id}/` } } });
   }
 
   async find(owner: string, name: string): Promise<EnvironmentRecord | null> {

@@ -1,3 +1,5 @@
+import type { BlobStore } from '@palestra/blobs';
+import { BLOB_STORE } from '../platform/tokens.ts';
 import { Inject, Injectable } from '@nestjs/common';
 import {
   type EnvironmentDiscoveryView,
@@ -39,6 +41,8 @@ export class EnvironmentsService {
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
+    // The seventh: files of an environment go with it.
+    @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
   async list(caller: Caller | undefined, query: ListEnvironments): Promise<EnvironmentList> {
@@ -113,6 +117,7 @@ export class EnvironmentsService {
   async delete(caller: Caller, owner: string, name: string): Promise<{ deleted: true; owner: string; name: string }> {
     const environment = await this.access.managed(caller, owner, name);
     const versionIds = await this.repository.versionIds(environment.id);
+    await this.blobs.deletePrefix(`environments/${environment.id}/`);
     await this.repository.delete(environment.id);
     this.directory.invalidate(versionIds);
     for (const versionId of versionIds) {

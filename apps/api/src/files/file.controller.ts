@@ -20,7 +20,12 @@ export class FileController {
   constructor(private readonly files: FileService) {}
 
   @Post('upload-urls')
-  @Api({ summary: 'URLs to PUT files to', body: uploadUrlsBodySchema, response: uploadUrlsSchema, errors: ['environment_not_found'] })
+  @Api({
+    summary: 'URLs to PUT files to',
+    body: uploadUrlsBodySchema,
+    response: uploadUrlsSchema,
+    errors: ['environment_not_found', 'storage_quota_exceeded'],
+  })
   uploadUrls(@CurrentCaller() caller: Caller, @Body({ schema: uploadUrlsBodySchema }) body: UploadUrlsBody) {
     return this.files.uploadUrls(caller, body);
   }

@@ -1,9 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BlobError, type BlobStore, checkKey } from '@palestra/blobs';
+import { BlobError, type BlobStore, checkKey, type UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { EnvironmentAccess, mayManage } from '../environments/environment.access.ts';
-import { BLOB_STORE } from '../platform/tokens.ts';
+import type { EnvironmentRecord } from '../environments/environment.record.ts';
+import { Database } from '../platform/database/database.ts';
+import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
+import { forgetBytes } from './file-quota.sql.ts';
+import { UploadService } from './upload.service.ts';
 import type { FileListQuery, UploadUrlsBody } from './file.schema.ts';
 
 const UPLOAD_URL_SECONDS = 3_600;
@@ -14,16 +18,18 @@ export class FileService {
   constructor(
     private readonly access: EnvironmentAccess,
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
+    @Inject(URL_SIGNER) private readonly signer: UrlSigner,
+    private readonly uploads: UploadService,
+    private readonly database: Database,
   ) {}
 
   async uploadUrls(caller: Caller, body: UploadUrlsBody): Promise<{ urls: { fileName: string; uploadUrl: string }[] }> {
-    await this.#managed(caller, body.environmentId);
-    const urls = await Promise.all(
-      body.files.map(async ({ fileName, contentType }) => ({
-        fileName,
-        uploadUrl: await this.blobs.presignPut(keyOf(body.environmentId, fileName), { contentType, expiresInSeconds: UPLOAD_URL_SECONDS }),
-      })),
-    );
+    const environment = await this.#managed(caller, body.environmentId);
+    const maxBytes = await this.uploads.maxBytes(environment.orgId ?? caller.orgId);
+    const urls = body.files.map(({ fileName, contentType }) => {
+      const key = keyOf(environment.id, fileName);
+      return { fileName, uploadUrl: this.signer.sign({ method: 'PUT', key, contentType, maxBytes }, UPLOAD_URL_SECONDS) };
+    });
     return { urls };
   }
 
@@ -49,18 +55,23 @@ export class FileService {
     const key = keyOf(environmentId, path);
     await this.blobs.head(key);
     await this.blobs.delete(key);
+    await forgetBytes(this.database.pool, key);
     return { deletedCount: 1 };
   }
 
   async deleteFolder(caller: Caller, environmentId: string, path: string): Promise<{ deletedCount: number }> {
     await this.#managed(caller, environmentId);
-    return { deletedCount: await this.blobs.deletePrefix(`${keyOf(environmentId, path.replace(/\/+$/, ''))}/`) };
+    const prefix = `${keyOf(environmentId, path.replace(/\/+$/, ''))}/`;
+    const deletedCount = await this.blobs.deletePrefix(prefix);
+    await forgetBytes(this.database.pool, prefix);
+    return { deletedCount };
   }
 
-  async #managed(caller: Caller, environmentId: string): Promise<void> {
+  async #managed(caller: Caller, environmentId: string): Promise<EnvironmentRecord> {
     const environment = await this.access.visibleById(caller, environmentId);
     if (!mayManage(environment, caller))
       throw new PalestraError('forbidden', { detail: 'Only its owner may change the files of an environment.' });
+    return environment;
   }
 }
 

@@ -7,30 +7,38 @@ import { PalestraError } from '@palestra/protocol';
 import { Public } from '../platform/http/public.decorator.ts';
 import { discardRest } from '../platform/http/body.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
+import { UploadService } from './upload.service.ts';
 
-/** The signed URLs of the file store; with S3 its own server answers them. No key: the signature is the permission. */
+/**
+ * Our signed URLs: reads of the file store, and uploads to any store, because S3 cannot limit the size of a signed PUT. No key: the
+ * signature is the permission.
+ */
 @Controller('blobs')
 @Public()
 export class SignedUrlController {
   constructor(
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
-    @Inject(URL_SIGNER) private readonly signer: UrlSigner | null,
+    @Inject(URL_SIGNER) private readonly signer: UrlSigner,
+    private readonly uploads: UploadService,
   ) {}
 
   @Put('*')
   @RouteConfig({ streamBody: true })
   async put(@Req() request: FastifyRequest) {
-    const { key, contentType } = this.#verify(request);
+    const { key, contentType, maxBytes = 0 } = this.#verify(request);
     if (contentType !== undefined && request.headers['content-type'] !== contentType) {
       throw new PalestraError('invalid_request', { detail: `This URL takes the content type ${contentType} only.` });
     }
-    const body = request.body as Readable | undefined;
-    // Not destroyed when the store refuses half-way: the refusal has to reach the client.
-    const bytes = body ? (body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) : Buffer.alloc(0);
-    const { size } = await this.blobs
-      .put(key, bytes, { contentType: contentType ?? 'application/octet-stream' })
+    const length = request.headers['content-length'];
+    return this.uploads
+      .store({
+        key,
+        contentType: contentType ?? 'application/octet-stream',
+        maxBytes,
+        contentLength: length === undefined ? null : Number(length),
+        body: request.body as Readable | undefined,
+      })
       .catch((error: unknown) => discardRest(request.raw, error));
-    return { size };
   }
 
   @Get('*')
@@ -49,7 +57,7 @@ export class SignedUrlController {
 
   #verify(request: FastifyRequest): SignedRequest {
     const url = new URL(request.url, 'http://localhost');
-    const signed = this.signer?.verify(request.method, decodeKey(url.pathname.slice('/blobs/'.length)), url.searchParams);
+    const signed = this.signer.verify(request.method, decodeKey(url.pathname.slice('/blobs/'.length)), url.searchParams);
     if (!signed) throw new PalestraError('url_expired');
     return signed;
   }

@@ -33,6 +33,7 @@ const configSchema = z.object({
   PALESTRA_DRAIN_S: z.coerce.number().min(0).default(30),
   PALESTRA_MAX_SESSIONS_PER_KEY: z.coerce.number().int().positive().optional(),
   PALESTRA_MAX_SESSIONS_PER_ORG: z.coerce.number().int().positive().optional(),
+  PALESTRA_MAX_STORED_GB: z.coerce.number().positive().default(100),
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
@@ -114,6 +115,8 @@ export interface Config {
   drainMs: number;
   /** Sessions open at the same time, where nothing else is set for a key or an organisation; null = no limit. */
   maxSessions: { key: number | null; org: number | null };
+  /** Uploaded files of environments, of one organisation together. */
+  maxStoredBytes: number;
   /** Clients that may wait for a slot of one environment at the same time, and how long. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
@@ -171,6 +174,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     secretKey: value.PALESTRA_SECRET_KEY ?? null,
     drainMs: value.PALESTRA_DRAIN_S * 1000,
     maxSessions: { key: value.PALESTRA_MAX_SESSIONS_PER_KEY ?? null, org: value.PALESTRA_MAX_SESSIONS_PER_ORG ?? null },
+    maxStoredBytes: Math.floor(value.PALESTRA_MAX_STORED_GB * 1e9),
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,

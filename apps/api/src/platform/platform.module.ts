@@ -18,7 +18,7 @@ export interface PlatformDependencies {
   config: Config;
   database: Database;
   blobs: BlobStore;
-  urlSigner: UrlSigner | null;
+  urlSigner: UrlSigner;
   logger: Logger;
   origin: PublicOrigin;
   /** See `SERVER_SECRET`. */

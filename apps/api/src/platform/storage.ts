@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import type { PublicOrigin } from './tokens.ts';
 
 /**
- * The object store that the configuration names. `secret` signs the file store's URLs. `alone` false: another process writes into these
+ * The object store that the configuration names. `secret` signs our own URLs: of the file store, and of uploads. `alone` false: another process writes into these
  * files too, whose half-written ones must stay.
  */
 export async function openBlobStore(
@@ -13,10 +13,10 @@ export async function openBlobStore(
   origin: PublicOrigin,
   secret: string,
   { alone = true } = {},
-): Promise<{ blobs: BlobStore; urlSigner: UrlSigner | null }> {
-  if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner: null };
+): Promise<{ blobs: BlobStore; urlSigner: UrlSigner }> {
   const key = createHmac('sha256', secret).update('palestra signed urls').digest();
   const urlSigner = new UrlSigner(key, () => origin.url, Date.now);
+  if (config.s3) return { blobs: new S3BlobStore(config.s3), urlSigner };
   const blobs = new FileBlobStore(path.join(config.dataDir, 'blobs'), urlSigner);
   if (alone) await blobs.open();
   return { blobs, urlSigner };

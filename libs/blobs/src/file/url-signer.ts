@@ -7,6 +7,8 @@ export interface SignedRequest {
   key: string;
   /** PUT: the content type that the body must have. */
   contentType?: string;
+  /** PUT: how many bytes the body may have. */
+  maxBytes?: number;
   /** GET: name under which browsers save it. */
   fileName?: string;
 }
@@ -23,6 +25,7 @@ export class UrlSigner {
     const expires = Math.floor(this.now() / 1000) + expiresInSeconds;
     const query = new URLSearchParams({ method: request.method, expires: String(expires) });
     if (request.contentType !== undefined) query.set('contentType', request.contentType);
+    if (request.maxBytes !== undefined) query.set('maxBytes', String(request.maxBytes));
     if (request.fileName !== undefined) query.set('fileName', request.fileName);
     query.set('signature', this.#signature(request, expires));
     // URLSearchParams writes a space as '+', which some clients keep; %20 is read the same by all.
@@ -37,6 +40,8 @@ export class UrlSigner {
     const request: SignedRequest = { method, key };
     const contentType = query.get('contentType');
     if (contentType !== null) request.contentType = contentType;
+    const maxBytes = query.get('maxBytes');
+    if (maxBytes !== null) request.maxBytes = Number(maxBytes);
     const fileName = query.get('fileName');
     if (fileName !== null) request.fileName = fileName;
     const expected = Buffer.from(this.#signature(request, expires));
@@ -45,7 +50,14 @@ export class UrlSigner {
   }
 
   #signature(request: SignedRequest, expires: number): string {
-    const text = JSON.stringify([request.method, request.key, expires, request.contentType ?? null, request.fileName ?? null]);
+    const text = JSON.stringify([
+      request.method,
+      request.key,
+      expires,
+      request.contentType ?? null,
+      request.fileName ?? null,
+      request.maxBytes ?? null,
+    ]);
     return createHmac('sha256', this.secret).update(text).digest('base64url');
   }
 }
