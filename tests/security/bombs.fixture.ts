@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { defineEnvironment, type Environment, tool } from '@palestra/environment-kit';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 
 /** Inputs that cost little to send and much to read. */
@@ -39,6 +41,32 @@ export const hostileSchemas: Record<string, { schema: object; args: string; give
     gives: 'answer',
   },
 };
+
+/** A rollout with one call of a tool, to be checked against the schema of its environment. */
+export function toolCallEvents(environment: string, runName: string, tool: string, content: string): object[] {
+  const id = randomUUID();
+  const base = { timestamp: 1, metadata: {} };
+  const message = { eventType: 'message', eventId: randomUUID(), rolloutEventId: id, index: 0, type: 'tool_call', isFinished: true };
+  return [
+    { ...base, eventType: 'rollout', eventId: id, runName, environment, rolloutName: 'x' },
+    { ...base, ...message, name: tool, callId: '1', content },
+  ];
+}
+
+/** An environment whose server publishes the hostile schemas. */
+export const hostileEnvironment = (name: string): Environment =>
+  defineEnvironment({
+    name,
+    splits: ['train'],
+    tasks: () => [{}],
+    prompt: () => 'x',
+    tools: Object.fromEntries(
+      Object.entries(hostileSchemas).map(([at, { schema }]) => [
+        at,
+        tool({ description: '', inputSchema: schema as never, run: () => 'done' }),
+      ]),
+    ),
+  });
 
 const MIB = 1024 * 1024;
 type Compressors = Record<'BROTLI' | 'GZIP', (bytes: Uint8Array) => Uint8Array>;

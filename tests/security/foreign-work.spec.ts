@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
+import { type RunningServer, serve } from '@palestra/environment-kit';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hostileSchemas, parquetBombs } from './bombs.fixture.ts';
+import { hostileEnvironment, hostileSchemas, parquetBombs, toolCallEvents } from './bombs.fixture.ts';
 import { sharedServer, type TestServer } from '../support/server.ts';
 
 /** Findings H4 and H5 of the audit: schemas and files of tenants cost the service neither its event loop nor its memory. */
@@ -12,13 +11,7 @@ let server: TestServer;
 let upstream: RunningServer;
 
 beforeAll(async () => {
-  const tools = Object.fromEntries(
-    Object.entries(hostileSchemas).map(([name, { schema }]) => [
-      name,
-      tool({ description: '', inputSchema: schema as never, run: () => 'done' }),
-    ]),
-  );
-  upstream = await serve([defineEnvironment({ name: 'hostile', splits: ['train'], tasks: () => [{}], prompt: () => 'x', tools })]);
+  upstream = await serve([hostileEnvironment('hostile')]);
   server = await sharedServer();
   const source = { kind: 'remote', url: upstream.url };
   await server.request('POST', '/v1/environments', { body: { name: 'hostile', isPrivate: true, source } });
@@ -27,23 +20,7 @@ afterAll(() => upstream?.close());
 
 describe('H4: a hostile schema', () => {
   test.each(Object.entries(hostileSchemas))('%s is given up or answered', async (name, { args, gives }) => {
-    const id = randomUUID();
-    const base = { timestamp: 1, metadata: {} };
-    const events = [
-      { ...base, eventType: 'rollout', eventId: id, runName: `h4-${name}`, environment: `${server.orgName}/hostile`, rolloutName: 'x' },
-      {
-        ...base,
-        eventType: 'message',
-        eventId: randomUUID(),
-        rolloutEventId: id,
-        index: 0,
-        type: 'tool_call',
-        name,
-        callId: '1',
-        content: args,
-        isFinished: true,
-      },
-    ];
+    const events = toolCallEvents(`${server.orgName}/hostile`, `h4-${name}`, name, args);
     expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
     const answer = await server.request('GET', `/v1/runs/h4-${name}/tools/check?tool=${name}`);
     if (gives === 'answer') expect(answer).toMatchObject({ status: 200, body: { checked: 1, invalid: 1 } });

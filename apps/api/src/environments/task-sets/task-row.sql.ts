@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Message, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
+import { type Message, PalestraError, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
 import type { TaskPlace } from '@palestra/backends';
 import { specDigest } from './canonical-json.ts';
 import { taskFileError } from './task-record.ts';
@@ -72,14 +73,37 @@ export async function readSplits(pool: pg.Pool, taskSetId: string): Promise<Stor
   return rows;
 }
 
-/** Plan: Index Scan using task_rows_pkey, as many rows as are asked for. */
+/** Of tasks that are read at once, bytes: they are parsed and sent as one answer. */
+const MAX_READ_BYTES = 64 * 1024 * 1024;
+/** Tasks that are parsed before other requests are served. */
+const PARSED_AT_ONCE = 200;
+
+/**
+ * The specifications from `start` to before `stop`. Throws `tasks_not_listable` when they are too large to be read at once.
+ * Plan: Index Scan using task_rows_pkey twice, as many rows as are asked for; their sizes are read without their texts.
+ */
 export async function readSpecs(pool: pg.Pool, splitId: number, start: number, stop: number): Promise<TaskSpec[]> {
+  const range = 'split_id = $1 AND index >= $2 AND index < $3';
   const { rows } = await pool.query<{ spec: string }>({
     name: 'task-specs',
-    text: 'SELECT spec FROM task_rows WHERE split_id = $1 AND index >= $2 AND index < $3 ORDER BY index',
-    values: [splitId, start, stop],
+    text: `SELECT spec FROM task_rows WHERE ${range} AND (SELECT sum(octet_length(spec)) <= $4 FROM task_rows WHERE ${range}) ORDER BY index`,
+    values: [splitId, start, stop, MAX_READ_BYTES],
   });
-  return rows.map(({ spec }) => parseJson(spec));
+  if (rows.length === 0) await assertNoRows(pool, splitId, start, stop);
+  const specs: TaskSpec[] = [];
+  for (const { spec } of rows) {
+    specs.push(parseJson(spec));
+    if (specs.length % PARSED_AT_ONCE === 0) await setImmediate();
+  }
+  return specs;
+}
+
+async function assertNoRows(pool: pg.Pool, splitId: number, start: number, stop: number): Promise<void> {
+  const text = 'SELECT FROM task_rows WHERE split_id = $1 AND index >= $2 AND index < $3 LIMIT 1';
+  const { rowCount } = await pool.query({ name: 'task-any', text, values: [splitId, start, stop] });
+  if (rowCount === 0) return;
+  const detail = `These tasks have more than ${MAX_READ_BYTES / 1024 / 1024} MiB together. Ask for fewer at once, or for one by its index.`;
+  throw new PalestraError('tasks_not_listable', { detail });
 }
 
 /** Plan: Index Scan using task_rows_pkey, one row. */

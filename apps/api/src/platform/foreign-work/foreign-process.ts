@@ -88,7 +88,8 @@ function start(memoryBytes: number): ChildProcess {
 function answerOf(child: ChildProcess, request: ForeignRequest): Promise<ForeignAnswer | null> {
   return new Promise((resolve, reject) => {
     child.once('message', (answer) => resolve(answer as ForeignAnswer));
-    child.once('error', reject);
+    // Not once: an error after the answer, as of a message to a process that was just killed, must not end the service.
+    child.on('error', reject);
     child.once('exit', () => resolve(null));
     // A process that ends before it read the request is reported by its exit.
     child.send(request, () => {});

@@ -52,8 +52,33 @@ const root = Root.fromJSON({
 const request = root.lookupType('ExportTraceServiceRequest');
 const response = root.lookupType('ExportTraceServiceResponse');
 
+/** Messages of one request, each two bytes or more of it and some hundred bytes of memory, and how deep they may be. */
+const MAX_MESSAGES = 400_000;
+const MAX_DEPTH = 100;
+
+/** Throws an Error for a request with more messages, or deeper ones, than can be decoded safely. */
+function assertBounded(body: Uint8Array): void {
+  const reader = protobuf.Reader.create(body);
+  let messages = 0;
+  const walk = (type: protobuf.Type, end: number, depth: number) => {
+    if (depth > MAX_DEPTH) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels`);
+    while (reader.pos < end) {
+      const tag = reader.uint32();
+      const { resolvedType } = type.fieldsById[tag >>> 3]?.resolve() ?? {};
+      if ((tag & 7) !== 2 || !(resolvedType instanceof protobuf.Type)) {
+        reader.skipType(tag & 7);
+        continue;
+      }
+      if ((messages += 1) > MAX_MESSAGES) throw new Error(`it has more than ${MAX_MESSAGES} messages`);
+      walk(resolvedType, reader.uint32() + reader.pos, depth + 1);
+    }
+  };
+  walk(request, body.length, 0);
+}
+
 /** In the form of OTLP/JSON: ids in hex, 64-bit numbers as text. Throws an Error on anything that is no such message. */
 export function decodeTraceRequest(body: Uint8Array): unknown {
+  assertBounded(body);
   const plain = request.toObject(request.decode(body), { longs: String, bytes: Buffer, arrays: false });
   for (const { scopeSpans } of (plain.resourceSpans ?? []) as { scopeSpans?: { spans?: Record<string, unknown>[] }[] }[]) {
     for (const span of (scopeSpans ?? []).flatMap(({ spans }) => spans ?? [])) {
