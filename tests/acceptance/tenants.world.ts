@@ -131,8 +131,10 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
   const environment = await asked(palestra, 'POST', '/v1/environments', { body: { name, description: canary, isPrivate: true, source } });
   const { key: _, ...key } = await newKey(palestra, canary, ['rollouts']);
 
-  const sid = randomUUID();
-  const headers = { 'x-session-id': sid, 'x-deployment': `${owner}/${name}`, 'x-palestra-run': `recorded-${canary}` };
+  const deployment = { 'x-deployment': `${owner}/${name}` };
+  const reserved = String(await asked(palestra, 'POST', '/create_session', { headers: deployment, body: {} }));
+  const sid = /event: task_id\r?\ndata: (\S+)/.exec(reserved)![1]!;
+  const headers = { ...deployment, 'x-session-id': sid, 'x-palestra-run': `recorded-${canary}` };
   await asked(palestra, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
   const stream = String(await asked(palestra, 'POST', '/call', { headers, body: { name: 'tell', input: {} } }));
   const taskId = /event: task_id\r?\ndata: (\S+)/.exec(stream)![1]!;

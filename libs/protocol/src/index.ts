@@ -4,6 +4,7 @@ export * from './json.ts';
 export * from './lossless.ts';
 export * from './ors-bodies.ts';
 export * from './ors.schema.ts';
+export * from './regex-size.ts';
 export * from './rollout-event.ts';
 export * from './session-socket.ts';
 export * from './session-views.ts';

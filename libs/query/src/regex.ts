@@ -1,3 +1,4 @@
+import { MAX_REGEX_SIZE, regexSize } from '@palestra/protocol';
 import { RE2JS, RE2JSException } from 're2js';
 import type { Clause, Query, RegexValue } from './ast.ts';
 import { QueryError } from './query-error.ts';
@@ -8,17 +9,16 @@ const MIN_LITERAL = 3;
 
 /** A linear-time matcher: whether the pattern occurs somewhere in a text. Throws QueryError for what RE2 does not have. */
 export function compileRegex(value: RegexValue): (text: string) => boolean {
+  const place = { position: value.position, length: value.length, token: `/${value.pattern}/${value.ignoreCase ? 'i' : ''}` };
+  if (regexSize(value.pattern) > MAX_REGEX_SIZE)
+    throw new QueryError(`The regex is too large: its repetitions may stand for ${MAX_REGEX_SIZE} parts together.`, place);
   try {
     const compiled = RE2JS.compile(value.pattern, value.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
     return (text) => compiled.test(text);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
     const why = error.message.replace(/^error parsing regexp: /, '').replaceAll('(?i)', '');
-    throw new QueryError(`The regex is not one of RE2, which has no back-references and no look-around: ${why}`, {
-      position: value.position,
-      length: value.length,
-      token: `/${value.pattern}/${value.ignoreCase ? 'i' : ''}`,
-    });
+    throw new QueryError(`The regex is not one of RE2, which has no back-references and no look-around: ${why}`, place);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type JsonObject } from '@palestra/protocol';
+import { type JsonObject, MAX_REGEX_SIZE, regexSize } from '@palestra/protocol';
 import { RE2JS } from 're2js';
 import { intOfDigits } from '../json/fields.ts';
 
@@ -18,6 +18,7 @@ export interface NameParts {
 /** Why the regex cannot be used, for the owner; null when it can. */
 export function nameRegexProblem(regex: string): string | null {
   if (regex.length > MAX_NAME_REGEX_CHARS) return `The regex is longer than ${MAX_NAME_REGEX_CHARS} characters.`;
+  if (regexSize(regex) > MAX_REGEX_SIZE) return `The repetitions of the regex stand for more than ${MAX_REGEX_SIZE} parts.`;
   let compiled: RE2JS;
   try {
     compiled = RE2JS.compile(regex);
