@@ -182,7 +182,7 @@ describe('an ORS server', () => {
     const { created, headers } = await open(name);
     expect(created.status).toBe(200);
     const { text } = await underAttack(() => ask('POST', '/hostile/call', { name: 'look', input: {} }, headers));
-    expect(text).toContain('larger than 64 MiB');
+    expect(text).toContain('larger than 32 MiB');
   });
 
   test('several sessions at once stay within the same memory', async () => {
@@ -195,7 +195,7 @@ describe('an ORS server', () => {
     const answers = await underAttack(() =>
       Promise.all(sessions.map(({ headers }) => ask('POST', '/hostile/call', { name: 'look', input: {} }, headers))),
     );
-    for (const { text } of answers) expect(text).toContain('larger than 64 MiB');
+    for (const { text } of answers) expect(text).toContain('larger than 32 MiB');
   });
 
   test('may send a long answer that is one', async () => {
@@ -257,7 +257,7 @@ describe('an OpenEnv server', () => {
       socket.terminate();
       return data.toString();
     });
-    expect(answer).toContain('larger than 64 MiB');
+    expect(answer).toContain('larger than 32 MiB');
   });
 });
 

@@ -28,7 +28,7 @@ test.each(['\n', '\r\n'])('each event is bounded, not the stream; lines end in %
   const endless = Buffer.from(`data: ${'x'.repeat(30_000_000)}${end}`);
   expect(() => {
     for (;;) lines.push(endless);
-  }).toThrow('larger than 64 MiB');
+  }).toThrow('larger than 32 MiB');
 });
 
 test('an event of very many lines is refused', () => {

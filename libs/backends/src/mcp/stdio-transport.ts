@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { ANSWER_LIMITS } from '../outbound/answers.ts';
 
 /** What programs need to run at all; of our own environment a child gets nothing else. */
 const INHERITED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
-const MAX_MESSAGE = 64 * 1024 * 1024;
 const KEPT_STDERR = 4_096;
 /** After its input was closed, and again after SIGTERM. */
 const GRACE_MS = 2_000;
@@ -27,7 +27,7 @@ export class StdioTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #command: string;
   readonly #args: string[];
-  readonly #buffer = new ReadBuffer({ maxBufferSize: MAX_MESSAGE });
+  readonly #buffer = new ReadBuffer({ maxBufferSize: ANSWER_LIMITS.call });
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
   #stderr = '';

@@ -3,10 +3,13 @@ import { JsonBounds, PalestraError, parseJson } from '@palestra/protocol';
 
 const MIB = 1024 * 1024;
 
-/** The longest answers of environment servers that are read, bytes after decompression. docs/operations.md has them, too. */
+/**
+ * The longest answers of environment servers that are read, bytes after decompression. docs/operations.md has them, too. The service needs some six
+ * times an answer for a moment, to read it, keep it and pass it on.
+ */
 export const ANSWER_LIMITS = {
   /** Results of tools, prompts, lists of tasks, one frame of a socket, one event of an MCP stream; all events of an ORS stream together. */
-  call: 64 * MIB,
+  call: 32 * MIB,
   /** What a server is and offers: environments, splits, tools, schemas. */
   metadata: 16 * MIB,
 } as const;
