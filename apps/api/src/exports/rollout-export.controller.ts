@@ -1,6 +1,8 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
 import type { Readable } from 'node:stream';
+import type { RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import {
@@ -17,6 +19,10 @@ import { RolloutExportService } from './rollout-export.service.ts';
 export class RolloutExportController {
   constructor(private readonly exports: RolloutExportService) {}
 
+  @Audited<unknown, RolloutExportView>('export.create', ({ result }) => ({
+    targetId: result.id,
+    details: { of: 'rollouts', run: result.run, format: result.format },
+  }))
   @Post()
   @HttpCode(200)
   @Api({
@@ -35,6 +41,7 @@ export class RolloutExportController {
     return this.exports.list(caller);
   }
 
+  @Audited('export.delete')
   @Delete(':id')
   @Api({ summary: 'Cancel an export of rollouts, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
