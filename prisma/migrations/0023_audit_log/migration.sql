@@ -33,7 +33,7 @@ CREATE TRIGGER "audit_log_no_truncate" BEFORE TRUNCATE ON "audit_log" FOR EACH S
 ALTER TABLE "audit_log" ENABLE ALWAYS TRIGGER "audit_log_append_only";
 ALTER TABLE "audit_log" ENABLE ALWAYS TRIGGER "audit_log_no_truncate";
 
--- Deletes up to `most` rows that are older than `days` (at least one day), oldest first; how many it deleted. SECURITY DEFINER, so that the role
+-- Deletes up to `most` rows that are older than `days` (at least one day), oldest first, records that, and returns how many. SECURITY DEFINER, so that the role
 -- of the running service needs no right to delete rows.
 CREATE FUNCTION "audit_log_expire"("days" INTEGER, "most" INTEGER) RETURNS INTEGER LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -44,5 +44,9 @@ BEGIN
     SELECT "id" FROM "audit_log" WHERE "at" < now() - GREATEST("days", 1) * interval '1 day' ORDER BY "at" LIMIT "most");
   GET DIAGNOSTICS gone = ROW_COUNT;
   PERFORM set_config('palestra.audit_log_expire', 'off', true);
+  IF gone > 0 THEN
+    INSERT INTO "audit_log" ("action", "details", "address", "user_agent")
+      VALUES ('audit.expire', jsonb_build_object('events', gone, 'older_than_days', GREATEST("days", 1)), '', '');
+  END IF;
   RETURN gone;
 END $$;

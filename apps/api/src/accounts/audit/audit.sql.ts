@@ -52,11 +52,6 @@ export function auditValues({ orgId, userId, keyId }: Actor, entry: AuditEntry &
   return [orgId, userId, keyId, action, refused, short(targetId), short(target), json, ...from];
 }
 
-/** Something that the service or its operator did, not somebody by a request. */
-export async function recordSystemEvent(client: Pick<pg.Pool, 'query'>, entry: AuditEntry): Promise<void> {
-  await client.query(INSERT_AUDIT, auditValues({ orgId: null, userId: null, keyId: null }, entry, null));
-}
-
 /**
  * Events before (or, ascending, after) an id. Index audit_log_org_id_id_idx backwards; with a filter those of action or actor, or the first one with
  * a condition.
