@@ -19,8 +19,6 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments/{owner}/{name}': 404,
   'GET /v1/environments/{owner}/{name}/discovery': 404,
   'GET /v1/environments/{owner}/{name}/required-secrets': 404,
-  'GET /v1/environments/{owner}/{name}/task-sets': 404,
-  'GET /v1/environments/{owner}/{name}/tasks': 404,
   'GET /v1/environments/{owner}/{name}/variants': 404,
   'GET /v1/environments/{owner}/{name}/versions': 404,
   'GET /v1/environments//{name}/required-secrets': 404,
@@ -41,6 +39,9 @@ export const OWN = new Set([
   'POST /v1/organisations',
   'GET /v1/members',
   'POST /v1/members',
+  'GET /v1/browser-sessions',
+  'GET /v1/audit',
+  'GET /v1/audit/export',
   'GET /v1/shares',
   'GET /v1/runs',
   'GET /v1/search',
@@ -63,7 +64,14 @@ export const OWN = new Set([
   'POST /v1/logout',
 ]);
 /** Whatever the key may do. */
-export const UNSCOPED = new Set(['GET /metrics', 'GET /v1/me', 'GET /v1/namespace/current', 'GET /v1/billing/api-usage']);
+export const UNSCOPED = new Set([
+  'GET /metrics',
+  'GET /v1/me',
+  'GET /v1/namespace/current',
+  'GET /v1/billing/api-usage',
+  'GET /v1/environments/{owner}/{name}/task-sets',
+  'GET /v1/environments/{owner}/{name}/tasks',
+]);
 /** Say the same of a session that never was: ending is idempotent, and clients take a 404 of score_group for an old server. */
 export const ALIKE = new Set(['POST /delete', 'POST /delete_session', 'POST /score_group', 'POST /{env}/score_group']);
 
@@ -98,6 +106,8 @@ export function scopeOf(route: Route): Scope | null {
     case 'organisation':
     case 'organisations':
     case 'members':
+    case 'browser-sessions':
+    case 'audit':
       return 'keys';
     case 'shares':
       return 'rollouts';

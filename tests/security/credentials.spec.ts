@@ -104,7 +104,10 @@ describe('H6: a browser session ends with its key', () => {
     const other = all.browser_sessions.find(({ user }: { user: string }) => user !== added.name);
     expect(hers).toMatchObject({ key: null, scopes: expect.arrayContaining(['keys']) });
     expect((await ann('GET', '/v1/browser-sessions')).body.browser_sessions).toEqual([hers]);
-    expect(await ann('DELETE', `/v1/browser-sessions/${other.id}`)).toMatchObject({ status: 404 });
+    expect(await ann('DELETE', `/v1/browser-sessions/${other.id}`)).toMatchObject({
+      status: 404,
+      body: { code: 'browser_session_not_found' },
+    });
     expect(await status(server.request('DELETE', `/v1/browser-sessions/${hers.id}`))).toBe(200);
     expect(await status(ann('GET', '/v1/me'))).toBe(401);
   });

@@ -73,7 +73,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const url = await listen(app, config);
     origin.url ||= url;
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
-    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES })}`;
+    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES }, null)}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
   } catch (error) {
     await close();

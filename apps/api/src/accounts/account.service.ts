@@ -4,6 +4,10 @@ import { type MeView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
+import type { Actor } from './audit/audit.sql.ts';
+import type { RequestSource } from './audit/audit-actions.ts';
+import type { Transaction } from './account-limits.ts';
+import { AuditLog } from './audit/audit-log.service.ts';
 import { ALL_SCOPES } from './authenticator.ts';
 import { KeyService } from './key.service.ts';
 import { FIRST_ORG } from './owner.ts';
@@ -18,6 +22,7 @@ const USER_AGENT_CHARACTERS = 200;
 /** Of one person in one organisation. Signing in once more forgets the oldest, so that nobody fills the tables by signing in again and again. */
 const MAX_BROWSERS = 200;
 const MAX_LINKS = 200;
+const NOBODY: Actor = { orgId: null, userId: null, keyId: null };
 
 /** What a browser session may do: never more than the credential that it came from. */
 export interface BrowserAccess {
@@ -34,6 +39,7 @@ export class AccountService {
   constructor(
     private readonly database: Database,
     private readonly keys: KeyService,
+    private readonly audit: AuditLog,
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
@@ -67,17 +73,25 @@ export class AccountService {
     return { owner, revoked: stored.revokedAt !== null };
   }
 
-  /** A token for `/login?token=`, good for one use within a day. The browser session gets these scopes, and ends with the key. */
-  async createSignInToken(access: BrowserAccess): Promise<string> {
+  /**
+   * A token for `/login?token=`, good for one use within a day. The browser session gets these scopes, and ends with the key. `creator` null: the
+   * service itself.
+   */
+  async createSignInToken(access: BrowserAccess, creator: Caller | null): Promise<string> {
     const token = newToken();
     const now = this.clock.now();
-    await this.database.prisma.signInToken.deleteMany({ where: { expiresAt: { lt: new Date(now) } } });
-    await this.database.prisma.signInToken.create({
-      data: { ...access, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) },
-    });
-    const { orgId, userId } = access;
-    await this.database.prisma.$executeRaw`DELETE FROM sign_in_tokens WHERE hash IN (
+    const { orgId, userId, keyId, scopes } = access;
+    const data = { orgId, userId, keyId, scopes, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) };
+    await this.database.prisma.$transaction(async (transaction) => {
+      await transaction.signInToken.deleteMany({ where: { expiresAt: { lt: new Date(now) } } });
+      await transaction.signInToken.create({ data });
+      const user = await transaction.user.findUnique({ where: { id: userId } });
+      const entry = { action: 'sign_in_link.create', targetId: userId, target: user?.name ?? null, details: { scopes } } as const;
+      const actor = { orgId, userId: creator?.userId ?? null, keyId: creator?.keyId ?? null };
+      await this.audit.recordFor(actor, entry, creator?.source ?? null, transaction);
+      await transaction.$executeRaw`DELETE FROM sign_in_tokens WHERE hash IN (
       SELECT hash FROM sign_in_tokens WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY expires_at DESC OFFSET ${MAX_LINKS})`;
+    });
     return token;
   }
 
@@ -88,26 +102,56 @@ export class AccountService {
   }
 
   /** Uses a sign-in token up; the cookie's token, or null when it is unknown, used or expired. */
-  async redeemSignInToken(token: string, userAgent: string): Promise<string | null> {
+  async redeemSignInToken(token: string, source: RequestSource): Promise<string | null> {
     const hash = hashToken(token);
-    const row = await this.database.prisma.signInToken.findUnique({ where: { hash } });
-    if (!row || row.expiresAt.getTime() <= this.clock.now()) return null;
-    const { count } = await this.database.prisma.signInToken.deleteMany({ where: { hash } });
-    return count === 1 ? this.openBrowserSession(row, userAgent) : null;
+    const { prisma } = this.database;
+    const row = await prisma.signInToken.findUnique({ where: { hash } });
+    const cookie =
+      row === null || row.expiresAt.getTime() <= this.clock.now()
+        ? null
+        : await prisma.$transaction(async (transaction) => {
+            const { count } = await transaction.signInToken.deleteMany({ where: { hash } });
+            return count === 1 ? this.#openBrowserSession(row, 'link', source, transaction) : null;
+          });
+    if (cookie === null) await this.#recordRefusal(row, { method: 'link', reason: 'unknown, used or expired' }, source);
+    return cookie;
   }
 
-  async openBrowserSession({ orgId, userId, keyId, scopes }: BrowserAccess, userAgent: string): Promise<string> {
+  /** Opens a browser session for the owner of a key. */
+  openBrowserSession(access: BrowserAccess, source: RequestSource): Promise<string> {
+    return this.database.prisma.$transaction((transaction) => this.#openBrowserSession(access, 'key', source, transaction));
+  }
+
+  /** Records that somebody tried to sign in with a key that is unknown or has ended. The log says whose it was, never the key. */
+  async recordRefusedKey(key: string, reason: string, source: RequestSource): Promise<void> {
+    const row = await this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) } });
+    await this.#recordRefusal(row && { ...row, keyId: row.id }, { method: 'key', reason }, source);
+  }
+
+  async closeBrowserSession(token: string, source: RequestSource): Promise<void> {
+    await this.database.prisma.$transaction(async (transaction) => {
+      const row = await transaction.browserSession.findUnique({ where: { hash: hashToken(token) } });
+      if (row === null) return;
+      await transaction.browserSession.deleteMany({ where: { hash: row.hash } });
+      await this.audit.recordFor(row, { action: 'sign_out', targetId: row.id }, source, transaction);
+    });
+  }
+
+  async #openBrowserSession(access: BrowserAccess, method: 'key' | 'link', source: RequestSource, transaction: Transaction) {
+    const { orgId, userId, keyId, scopes } = access;
     const token = newToken();
     const expiresAt = new Date(this.clock.now() + BROWSER_SESSION_MS);
-    await this.database.prisma.browserSession.create({
-      data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent: userAgent.slice(0, USER_AGENT_CHARACTERS) },
+    const userAgent = source.userAgent.slice(0, USER_AGENT_CHARACTERS);
+    const row = await transaction.browserSession.create({
+      data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent },
     });
-    await this.database.prisma.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
+    await transaction.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
       SELECT hash FROM browser_sessions WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY created_at DESC OFFSET ${MAX_BROWSERS})`;
+    await this.audit.recordFor(access, { action: 'sign_in', targetId: row.id, details: { method } }, source, transaction);
     return token;
   }
 
-  async closeBrowserSession(token: string): Promise<void> {
-    await this.database.prisma.browserSession.deleteMany({ where: { hash: hashToken(token) } });
+  async #recordRefusal(whose: Actor | null, details: Record<string, string>, source: RequestSource): Promise<void> {
+    await this.audit.recordFor(whose ?? NOBODY, { action: 'sign_in', refused: true, details }, source);
   }
 }

@@ -2,6 +2,9 @@ import { Global, Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { AccountController } from './account.controller.ts';
 import { AccountService } from './account.service.ts';
+import { AuditController } from './audit/audit.controller.ts';
+import { AuditLog } from './audit/audit-log.service.ts';
+import { AuditReader } from './audit/audit-reader.service.ts';
 import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
 import { BrowserSessionController } from './browser-session.controller.ts';
@@ -17,8 +20,10 @@ import { SignInController } from './sign-in.controller.ts';
 
 @Global()
 @Module({
-  controllers: [AccountController, BrowserSessionController, KeyController, OrganisationController, SignInController],
+  controllers: [AccountController, AuditController, BrowserSessionController, KeyController, OrganisationController, SignInController],
   providers: [
+    AuditLog,
+    AuditReader,
     Authenticator,
     CredentialWatch,
     BrowserSessionService,
@@ -29,6 +34,6 @@ import { SignInController } from './sign-in.controller.ts';
     ShareAccess,
     { provide: APP_GUARD, useClass: ApiKeyGuard },
   ],
-  exports: [Authenticator, AccountService, KeyService, ShareAccess],
+  exports: [AuditLog, Authenticator, AccountService, KeyService, ShareAccess],
 })
 export class AccountsModule {}

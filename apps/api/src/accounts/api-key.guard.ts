@@ -8,6 +8,7 @@ import { REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
 import { ShareAccess } from './share-access.ts';
 import { keyOf } from '../platform/http/credentials.ts';
+import { sourceOf } from './audit/request-source.ts';
 
 /** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
 @Injectable()
@@ -28,7 +29,8 @@ export class ApiKeyGuard implements CanActivate {
       if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;
       throw new PalestraError('unauthorized');
     }
-    request.caller = caller;
+    // A copy: the authenticator keeps callers for all requests with their credential.
+    request.caller = { ...caller, source: sourceOf(request) };
     const scope = this.reflector.getAllAndOverride<Scope | undefined>(REQUIRED_SCOPE, targets);
     if (scope) this.authenticator.requireScope(caller, scope);
     return true;

@@ -3,6 +3,7 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
+import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { CredentialWatch } from './credential-watch.ts';
 import { isOwner } from './owner.ts';
@@ -14,6 +15,7 @@ export class BrowserSessionService {
     private readonly database: Database,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
+    private readonly audit: AuditLog,
   ) {}
 
   async list(caller: Caller) {
@@ -35,10 +37,23 @@ export class BrowserSessionService {
   /** Throws `browser_session_not_found`, also for one that the caller may not manage. */
   async end(caller: Caller, id: string): Promise<void> {
     const where = isUuid(id) ? { id, ...(await this.#manageable(caller)) } : null;
-    const { count } = where ? await this.database.prisma.browserSession.deleteMany({ where }) : { count: 0 };
-    if (count === 0) throw new PalestraError('browser_session_not_found');
+    const ended = where && (await this.#end(caller, where));
+    if (!ended) throw new PalestraError('browser_session_not_found');
     this.authenticator.forget();
     await this.watch.check();
+  }
+
+  /** Whether there was one. */
+  #end(caller: Caller, where: { id: string; orgId: string; userId?: string }): Promise<boolean> {
+    return this.database.prisma.$transaction(async (transaction) => {
+      const row = await transaction.browserSession.findFirst({ where });
+      const { count } = await transaction.browserSession.deleteMany({ where });
+      if (row === null || count === 0) return false;
+      const user = await transaction.user.findUnique({ where: { id: row.userId } });
+      const entry = { action: 'browser_session.end', targetId: row.id, target: user?.name ?? null } as const;
+      await this.audit.record(caller, { ...entry, details: { user_agent: row.userAgent } }, transaction);
+      return true;
+    });
   }
 
   async #manageable(caller: Caller): Promise<{ orgId: string; userId?: string }> {

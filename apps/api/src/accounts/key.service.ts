@@ -6,7 +6,8 @@ import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { CLOCK } from '../platform/tokens.ts';
-import { assertRoomForKey, type Transaction } from './account-limits.ts';
+import { assertRoomForKey } from './account-limits.ts';
+import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
 import type { CreateKeyBody } from './key.schema.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -26,6 +27,7 @@ export class KeyService {
     private readonly watch: CredentialWatch,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(CLOCK) private readonly clock: Clock,
+    private readonly audit: AuditLog,
   ) {}
 
   /** An owner sees the keys of all members, anybody else their own. */
@@ -58,10 +60,13 @@ export class KeyService {
         detail: `max_sessions: a key of this server may open ${limits.sessions.key} sessions at most.`,
       });
     const key = newApiKey();
-    const owner = { orgId: caller.orgId, userId: caller.userId };
+    const { orgId, userId } = caller;
+    const data = { orgId, userId, name: body.name, scopes: body.scopes, maxSessions, expiresAt, ...columnsOf(key) };
     const row = await this.database.prisma.$transaction(async (transaction) => {
-      await assertRoomForKey(transaction, limits, caller.orgId, this.clock.now());
-      return this.store({ ...owner, name: body.name, scopes: body.scopes, maxSessions, expiresAt }, key, transaction);
+      await assertRoomForKey(transaction, limits, orgId, this.clock.now());
+      const created = await transaction.apiKey.create({ data, include: WITH_USER });
+      await this.audit.record(caller, { action: 'key.create', ...auditedKey(created) }, transaction);
+      return created;
     });
     return { ...presentKey(row), key };
   }
@@ -72,12 +77,18 @@ export class KeyService {
       ? await this.database.prisma.apiKey.findFirst({ where: { id, ...(await this.#manageable(caller)) }, include: WITH_USER })
       : null;
     if (!row) throw new PalestraError('key_not_found');
-    const revoked = row.revokedAt
-      ? row
-      : await this.database.prisma.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, include: WITH_USER });
+    const revoked = row.revokedAt ? row : await this.#revoke(caller, id);
     this.authenticator.forget();
     await this.watch.check();
     return presentKey(revoked);
+  }
+
+  #revoke(caller: Caller, id: string): Promise<KeyRow> {
+    return this.database.prisma.$transaction(async (transaction) => {
+      const revoked = await transaction.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, include: WITH_USER });
+      await this.audit.record(caller, { action: 'key.revoke', ...auditedKey(revoked) }, transaction);
+      return revoked;
+    });
   }
 
   async #manageable(caller: Caller): Promise<{ orgId: string; userId?: string }> {
@@ -85,20 +96,25 @@ export class KeyService {
     return (await isOwner(this.database, caller)) ? { orgId } : { orgId, userId };
   }
 
-  /** Stores a given key, also one that is known already (then only its owner is checked). */
-  async store(
-    owner: { orgId: string; userId: string; name: string; scopes: string[]; maxSessions?: number | null; expiresAt?: Date | null },
-    key: string,
-    client: Pick<Transaction, 'apiKey'> = this.database.prisma,
-  ): Promise<KeyRow> {
-    return client.apiKey.upsert({
-      where: { hash: hashToken(key) },
-      create: { ...owner, prefix: key.slice(0, PREFIX_LENGTH), hash: hashToken(key) },
-      update: {},
-      include: WITH_USER,
-    });
+  /** Stores a key that the service or its operator chose; one that is known already stays as it is. */
+  async store(owner: { orgId: string; userId: string; name: string; scopes: string[] }, key: string): Promise<KeyRow> {
+    const { prisma } = this.database;
+    const { hash } = columnsOf(key);
+    const isKnown = (await prisma.apiKey.count({ where: { hash } })) > 0;
+    const row = await prisma.apiKey.upsert({ where: { hash }, create: { ...owner, ...columnsOf(key) }, update: {}, include: WITH_USER });
+    const service = { orgId: row.orgId, userId: null, keyId: null };
+    if (!isKnown) await this.audit.recordFor(service, { action: 'key.create', ...auditedKey(row) }, null);
+    return row;
   }
 }
+
+const columnsOf = (key: string) => ({ prefix: key.slice(0, PREFIX_LENGTH), hash: hashToken(key) });
+
+const auditedKey = ({ id, name, user, scopes, expiresAt, maxSessions }: KeyRow) => ({
+  targetId: id,
+  target: name,
+  details: { user: user.name, scopes, expires_at: expiresAt?.toISOString() ?? null, max_sessions: maxSessions },
+});
 
 function presentKey(row: KeyRow): ApiKeyView {
   return {

@@ -8,6 +8,7 @@ import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { assertRoomForMember, assertRoomForOrganisation, type Transaction } from './account-limits.ts';
 import { AccountService } from './account.service.ts';
+import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { isOwner } from './owner.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -26,6 +27,7 @@ export class OrganisationService {
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
     @Inject(CONFIG) private readonly config: Config,
+    private readonly audit: AuditLog,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -53,7 +55,11 @@ export class OrganisationService {
       ...(retention_days !== undefined && { retentionDays: retention_days }),
       ...(max_sessions !== undefined && { maxSessions: max_sessions }),
     };
-    await this.database.prisma.organisation.update({ where: { id: caller.orgId }, data });
+    await this.database.prisma.$transaction(async (transaction) => {
+      const { id, name } = await transaction.organisation.update({ where: { id: caller.orgId }, data });
+      const details = { ...(retention_days !== undefined && { retention_days }), ...(max_sessions !== undefined && { max_sessions }) };
+      await this.audit.record(caller, { action: 'organisation.change', targetId: id, target: name, details }, transaction);
+    });
     this.authenticator.forget();
     return this.get(caller);
   }
@@ -63,11 +69,15 @@ export class OrganisationService {
     await this.#requireOwner(caller);
     this.namespaces.assertFree(name);
     const data = { name, parentId: caller.orgId, memberships: { create: { userId: caller.userId, role: 'owner' } } };
-    const creating = this.database.prisma.$transaction(async (transaction) => {
+    const create = async (transaction: Transaction) => {
       await assertRoomForOrganisation(transaction, this.config.limits, caller.orgId);
-      return transaction.organisation.create({ data });
-    });
-    const row = await creating.catch((error: unknown) => {
+      const created = await transaction.organisation.create({ data });
+      const entry = { action: 'organisation.create', targetId: created.id, target: name } as const;
+      // In the log of the organisation that it was created from, and as the first event of its own.
+      for (const orgId of [caller.orgId, created.id]) await this.audit.record({ ...caller, orgId }, entry, transaction);
+      return created;
+    };
+    const row = await this.database.prisma.$transaction(create).catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('organisation_exists') : error;
     });
     const organisation = await this.get({ ...caller, orgId: row.id, orgName: row.name });
@@ -96,11 +106,13 @@ export class OrganisationService {
     await this.#requireOwner(caller);
     this.namespaces.assertFree(name);
     const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
-    const creating = this.database.prisma.$transaction(async (transaction) => {
+    const create = async (transaction: Transaction) => {
       await assertRoomForMember(transaction, this.config.limits, caller.orgId);
-      return transaction.user.create({ data, include: { memberships: true } });
-    });
-    const user = await creating.catch((error: unknown) => {
+      const created = await transaction.user.create({ data, include: { memberships: true } });
+      await this.audit.record(caller, { action: 'member.add', targetId: created.id, target: name, details: { role } }, transaction);
+      return created;
+    };
+    const user = await this.database.prisma.$transaction(create).catch((error: unknown) => {
       throw isDuplicate(error) ? new PalestraError('user_exists') : error;
     });
     const created_at = user.memberships[0]!.createdAt.toISOString();
@@ -117,9 +129,13 @@ export class OrganisationService {
   /** Throws `member_not_found`, `last_owner`. */
   async changeMember(caller: Caller, id: string, { role }: ChangeMember) {
     await this.#requireOwner(caller);
-    await this.#member(caller, id);
+    const before = await this.#member(caller, id);
     const where = { orgId_userId: { orgId: caller.orgId, userId: id } };
-    await this.#withOwners(caller, role === 'owner' ? null : id, (transaction) => transaction.membership.update({ where, data: { role } }));
+    await this.#withOwners(caller, role === 'owner' ? null : id, async (transaction) => {
+      const { user } = await transaction.membership.update({ where, data: { role }, include: { user: true } });
+      const details = { role, before: before.role };
+      await this.audit.record(caller, { action: 'member.change', targetId: id, target: user.name, details }, transaction);
+    });
     return (await this.members(caller)).find((member) => member.id === id)!;
   }
 
@@ -129,10 +145,12 @@ export class OrganisationService {
     await this.#member(caller, id);
     const theirs = { orgId: caller.orgId, userId: id };
     await this.#withOwners(caller, id, async (transaction) => {
-      await transaction.apiKey.updateMany({ where: { ...theirs, revokedAt: null }, data: { revokedAt: new Date() } });
-      await transaction.browserSession.deleteMany({ where: theirs });
+      const keys = await transaction.apiKey.updateMany({ where: { ...theirs, revokedAt: null }, data: { revokedAt: new Date() } });
+      const browsers = await transaction.browserSession.deleteMany({ where: theirs });
       await transaction.signInToken.deleteMany({ where: theirs });
-      await transaction.membership.delete({ where: { orgId_userId: theirs } });
+      const { user } = await transaction.membership.delete({ where: { orgId_userId: theirs }, include: { user: true } });
+      const details = { revoked_keys: keys.count, ended_browser_sessions: browsers.count };
+      await this.audit.record(caller, { action: 'member.remove', targetId: id, target: user.name, details }, transaction);
     });
     this.authenticator.forget();
     await this.watch.check();
@@ -148,7 +166,7 @@ export class OrganisationService {
   /** The link gives no scope that the caller lacks. One for the caller's own user also ends with the caller's key. */
   async #link(caller: Caller, { orgId, userId }: { orgId: string; userId: string }): Promise<string> {
     const keyId = userId === caller.userId ? caller.keyId : null;
-    return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId, keyId, scopes: caller.scopes })}`;
+    return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId, keyId, scopes: caller.scopes }, caller)}`;
   }
 
   async #requireOwner(caller: Caller): Promise<void> {

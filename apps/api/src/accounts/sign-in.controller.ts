@@ -7,6 +7,7 @@ import { PalestraError } from '@palestra/protocol';
 import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
+import { sourceOf } from './audit/request-source.ts';
 import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from './cookies.ts';
@@ -67,7 +68,7 @@ export class SignInController {
   async byLink(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     assertOwnForm(request);
     const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
-    const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', request.headers['user-agent'] ?? '');
+    const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', sourceOf(request));
     if (cookie) reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     await reply.redirect('/', 303);
   }
@@ -81,8 +82,12 @@ export class SignInController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     assertOwnForm(request);
-    const caller = await this.authenticator.ofKey(body.key.trim());
-    const cookie = await this.accounts.openBrowserSession(caller, request.headers['user-agent'] ?? '');
+    const key = body.key.trim();
+    const caller = await this.authenticator.ofKey(key).catch(async (error: unknown) => {
+      if (error instanceof PalestraError && error.status === 401) await this.accounts.recordRefusedKey(key, error.code, sourceOf(request));
+      throw error;
+    });
+    const cookie = await this.accounts.openBrowserSession(caller, sourceOf(request));
     reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     return { ok: true };
   }
@@ -92,7 +97,7 @@ export class SignInController {
   @Api({ summary: 'Sign the browser out', response: okSchema })
   async logout(@Req() request: FastifyRequest, @Res({ passthrough: true }) reply: FastifyReply) {
     const token = this.authenticator.sessionToken(request.headers);
-    if (token) await this.accounts.closeBrowserSession(token);
+    if (token) await this.accounts.closeBrowserSession(token, sourceOf(request));
     this.authenticator.forget();
     await this.watch.check();
     reply.header('set-cookie', this.#cookie('', 0));

@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../platform/http/freshness.ts';
@@ -48,6 +49,7 @@ export class AnnotationController {
     return this.annotations.list(caller, query);
   }
 
+  @Audited('annotation.delete')
   @Delete('annotations/:id')
   @Api({ summary: 'Take an annotation back', response: deletedSchema, errors: ['annotation_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
@@ -79,6 +81,7 @@ export class AnnotationController {
     return this.annotations.replaceView(caller, id, body);
   }
 
+  @Audited('view.delete')
   @Delete('views/:id')
   @Api({ summary: 'Remove a kept view', response: deletedSchema, errors: ['view_not_found'] })
   async deleteView(@CurrentCaller() caller: Caller, @Param('id') id: string) {

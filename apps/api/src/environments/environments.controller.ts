@@ -1,7 +1,9 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Put, Query } from '@nestjs/common';
-import { type ErrorCode, stringifyJson } from '@palestra/protocol';
+import { type EnvironmentVersionView, type EnvironmentView, type ErrorCode, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Api } from '../platform/http/api.decorator.ts';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
+import { auditedChanges, auditedEnvironment, auditedSource } from './environment.audit.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import {
@@ -48,6 +50,10 @@ export class EnvironmentsController {
     body: createEnvironmentSchema,
     errors: ['environment_exists', 'forbidden', 'upstream_address_refused', 'answer_too_large'],
   })
+  @Audited<CreateEnvironment, EnvironmentView>('environment.create', ({ body, result }) => ({
+    ...auditedEnvironment(result),
+    details: { private: result.is_private, ...auditedSource(body.source) },
+  }))
   @Post()
   create(@CurrentCaller() caller: Caller, @Body({ schema: createEnvironmentSchema }) body: CreateEnvironment) {
     return this.environments.create(caller, body);
@@ -66,6 +72,10 @@ export class EnvironmentsController {
     body: updateEnvironmentSchema,
     errors: ['environment_not_found', 'environment_exists'],
   })
+  @Audited<UpdateEnvironment, EnvironmentView>('environment.change', ({ body, result }) => ({
+    ...auditedEnvironment(result),
+    details: { changed: auditedChanges(body), private: result.is_private },
+  }))
   @Put(':owner/:name/details')
   update(
     @CurrentCaller() caller: Caller,
@@ -90,6 +100,11 @@ export class EnvironmentsController {
     body: createVersionSchema,
     errors: ['environment_not_found', 'task_set_not_found', 'upstream_address_refused', 'answer_too_large'],
   })
+  @Audited<CreateVersion, EnvironmentVersionView>('environment.deploy', ({ params, body, result }) => ({
+    ...auditedEnvironment(params),
+    targetId: result.id,
+    details: { version: result.number, ...auditedSource(body.source) },
+  }))
   @Post(':owner/:name/versions')
   addVersion(
     @CurrentCaller() caller: Caller,
@@ -102,6 +117,7 @@ export class EnvironmentsController {
 
   @RequireScope('environments')
   @Api({ summary: 'Delete an environment; its open sessions are lost', errors: ['environment_not_found'] })
+  @Audited<unknown, { owner: string; name: string }>('environment.delete', ({ result }) => auditedEnvironment(result))
   @Delete(':owner/:name')
   delete(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.delete(caller, owner, name);

@@ -2,6 +2,7 @@ import { Controller, Delete, Get, Param } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { CurrentCaller } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
@@ -33,6 +34,7 @@ export class ExportLookupController {
     return found;
   }
 
+  @Audited('export.delete')
   @Delete(':id')
   @Api({ summary: 'Cancel an export, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {

@@ -1,6 +1,8 @@
 import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
 import type { Readable } from 'node:stream';
+import type { TaskExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { type CreateTaskExport, createTaskExportSchema, taskExportSchema } from './export.schema.ts';
@@ -11,6 +13,10 @@ import { ExportService } from './export.service.ts';
 export class ExportController {
   constructor(private readonly exports: ExportService) {}
 
+  @Audited<unknown, TaskExportView>('export.create', ({ result }) => ({
+    targetId: result.id,
+    details: { of: 'tasks', environments: result.environments, split: result.split, format: result.format },
+  }))
   @Post('tasks')
   @HttpCode(200)
   @Api({

@@ -1,6 +1,8 @@
 import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
 import type { Readable } from 'node:stream';
+import type { RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import {
@@ -16,6 +18,10 @@ import { RolloutExportService } from './rollout-export.service.ts';
 export class RolloutExportController {
   constructor(private readonly exports: RolloutExportService) {}
 
+  @Audited<unknown, RolloutExportView>('export.create', ({ result }) => ({
+    targetId: result.id,
+    details: { of: 'rollouts', run: result.run, format: result.format },
+  }))
   @Post()
   @HttpCode(200)
   @Api({

@@ -1,5 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
+import { type Audible, Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import {
@@ -14,6 +15,12 @@ import {
 import { FileService } from './file.service.ts';
 
 /** Files of environments, as `orwd upload`, `files` and `delete-file` use them. Paths come as one `%2F`-encoded segment. */
+const auditedFiles = ({ params, result }: Audible<unknown, { deletedCount: number }>) => ({
+  targetId: params['environmentId']!,
+  target: params['path']!,
+  details: { files: result.deletedCount },
+});
+
 @Controller('v1/files')
 @RequireScope('environments')
 export class FileController {
@@ -41,12 +48,14 @@ export class FileController {
     return this.files.list(caller, id, query);
   }
 
+  @Audited('file.delete', auditedFiles)
   @Delete(':environmentId/folder/:path')
   @Api({ summary: 'Delete a folder', response: deletedCountSchema, errors: ['environment_not_found'] })
   deleteFolder(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {
     return this.files.deleteFolder(caller, id, path);
   }
 
+  @Audited('file.delete', auditedFiles)
   @Delete(':environmentId/:path')
   @Api({ summary: 'Delete a file', response: deletedCountSchema, errors: ['environment_not_found', 'file_not_found'] })
   delete(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {

@@ -1,7 +1,8 @@
 import { Global, Module } from '@nestjs/common';
+import { AuditRetention } from './audit-retention.ts';
 import { JobQueue } from './job-queue.service.ts';
 
 /** The queue of background work; any module may add jobs and handle some. */
 @Global()
-@Module({ providers: [JobQueue], exports: [JobQueue] })
+@Module({ providers: [AuditRetention, JobQueue], exports: [JobQueue] })
 export class JobsModule {}

@@ -54,6 +54,7 @@ const configSchema = z.object({
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
+  PALESTRA_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(400),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
   PALESTRA_GAP_GRACE_S: z.coerce.number().min(0).max(3_600).default(30),
@@ -158,6 +159,8 @@ export interface Config {
   lake: 'off' | 'index' | 'messages';
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
+  /** Events of the audit log are deleted when they are so old. */
+  auditRetentionDays: number;
   /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
   otlpEndpoint: string | null;
   logLevel: string;
@@ -220,6 +223,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
+    auditRetentionDays: value.PALESTRA_AUDIT_RETENTION_DAYS,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,
     databaseUrl: value.DATABASE_URL ?? null,

@@ -3,6 +3,7 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
@@ -66,6 +67,7 @@ export class RolloutController {
     return this.rollouts.messages(caller, id, query);
   }
 
+  @Audited('rollout.delete')
   @Delete(':id')
   @Api({ summary: 'Erase a rollout', response: deletedSchema, errors: ['rollout_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {

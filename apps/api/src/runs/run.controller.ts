@@ -1,5 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../platform/http/freshness.ts';
@@ -52,6 +53,7 @@ export class RunController {
     return this.runs.change(caller, id, { ...body, tags: body.tags && [...new Set(body.tags)] });
   }
 
+  @Audited('run.delete')
   @Delete(':id')
   @Api({ summary: 'Erase a run with all its rollouts', response: deletedSchema, errors: ['run_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {

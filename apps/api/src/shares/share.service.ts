@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type Clock, isUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
+import { AuditLog } from '../accounts/audit/audit-log.service.ts';
 import { hashToken, newToken } from '../accounts/secret-token.ts';
 import { Database } from '../platform/database/database.ts';
 import type { ShareLinkModel } from '../platform/generated/prisma/models.ts';
@@ -18,6 +19,7 @@ export class ShareService {
   constructor(
     private readonly database: Database,
     private readonly rollouts: RolloutService,
+    private readonly audit: AuditLog,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
@@ -28,16 +30,19 @@ export class ShareService {
     const token = newToken();
     const now = this.clock.now();
     await this.database.prisma.shareLink.deleteMany({ where: { orgId: caller.orgId, expiresAt: { lt: new Date(now) } } });
-    const row = await this.database.prisma.shareLink.create({
-      data: {
-        orgId: caller.orgId,
-        userId: caller.userId,
-        hash: hashToken(token),
-        rolloutId: rollout,
-        messageIndex: message,
-        expiresAt: new Date(now + expires_in_days * DAY_MS),
-      },
-      include: { user: true },
+    const data = {
+      orgId: caller.orgId,
+      userId: caller.userId,
+      hash: hashToken(token),
+      rolloutId: rollout,
+      messageIndex: message,
+      expiresAt: new Date(now + expires_in_days * DAY_MS),
+    };
+    const row = await this.database.prisma.$transaction(async (transaction) => {
+      const created = await transaction.shareLink.create({ data, include: { user: true } });
+      const details = { rollout, expires_at: data.expiresAt.toISOString() };
+      await this.audit.record(caller, { action: 'share.create', targetId: created.id, details }, transaction);
+      return created;
     });
     return { ...present(row), url: `${this.origin.url}/share/${token}` };
   }
@@ -54,8 +59,12 @@ export class ShareService {
 
   /** Throws `share_not_found`. */
   async delete(caller: Caller, id: string): Promise<void> {
-    const { count } = isUuid(id) ? await this.database.prisma.shareLink.deleteMany({ where: { id, orgId: caller.orgId } }) : { count: 0 };
-    if (count === 0) throw new PalestraError('share_not_found');
+    if (!isUuid(id)) throw new PalestraError('share_not_found');
+    await this.database.prisma.$transaction(async (transaction) => {
+      const { count } = await transaction.shareLink.deleteMany({ where: { id, orgId: caller.orgId } });
+      if (count === 0) throw new PalestraError('share_not_found');
+      await this.audit.record(caller, { action: 'share.delete', targetId: id }, transaction);
+    });
   }
 }
 

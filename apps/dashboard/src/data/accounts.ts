@@ -60,7 +60,21 @@ export async function createApiKey(body: NewKey) {
   return created;
 }
 
+/** Browsers that are signed in: an owner sees those of all members, anybody else their own. */
+export type BrowserSession = ApiAnswers['GET /v1/browser-sessions']['browser_sessions'][number];
+const browserSessionsKey = ['browser-sessions'] as const;
+export const browserSessionsQuery = queryOptions({
+  queryKey: browserSessionsKey,
+  queryFn: async ({ signal }) => (await api('GET /v1/browser-sessions', { signal })).browser_sessions,
+});
+
+export async function endBrowserSession(id: string): Promise<void> {
+  await api('DELETE /v1/browser-sessions/{id}', { path: { id } });
+  await readAgain(browserSessionsKey);
+}
+
 export async function revokeApiKey(id: string): Promise<void> {
   await api('DELETE /v1/keys/{id}', { path: { id } });
-  await readAgain(keys.apiKeys);
+  // Browsers that signed in with the key are signed out.
+  await Promise.all([readAgain(keys.apiKeys), readAgain(browserSessionsKey)]);
 }

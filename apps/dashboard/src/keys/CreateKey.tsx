@@ -23,15 +23,24 @@ const exportLines = (key: string) => {
   ].join('\n');
 };
 
-/** A name, what the key may do, and how many sessions it may hold; then the key itself, this once. */
+const EXPIRY_DAYS = [1, 7, 30, 90, 365];
+const expiryOf = (days: string) => (days === '' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString());
+
+/** A name, what the key may do, how many sessions it may hold, and when it ends; then the key itself, this once. */
 export function CreateKey() {
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<readonly Scope[]>(OF_A_TRAINER);
   const [limit, setLimit] = useState('');
+  const [expiry, setExpiry] = useState('');
   const create = useMutation({ mutationFn: createApiKey, onSuccess: () => setName('') });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    create.mutate({ name: name.trim(), scopes: [...scopes], max_sessions: limit === '' ? null : Number(limit) });
+    create.mutate({
+      name: name.trim(),
+      scopes: [...scopes],
+      max_sessions: limit === '' ? null : Number(limit),
+      expires_at: expiryOf(expiry),
+    });
   };
   const lines = create.data && exportLines(create.data.key);
   return (
@@ -60,6 +69,17 @@ export function CreateKey() {
               value={limit}
               onChange={(event) => setLimit(event.target.value)}
             />
+          </label>
+          <label className="flex w-[150px] flex-col gap-[2px]">
+            <span className="label">Expires after</span>
+            <select className="input" value={expiry} onChange={(event) => setExpiry(event.target.value)}>
+              <option value="">never</option>
+              {EXPIRY_DAYS.map((days) => (
+                <option key={days} value={days}>
+                  {days === 1 ? '1 day' : `${days} days`}
+                </option>
+              ))}
+            </select>
           </label>
           <button type="submit" className="button primary" disabled={create.isPending || scopes.length === 0}>
             Create key

@@ -4,12 +4,15 @@ import { useMemo, useState } from 'react';
 import { type ApiKey, revokeApiKey } from '../data/accounts.ts';
 import { apiKeysQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
+import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { CreateKey } from './CreateKey.tsx';
+
+const isOver = ({ expires_at: end }: ApiKey): boolean => end !== null && Date.parse(end) <= Date.now();
 
 const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
   {
@@ -19,6 +22,7 @@ const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
     title: ({ name }) => name,
     cell: ({ name }) => <span className="strong">{name}</span>,
   },
+  { id: 'user', head: 'Member', track: 'minmax(100px,1fr)', title: ({ user }) => user, cell: ({ user }) => user },
   { id: 'prefix', head: 'Begins with', track: '120px', cell: ({ prefix }) => <code>{prefix}…</code> },
   {
     id: 'scopes',
@@ -52,12 +56,22 @@ const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
     cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">never</span> : <Age iso={key.last_used_at} />),
   },
   {
+    id: 'expires',
+    head: 'Expires',
+    track: '180px',
+    align: 'right',
+    cell: ({ expires_at: end }) =>
+      end === null ? <span className="text-ink-3">never</span> : <time dateTime={end}>{formatAbsolute(end)}</time>,
+  },
+  {
     id: 'state',
     head: <span className="sr-only">Revoke</span>,
     track: '150px',
     align: 'right',
     cell: (key) =>
-      key.revoked_at === null ? (
+      key.revoked_at === null && isOver(key) ? (
+        <span className="text-ink-3">expired</span>
+      ) : key.revoked_at === null ? (
         <button type="button" className="link" onClick={() => ask(key)} aria-label={`Revoke ${key.name}`}>
           Revoke
         </button>
@@ -85,7 +99,7 @@ export function KeysPage() {
         <div className="flex h-full min-h-0 flex-col max-[760px]:h-auto">
           <CreateKey />
           <div className="min-h-[200px] flex-1">
-            <DataTable label="API keys" columns={columns} rows={apiKeys.data.keys} rowKey={({ id }) => id} minWidth={920} />
+            <DataTable label="API keys" columns={columns} rows={apiKeys.data.keys} rowKey={({ id }) => id} minWidth={1160} />
           </div>
         </div>
       ) : apiKeys.error ? (

@@ -1,6 +1,8 @@
 import { Link, useSearch } from '@tanstack/react-router';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { AppearanceTab } from './AppearanceTab.tsx';
+import { AuditTab } from './AuditTab.tsx';
+import { BrowsersTab } from './BrowsersTab.tsx';
 import { KeyboardTab } from './KeyboardTab.tsx';
 import { MembersTab } from './MembersTab.tsx';
 import { OrganisationTab } from './OrganisationTab.tsx';
@@ -11,6 +13,8 @@ const pages = {
   organisation: OrganisationTab,
   members: MembersTab,
   shares: SharesTab,
+  browsers: BrowsersTab,
+  audit: AuditTab,
   appearance: AppearanceTab,
   keyboard: KeyboardTab,
 };

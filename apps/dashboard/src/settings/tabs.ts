@@ -2,6 +2,8 @@ export const SETTINGS_TABS = [
   { name: 'organisation', label: 'Organisation' },
   { name: 'members', label: 'Members' },
   { name: 'shares', label: 'Shared rollouts' },
+  { name: 'browsers', label: 'Browsers' },
+  { name: 'audit', label: 'Audit log' },
   { name: 'appearance', label: 'Appearance' },
   { name: 'keyboard', label: 'Keyboard' },
 ] as const;

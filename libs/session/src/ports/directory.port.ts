@@ -12,6 +12,8 @@ export interface Caller {
   anonymous: boolean;
   /** Sessions that the key, and that the organisation may have open at the same time; null = no limit. */
   maxSessions: { key: number | null; org: number | null };
+  /** Where the request came from, for the audit log; absent on the session plane. */
+  source?: { address: string; userAgent: string };
 }
 
 /** An environment version that sessions can be opened on. */

@@ -3,10 +3,12 @@ import { Controller, Delete, Get, HttpCode, Inject, Param, Post, Put, Query, Req
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
+import { Audited } from '../../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { discardRest } from '../../platform/http/body.ts';
 import {
+  type PublishedView,
   draftDeletedSchema,
   publishedSchema,
   type SplitUpload,
@@ -79,6 +81,11 @@ export class TaskSetsController {
     response: publishedSchema,
     errors: ['environment_not_found', 'deployment_not_found', 'task_set_not_found', 'task_set_published'],
   })
+  @Audited<unknown, PublishedView>('task_set.publish', ({ params, result }) => ({
+    targetId: params['id']!,
+    target: `${params['owner']}/${params['name']}`,
+    details: { version: result.version },
+  }))
   @Post(':id/publish')
   publish(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string, @Param('id') id: string) {
     return this.taskSets.publish(caller, owner, name, id);
@@ -90,6 +97,7 @@ export class TaskSetsController {
     response: draftDeletedSchema,
     errors: ['environment_not_found', 'task_set_not_found', 'task_set_in_use'],
   })
+  @Audited('task_set.delete', ({ params }) => ({ targetId: params['id']!, target: `${params['owner']}/${params['name']}` }))
   @Delete(':id')
   delete(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string, @Param('id') id: string) {
     return this.taskSets.delete(caller, owner, name, id);

@@ -36,6 +36,44 @@ note: (string | null)
 author: string
 created_at: string
 }
+"GET /v1/audit": {
+events: {
+id: string
+at: string
+action: string
+/**
+ * It was tried, and not allowed: a sign-in that failed.
+ */
+refused: boolean
+/**
+ * Who did it, by the name of then; null: nobody that is known, or the service itself.
+ */
+actor: ({
+id: string
+name: (string | null)
+} | null)
+/**
+ * The API key that it was done with, also by a browser that signed in with it.
+ */
+key: ({
+id: string
+name: (string | null)
+} | null)
+target: ({
+id: (string | null)
+name: (string | null)
+} | null)
+details: {
+[k: string]: unknown
+}
+/**
+ * Of the client, as the service sees it; empty: the service itself.
+ */
+address: string
+user_agent: string
+}[]
+next_cursor: (string | null)
+}
 "GET /v1/billing/api-usage": unknown
 "DELETE /v1/browser-sessions/{id}": {
 deleted: true

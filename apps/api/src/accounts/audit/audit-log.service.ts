@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import type { Caller } from '@palestra/session';
+import { Database } from '../../platform/database/database.ts';
+import type { AuditEntry, RequestSource } from './audit-actions.ts';
+import { type Actor, auditValues, INSERT_AUDIT } from './audit.sql.ts';
+
+/** Prisma's client, or a transaction of it. */
+type Executor = Pick<Database['prisma'], '$executeRawUnsafe'>;
+
+/**
+ * Records who did what. Pass the transaction of the change, so that neither is there without the other; otherwise await it before the
+ * request is answered.
+ */
+@Injectable()
+export class AuditLog {
+  constructor(private readonly database: Database) {}
+
+  async record(caller: Caller, entry: AuditEntry, executor: Executor = this.database.prisma): Promise<void> {
+    // Whoever needs no key is nobody in particular.
+    const userId = caller.anonymous ? null : caller.userId;
+    await this.recordFor({ orgId: caller.orgId, userId, keyId: caller.keyId }, entry, caller.source ?? null, executor);
+  }
+
+  /** For events without a caller: sign-ins, and what the service does itself (`source` null). */
+  async recordFor(
+    actor: Actor,
+    entry: AuditEntry & { refused?: boolean },
+    source: RequestSource | null,
+    executor: Executor = this.database.prisma,
+  ): Promise<void> {
+    await executor.$executeRawUnsafe(INSERT_AUDIT, ...auditValues(actor, entry, source));
+  }
+}

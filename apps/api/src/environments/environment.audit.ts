@@ -1,0 +1,12 @@
+/** What the audit log says of environments. Addresses and commands can hold secrets: it names the host only. */
+
+export const auditedEnvironment = ({ id, owner, name }: { id?: string; owner?: string; name?: string }) => ({
+  targetId: id ?? null,
+  target: `${owner}/${name}`,
+});
+
+export const auditedSource = (source: { kind: string; url?: string } | undefined): Record<string, string | null> =>
+  source === undefined ? {} : { source: source.kind, host: source.url === undefined ? null : new URL(source.url).host };
+
+/** The names of the settings that a request changes. */
+export const auditedChanges = (body: object): string[] => Object.keys(body).filter((key) => /^(new_[a-z_]{1,40}|sessions)$/.test(key));

@@ -1,0 +1,38 @@
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import type { ApiAnswers } from './generated/api.ts';
+import { api, search } from './http.ts';
+
+/** Who did what in the organisation. */
+
+type Page = ApiAnswers['GET /v1/audit'];
+export type AuditEvent = Page['events'][number];
+
+/** Empty: all. `since` is a day as `<input type="date">` writes it; `action` may be a group, such as `key`. */
+export interface AuditFilter {
+  action: string;
+  actor: string;
+  since: string;
+  until: string;
+}
+const DAY_MS = 86_400_000;
+/** Days are those of the reader; the last one counts whole. */
+const startOf = (day: string): number => new Date(`${day}T00:00`).getTime();
+const queryOf = ({ action, actor, since, until }: AuditFilter) => ({
+  action,
+  actor: actor.trim(),
+  since: since && new Date(startOf(since)).toISOString(),
+  until: until && new Date(startOf(until) + DAY_MS).toISOString(),
+});
+
+export const auditQuery = (filter: AuditFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['audit', filter],
+    queryFn: ({ pageParam, signal }) => api('GET /v1/audit', { query: { ...queryOf(filter), limit: 100, cursor: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (last: Page) => last.next_cursor ?? undefined,
+    // Nobody tells this page of news, and it may have been open for hours.
+    staleTime: 0,
+  });
+
+/** Where the browser downloads the same events as JSON lines. */
+export const auditExportUrl = (filter: AuditFilter): string => `/v1/audit/export${search(queryOf(filter))}`;

@@ -1,0 +1,70 @@
+import type { AuditEvent } from '../data/audit.ts';
+
+/** Groups of actions, as the filter offers them. */
+export const ACTION_GROUPS: readonly [value: string, label: string][] = [
+  ['sign_in', 'Sign-ins'],
+  ['sign_out', 'Sign-outs'],
+  ['sign_in_link', 'Sign-in links'],
+  ['browser_session', 'Browsers'],
+  ['key', 'API keys'],
+  ['member', 'Members'],
+  ['organisation', 'Organisations'],
+  ['environment', 'Environments'],
+  ['task_set', 'Task sets'],
+  ['file', 'Files'],
+  ['share', 'Shared rollouts'],
+  ['run', 'Runs'],
+  ['rollout', 'Rollouts'],
+  ['annotation', 'Annotations'],
+  ['view', 'Views'],
+  ['export', 'Exports'],
+  ['audit', 'Audit log'],
+  ['secret', 'Secret key'],
+];
+
+const WORDS: Record<string, string> = {
+  sign_in: 'Signed in',
+  sign_out: 'Signed out',
+  'sign_in_link.create': 'Created a sign-in link',
+  'browser_session.end': 'Signed a browser out',
+  'key.create': 'Created a key',
+  'key.revoke': 'Revoked a key',
+  'member.add': 'Added a member',
+  'member.change': 'Changed a role',
+  'member.remove': 'Removed a member',
+  'organisation.create': 'Created an organisation',
+  'organisation.change': 'Changed the settings',
+  'environment.create': 'Created an environment',
+  'environment.change': 'Changed an environment',
+  'environment.deploy': 'Added a version',
+  'environment.delete': 'Deleted an environment',
+  'task_set.publish': 'Published tasks',
+  'task_set.delete': 'Deleted a task set',
+  'file.delete': 'Deleted files',
+  'share.create': 'Shared a rollout',
+  'share.delete': 'Took back a link',
+  'run.delete': 'Deleted a run',
+  'rollout.delete': 'Deleted a rollout',
+  'annotation.delete': 'Deleted an annotation',
+  'view.delete': 'Deleted a view',
+  'export.create': 'Started an export',
+  'export.delete': 'Deleted an export',
+  'audit.export': 'Exported the audit log',
+  'audit.expire': 'Deleted old events',
+  'secret.rotate': 'Rotated the secret key',
+};
+
+/** What happened. A later version of the service may know actions that this page does not. */
+export const wordsOf = ({ action, refused }: Pick<AuditEvent, 'action' | 'refused'>): string =>
+  refused && action === 'sign_in' ? 'Failed to sign in' : (WORDS[action] ?? action);
+
+const valueOf = (value: unknown): string => {
+  if (Array.isArray(value)) return value.map(String).join(' ');
+  return value === null ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean);
+};
+
+/** `scopes: sessions rollouts · expires at: none`. */
+export const detailsOf = ({ details }: Pick<AuditEvent, 'details'>): string =>
+  Object.entries(details)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${valueOf(value)}`)
+    .join(' · ');
