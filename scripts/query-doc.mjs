@@ -35,7 +35,7 @@ step:120..140 reward:<0.2 tool:bash has:error turns:>8 "Traceback" -stop:finishe
 - A word or a quoted text without a key is looked for in the messages, word by word, upper and lower case alike; \`in:\` says in which ones.
 - \`key:null\` finds what is not known; no other value does: \`reward:0\` never means unscored.
 - \`-\` is everything that the clause does not find.
-- A regex is one of RE2: linear in the text, no back-references, no look-around, at most ${limits.regexLength} characters.
+- A regex is one of RE2: linear in the text, no back-references, no look-around, at most ${limits.regexLength} characters, and 2000 parts with \`a{50}\` written out.
 - A query has at most ${limits.textLength} characters and ${limits.clauses} clauses, parentheses nest at most ${limits.depth} deep.
 - A wrong query is a 422 \`invalid_query\` whose \`detail\` names the token, its place and what was probably meant. Answers bring the query back in its
   canonical spelling.

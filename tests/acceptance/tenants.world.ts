@@ -75,7 +75,7 @@ export async function settle(palestra: Palestra): Promise<Tenants> {
   await Promise.all([theirs('theirs', true), theirs('shared', false)]);
   const first = await acquire(palestra, own, canary);
   // Its owner sees that the slot is taken, and not by which session, key or run.
-  const guest = randomUUID();
+  const guest = await reserve(palestra, 'other/shared');
   const headers = { 'x-session-id': guest, 'x-deployment': 'other/shared', 'x-palestra-run': `guest-${canary}` };
   await asked(palestra, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
   return {
@@ -108,6 +108,12 @@ export async function asked(palestra: Palestra, method: string, path: string, op
 const newKey = (palestra: Palestra, name: string, scopes: string[]): Promise<{ id: string; key: string }> =>
   asked(palestra, 'POST', '/v1/keys', { body: { name, scopes } });
 
+/** The id of a new session. */
+async function reserve(palestra: Palestra, deployment: string): Promise<string> {
+  const stream = String(await asked(palestra, 'POST', '/create_session', { headers: { 'x-deployment': deployment }, body: {} }));
+  return /event: task_id\r?\ndata: (\S+)/.exec(stream)![1]!;
+}
+
 /** There is no route that founds organisations. */
 async function secondOrganisation(palestra: Palestra): Promise<string> {
   const key = `or_${randomUUID()}`;
@@ -131,10 +137,8 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
   const environment = await asked(palestra, 'POST', '/v1/environments', { body: { name, description: canary, isPrivate: true, source } });
   const { key: _, ...key } = await newKey(palestra, canary, ['rollouts']);
 
-  const deployment = { 'x-deployment': `${owner}/${name}` };
-  const reserved = String(await asked(palestra, 'POST', '/create_session', { headers: deployment, body: {} }));
-  const sid = /event: task_id\r?\ndata: (\S+)/.exec(reserved)![1]!;
-  const headers = { ...deployment, 'x-session-id': sid, 'x-palestra-run': `recorded-${canary}` };
+  const sid = await reserve(palestra, `${owner}/${name}`);
+  const headers = { 'x-session-id': sid, 'x-deployment': `${owner}/${name}`, 'x-palestra-run': `recorded-${canary}` };
   await asked(palestra, 'POST', '/create', { headers, body: { split: 'train', index: 0 } });
   const stream = String(await asked(palestra, 'POST', '/call', { headers, body: { name: 'tell', input: {} } }));
   const taskId = /event: task_id\r?\ndata: (\S+)/.exec(stream)![1]!;

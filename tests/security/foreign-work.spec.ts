@@ -72,3 +72,20 @@ describe('H5: a hostile file of tasks', () => {
       });
   });
 });
+
+test('H5: a trace of millions of empty messages is refused', async () => {
+  // Two bytes each: ResourceSpans without anything.
+  const body = Buffer.alloc(8_000_000, Buffer.from([0x0a, 0x00]));
+  const headers = { 'x-api-key': server.apiKey, 'content-type': 'application/x-protobuf' };
+  const answer = await fetch(`${server.url}/v1/traces`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(400);
+  expect(await answer.text()).toContain('messages');
+});
+
+test('H4: a regular expression whose repetitions stand for very much is refused', async () => {
+  for (const regex of ['a{1000}'.repeat(20), '((a?){40}){40}']) {
+    const query = `name:/${regex}/`;
+    const answer = await server.request('POST', '/v1/exports', { body: { query } });
+    expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
+  }
+});

@@ -41,8 +41,8 @@ describe.skipIf(process.platform !== 'linux')('another client', () => {
     const port = await freePort();
     const program = `require('node:http').createServer((request, reply) => {
       const begun = process.cpuUsage();
-      const computed = () => process.cpuUsage(begun).user / 1000;
-      if (request.url === '/freeze') while (computed() < 2000);
+      const computedMs = ({ user, system }) => (user + system) / 1000;
+      if (request.url === '/freeze') while (computedMs(process.cpuUsage(begun)) < 2000);
       reply.end('ok');
     }).listen(${port}, '127.0.0.1', () => process.stdout.write('ready'))`;
     const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
