@@ -36,12 +36,19 @@ const lazily = (style: Intl.DateTimeFormatOptions) => {
   return (then: number): string => (made ??= new Intl.DateTimeFormat('en-GB', style)).format(then);
 };
 const clock = lazily({ timeStyle: 'medium' });
+const date = lazily({ dateStyle: 'medium' });
 const absolute = lazily({ dateStyle: 'medium', timeStyle: 'medium' });
 
 /** `14:03:22`, in the reader's zone: for lists of one sitting; the date is on hover. */
 export function formatClock(iso: string | null | undefined): string {
   const then = iso ? Date.parse(iso) : Number.NaN;
   return Number.isNaN(then) ? UNKNOWN : clock(then);
+}
+
+/** `25 Dec 2026`, in the reader's zone. */
+export function formatDate(iso: string | null | undefined): string {
+  const then = iso ? Date.parse(iso) : Number.NaN;
+  return Number.isNaN(then) ? UNKNOWN : date(then);
 }
 
 /** The absolute time shown on hover, in the reader's zone. */

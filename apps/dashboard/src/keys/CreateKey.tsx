@@ -45,7 +45,7 @@ export function CreateKey() {
   const lines = create.data && exportLines(create.data.key);
   return (
     <section aria-label="A new key" className="flex flex-none flex-wrap gap-x-8 gap-y-3 border-b border-line px-4 py-3">
-      <form onSubmit={submit} className="flex w-[560px] max-w-full flex-col gap-3">
+      <form onSubmit={submit} className="flex w-[680px] max-w-full flex-col gap-3">
         <div className="flex flex-wrap items-end gap-2">
           <label className="flex min-w-[200px] flex-1 flex-col gap-[2px]">
             <span className="label">Name of the new key</span>

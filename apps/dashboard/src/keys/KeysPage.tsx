@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react';
 import { type ApiKey, revokeApiKey } from '../data/accounts.ts';
 import { apiKeysQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
-import { formatAbsolute } from '../format/time.ts';
+import { formatAbsolute, formatDate } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
@@ -27,7 +27,7 @@ const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
   {
     id: 'scopes',
     head: 'May use',
-    track: 'minmax(200px,2fr)',
+    track: 'minmax(180px,2fr)',
     title: ({ scopes }) => scopes.join(', '),
     cell: ({ scopes }) => <span className="text-ink-2">{scopes.join(', ')}</span>,
   },
@@ -58,15 +58,21 @@ const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
   {
     id: 'expires',
     head: 'Expires',
-    track: '180px',
+    track: '110px',
     align: 'right',
     cell: ({ expires_at: end }) =>
-      end === null ? <span className="text-ink-3">never</span> : <time dateTime={end}>{formatAbsolute(end)}</time>,
+      end === null ? (
+        <span className="text-ink-3">never</span>
+      ) : (
+        <time dateTime={end} title={formatAbsolute(end)}>
+          {formatDate(end)}
+        </time>
+      ),
   },
   {
     id: 'state',
     head: <span className="sr-only">Revoke</span>,
-    track: '150px',
+    track: '130px',
     align: 'right',
     cell: (key) =>
       key.revoked_at === null && isOver(key) ? (
@@ -99,7 +105,7 @@ export function KeysPage() {
         <div className="flex h-full min-h-0 flex-col max-[760px]:h-auto">
           <CreateKey />
           <div className="min-h-[200px] flex-1">
-            <DataTable label="API keys" columns={columns} rows={apiKeys.data.keys} rowKey={({ id }) => id} minWidth={1160} />
+            <DataTable label="API keys" columns={columns} rows={apiKeys.data.keys} rowKey={({ id }) => id} minWidth={1070} />
           </div>
         </div>
       ) : apiKeys.error ? (

@@ -32,7 +32,7 @@ const columns: readonly Column<AuditEvent>[] = [
   {
     id: 'action',
     head: 'What',
-    track: 'minmax(150px,1fr)',
+    track: 'minmax(180px,1fr)',
     title: ({ action }) => action,
     cell: (event) => <span className={event.refused ? 'text-bad' : undefined}>{wordsOf(event)}</span>,
   },
