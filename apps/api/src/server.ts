@@ -1,5 +1,6 @@
 import path from 'node:path';
 import pg from 'pg';
+import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import { AccountService, FIRST_ORG } from './accounts/account.service.ts';
 import { ALL_SCOPES } from './accounts/authenticator.ts';
@@ -10,6 +11,7 @@ import type { Config } from './platform/config.ts';
 import { Database } from './platform/database/database.ts';
 import { DatabaseMonitor } from './platform/database/database-monitor.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from './platform/database/embedded-postgres.ts';
+import type { PostgresStatus } from './platform/database/postgres-supervisor.ts';
 import { randomSecret, readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { applyMigrations, newestMigration, withMigrationLock } from './platform/database/migrations.ts';
@@ -53,7 +55,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   };
   try {
     const secret = config.secretKey ?? (await readOrCreateSecret(config.dataDir, 'server-secret', randomSecret)).value;
-    const server = config.databaseUrl === null ? await startLocalDatabase(config, shutdown, draining.signal) : null;
+    const server = config.databaseUrl === null ? await startLocalDatabase(config, shutdown, logger, draining.signal) : null;
     const databaseUrl = server?.url ?? config.databaseUrl!;
     await migrate(databaseUrl, server?.migrationUrl ?? config.databaseMigrationUrl);
     const database = await openDatabase(databaseUrl, config, shutdown, server);
@@ -94,8 +96,9 @@ async function hasNoRuns(database: Database): Promise<boolean> {
   return rows[0]!.empty;
 }
 
-async function startLocalDatabase(config: Config, shutdown: ShutdownList, draining: AbortSignal): Promise<RunningPostgres> {
-  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), draining);
+async function startLocalDatabase(config: Config, shutdown: ShutdownList, logger: Logger, draining: AbortSignal): Promise<RunningPostgres> {
+  const onEnd = (status: PostgresStatus) => logger.warn(status, 'PostgreSQL ended; it is started again');
+  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), { draining, onEnd });
   shutdown.push('PostgreSQL', 20_000, () => postgres.stop());
   return postgres;
 }

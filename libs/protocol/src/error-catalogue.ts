@@ -143,7 +143,7 @@ export const errorCatalogue = {
     text: 'Too many rollout events are waiting to be stored; nothing of this batch was kept. Send it again.',
   },
   database_unavailable: { status: 503, retryable: true, text: 'The database does not answer; nothing was stored. Send the request again.' },
-  storage_full: { status: 503, retryable: true, text: 'No disk space is left; nothing was stored.' },
+  storage_full: { status: 503, retryable: true, text: 'The object store has no room; nothing was stored.' },
   storage_unavailable: {
     status: 503,
     retryable: true,
