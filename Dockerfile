@@ -4,7 +4,7 @@ ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY . .
-RUN npm ci && npm run build && npm prune --omit=dev
+RUN npm ci && npm run build && npm prune --omit=dev && node scripts/shipped-packages.mjs
 # Workspaces are links in node_modules, to folders of which only the compiled part is needed.
 RUN mkdir /runtime \
   && cp -a --parents package.json LICENSE prisma/migrations node_modules apps/*/package.json apps/*/dist libs/*/package.json libs/*/dist /runtime \

@@ -4,12 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isAllowed, licenceOf } from './licences.mjs';
+import { shippedPackages } from './shipped-packages.mjs';
 
 const root = path.resolve(import.meta.dirname, '..');
 const artifacts = process.env.PALESTRA_ARTIFACTS_DIR || path.join(root, 'artifacts');
 
 // From the lock file: a list of what is installed would leave out the packages of other platforms.
-const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--omit=dev', '--package-lock-only'];
+const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only'];
 const { status, stdout, stderr } = spawnSync('npm', args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 });
 if (status !== 0) {
   process.stderr.write(stderr);
@@ -18,16 +19,21 @@ if (status !== 0) {
 const bom = JSON.parse(stdout);
 // npm takes the name of the folder.
 bom.metadata.component.name = 'palestra';
+/** npm leaves the scope out of `name`, not out of the package URL. */
+const nameOf = ({ purl }) => decodeURIComponent(/^pkg:npm\/(.+)@[^@]+$/.exec(purl)[1]);
+const isOurs = (component) => nameOf(component).startsWith('@palestra/');
+// Not by `--omit=dev`: that leaves out what a workspace needs in production and the root for its tests.
+const shipped = shippedPackages();
+const isShipped = (component) => isOurs(component) || shipped.has(`${nameOf(component)}@${component.version}`);
+const left = new Set(bom.components.filter((component) => !isShipped(component)).map((component) => component['bom-ref']));
+bom.components = bom.components.filter(isShipped);
+bom.dependencies = bom.dependencies
+  .filter(({ ref }) => !left.has(ref))
+  .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter((other) => !left.has(other)) }));
 
-const nameOf = ({ group, name }) => (group ? `${group}/${name}` : name);
 const packages = bom.components
-  .map((component) => ({
-    // npm leaves the scope out of `name`, not out of the package URL.
-    name: decodeURIComponent(/^pkg:npm\/(.+)@[^@]+$/.exec(component.purl)?.[1] ?? nameOf(component)),
-    version: component.version,
-    licence: licenceOf(component),
-  }))
-  .filter(({ name }) => !name.startsWith('@palestra/'))
+  .filter((component) => !isOurs(component))
+  .map((component) => ({ name: nameOf(component), version: component.version, licence: licenceOf(component) }))
   .toSorted((one, other) => (`${one.name} ${one.version}` < `${other.name} ${other.version}` ? -1 : 1));
 const refused = packages.filter(({ licence }) => licence === null || !isAllowed(licence));
 

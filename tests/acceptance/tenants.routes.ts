@@ -12,6 +12,8 @@ export const called = ({ method, path }: Route): string => `${method} ${path}`;
 /** Answer without a key. */
 export const PUBLIC: Record<string, number> = {
   'GET /health': 200,
+  'GET /health/live': 200,
+  'GET /health/ready': 200,
   'GET /version': 200,
   'GET /openenv/{owner}/{name}/health': 200,
   'GET /v1/environments': 200,
@@ -28,6 +30,8 @@ export const PUBLIC: Record<string, number> = {
   // Nobody opened a link.
   'GET /v1/shared': 404,
 };
+/** Look at no key, because they ask no database. */
+export const KEYLESS = new Set(['GET /health/live', 'GET /health/ready']);
 /** Of the caller's own organisation, whoever that is. */
 export const OWN = new Set([
   'GET /v1/me',
@@ -58,6 +62,8 @@ export const OWN = new Set([
   'GET /v1/github/auth-status',
   'POST /v1/rollouts',
   'GET /health',
+  'GET /health/live',
+  'GET /health/ready',
   'GET /version',
   'GET /v1/environments',
   'GET /v1/environment-usage',
@@ -66,6 +72,7 @@ export const OWN = new Set([
 /** Whatever the key may do. */
 export const UNSCOPED = new Set([
   'GET /metrics',
+  'GET /v1/health',
   'GET /v1/me',
   'GET /v1/namespace/current',
   'GET /v1/billing/api-usage',
@@ -77,7 +84,7 @@ export const ALIKE = new Set(['POST /delete', 'POST /delete_session', 'POST /sco
 
 /** Nothing that could be taken: 501 for whoever has a key. */
 export const isAbsent = ({ path }: Route): boolean => /^\/v1\/github\/(?!auth-status|environments\/\{id\}\/deployments)/.test(path);
-export const isOfSessionPlane = ({ path }: Route): boolean => !path.startsWith('/v1/') && path !== '/metrics';
+export const isOfSessionPlane = ({ path }: Route): boolean => !/^\/(v1\/|health\/|metrics$)/.test(path);
 export const isOfOneSession = ({ path }: Route): boolean =>
   /^(?!\/v1\/).*\/(call|create|delete|delete_session|messages|ping|prompt|run|score_group|task_tools)$/.test(path);
 

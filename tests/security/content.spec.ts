@@ -55,6 +55,9 @@ test('a browser that follows a link there is nobody', async () => {
 
 test.each([
   '/health',
+  '/health/live',
+  '/health/ready',
+  '/v1/health',
   '/v1/me',
   '/v1/nothing',
   '/nothing/else/here',

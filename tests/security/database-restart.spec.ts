@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { SseParser } from '@palestra/protocol';
 import pg from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -10,6 +11,8 @@ vi.setConfig({ testTimeout: 240_000 });
 const SESSIONS_PER_REPLICA = 12;
 /** Longer than the lease of a replica, and than the deadline of a question to it. */
 const AWAY_MS = 4_500;
+/** In one crash the leases may be renewed before anybody looks at them. */
+const CRASHES = 3;
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -21,11 +24,15 @@ interface Target {
   apiKey: string;
 }
 
-async function post({ url, apiKey }: Target, route: string, body: object, sid?: string): Promise<{ status: number; text: string }> {
-  const headers = { 'x-api-key': apiKey, 'content-type': 'application/json', 'x-deployment': 'palestra/bench' };
+async function post(
+  { url, apiKey }: Target,
+  route: string,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; text: string }> {
   const response = await fetch(url + route, {
     method: 'POST',
-    headers: sid === undefined ? headers : { ...headers, 'x-session-id': sid },
+    headers: { 'x-api-key': apiKey, 'content-type': 'application/json', 'x-deployment': 'palestra/bench', ...headers },
     body: JSON.stringify(body),
   });
   return { status: response.status, text: await response.text() };
@@ -33,12 +40,15 @@ async function post({ url, apiKey }: Target, route: string, body: object, sid?: 
 
 async function open(replica: Target): Promise<string> {
   const sid = new SseParser().push((await post(replica, '/create_session', {})).text)[0]!.data;
-  const created = await post(replica, '/create', { split: 'train', index: 0 }, sid);
+  const created = await post(replica, '/create', { split: 'train', index: 0 }, { 'x-session-id': sid });
   if (created.status !== 200) throw new Error(`/create: ${created.status} ${created.text}`);
   return sid;
 }
 
-/** Plays one session as a trainer does: it sends a call again when the service says so. Counts the calls that were answered. */
+/**
+ * Plays one session as a trainer does, which sends a call again, under the same name, until it is answered. The ledger has a named call before it runs, and none
+ * begins for a while after a crash of PostgreSQL.
+ */
 class Player {
   answered = 0;
   /** What ended the session. */
@@ -51,10 +61,14 @@ class Player {
   ) {}
 
   async play(): Promise<void> {
+    while (!this.#stopped && this.end === null) await this.#call({ 'x-session-id': this.sid, 'idempotency-key': randomUUID() });
+  }
+
+  async #call(headers: Record<string, string>): Promise<void> {
     while (!this.#stopped) {
-      const answer = await post(this.replica, '/call', { name: 'step', input: { wait_seconds: 0.02 } }, this.sid).catch(() => null);
-      if (answer?.status === 200 && answer.text.includes('event: end')) this.answered += 1;
+      const answer = await post(this.replica, '/call', { name: 'step', input: { wait_seconds: 0.02 } }, headers).catch(() => null);
       if (answer?.status === 410 || answer?.text.includes('session_lost')) return void (this.end = answer.text);
+      if (answer?.status === 200 && answer.text.includes('event: end')) return void (this.answered += 1);
     }
   }
 
@@ -88,11 +102,13 @@ test('R3: PostgreSQL is killed and comes back under two replicas; no session of 
   const playing = players.map((player) => player.play());
   await expect.poll(() => players.every(({ answered }) => answered > 0)).toBe(true);
 
-  await postgres.crash(AWAY_MS);
-  const before = players.map(({ answered }) => answered);
-  await expect
-    .poll(() => players.every(({ answered, end }, index) => end !== null || answered > before[index]!), { timeout: 60_000 })
-    .toBe(true);
+  for (let crash = 0; crash < CRASHES; crash += 1) {
+    await postgres.crash(AWAY_MS);
+    const before = players.map(({ answered }) => answered);
+    await expect
+      .poll(() => players.every(({ answered, end }, index) => end !== null || answered > before[index]!), { timeout: 60_000 })
+      .toBe(true);
+  }
   const sessions = await settled(postgres);
   for (const player of players) player.stop();
   await Promise.all(playing);

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import pg from 'pg';
+import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import { AccountService } from './accounts/account.service.ts';
 import { ALL_SCOPES } from './accounts/authenticator.ts';
@@ -13,6 +14,7 @@ import { DatabaseMonitor } from './platform/database/database-monitor.ts';
 import { type RunningPostgres, startEmbeddedPostgres } from './platform/database/embedded-postgres.ts';
 import { readOrCreateSecret, replaceSecret } from './platform/local-secrets.ts';
 import { openSecretKeys } from './platform/secret-keys.ts';
+import type { PostgresStatus } from './platform/database/postgres-supervisor.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
 import { applyMigrations, newestMigration, withMigrationLock } from './platform/database/migrations.ts';
 import { createOutboundPolicy } from './platform/outbound.ts';
@@ -56,7 +58,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   };
   try {
     const secret = await openSecretKeys(config);
-    const server = config.databaseUrl === null ? await startLocalDatabase(config, shutdown, draining.signal) : null;
+    const server = config.databaseUrl === null ? await startLocalDatabase(config, shutdown, logger, draining.signal) : null;
     const databaseUrl = server?.url ?? config.databaseUrl!;
     await migrate(databaseUrl, server?.migrationUrl ?? config.databaseMigrationUrl);
     const database = await openDatabase(databaseUrl, config, shutdown, server);
@@ -98,8 +100,9 @@ async function hasNoRuns(database: Database): Promise<boolean> {
   return rows[0]!.empty;
 }
 
-async function startLocalDatabase(config: Config, shutdown: ShutdownList, draining: AbortSignal): Promise<RunningPostgres> {
-  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), draining);
+async function startLocalDatabase(config: Config, shutdown: ShutdownList, logger: Logger, draining: AbortSignal): Promise<RunningPostgres> {
+  const onEnd = (status: PostgresStatus) => logger.warn(status, 'PostgreSQL ended; it is started again');
+  const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), { draining, onEnd });
   shutdown.push('PostgreSQL', 20_000, () => postgres.stop());
   return postgres;
 }

@@ -42,6 +42,7 @@ export class HealthService {
   async details(): Promise<Health> {
     const { monitor } = this.database;
     const state = monitor?.state() ?? { awayMs: 0, diskFull: false, migrated: true };
+    const isolation = this.bundled.status(CODING_ENV);
     const embedded = monitor?.server?.status() ?? null;
     return {
       status: this.#status(),
@@ -53,7 +54,7 @@ export class HealthService {
         embedded: embedded && { state: embedded.state, restarts: embedded.restarts, detail: embedded.detail },
       },
       disk: await this.#disk(),
-      isolation: this.bundled.status(CODING_ENV).detail,
+      isolation: isolation.status === 'ready' ? isolation.detail : null,
       queue: state.awayMs === 0 ? await this.#queue() : null,
     };
   }

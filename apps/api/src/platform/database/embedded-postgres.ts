@@ -8,7 +8,7 @@ import { freePort } from '@palestra/hosting';
 import pRetry from 'p-retry';
 import pg from 'pg';
 import { PostgresServer } from './postgres-server.ts';
-import { PostgresLog, type PostgresStatus, PostgresSupervisor } from './postgres-supervisor.ts';
+import { PostgresLog, type PostgresStatus, PostgresSupervisor, type SupervisorOptions } from './postgres-supervisor.ts';
 
 const MAJOR_VERSION = '18';
 /** The role of the running service, which may change rows and nothing else (role-grants.ts). */
@@ -37,9 +37,8 @@ export interface RunningPostgres {
 
 /**
  * A real PostgreSQL with its data in `<folder>/data`, which is started again when it ends. Survives `kill -9` of everything: a server that outlived its
- * parent is stopped first, a dead one's lock file is PostgreSQL's own business. `draining` aborts when the service begins to stop.
- */
-export async function startEmbeddedPostgres(folder: string, draining: AbortSignal = never()): Promise<RunningPostgres> {
+ * parent is stopped first, a dead one's lock file is PostgreSQL's own business. */
+export async function startEmbeddedPostgres(folder: string, options: Partial<SupervisorOptions> = {}): Promise<RunningPostgres> {
   const databaseDir = path.join(folder, 'data');
   await mkdir(folder, { recursive: true });
   await assertVersionAndOwner(databaseDir);
@@ -77,7 +76,7 @@ export async function startEmbeddedPostgres(folder: string, draining: AbortSigna
       `PostgreSQL did not start: ${log.lastLine() ?? (error as Error | undefined)?.message ?? 'unknown reason'}`,
     );
   }
-  const supervisor = new PostgresSupervisor(server, log, draining);
+  const supervisor = new PostgresSupervisor(server, log, { draining: new AbortController().signal, onEnd: () => {}, ...options });
   supervisor.start();
   const url = (user: string, secret: string, database: string) => `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
   await createDatabase(url('postgres', password, 'postgres'), 'palestra');
@@ -90,8 +89,6 @@ export async function startEmbeddedPostgres(folder: string, draining: AbortSigna
     stop: () => supervisor.stop(),
   };
 }
-
-const never = () => new AbortController().signal;
 
 /** After `kill -9` of a postmaster its children need a moment to notice; until then the folder counts as in use. */
 function startPatiently(server: PostgresServer, log: PostgresLog): Promise<void> {

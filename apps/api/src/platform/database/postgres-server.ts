@@ -127,7 +127,7 @@ export class PostgresServer {
       detached: true,
       stdio: [stdin, 'pipe', 'pipe'],
       // `start` looks for an English sentence.
-      env: { ...process.env, LC_MESSAGES: 'C' },
+      env: { ...serverEnvironment(), LC_MESSAGES: 'C' },
     });
     for (const stream of [child.stdout!, child.stderr!]) stream.on('data', (data: Buffer) => onLog(data.toString()));
     return child;
@@ -183,6 +183,13 @@ function interruptWithParent(child: ChildProcess, user: User | null): void {
   (watcher.stdin as Socket).unref();
   // First the shell, then its pipe: it must not signal a process that gets the same id later.
   child.once('exit', () => watcher.kill('SIGKILL'));
+}
+
+/** What the server needs of our environment, which has secrets of the service in it. */
+function serverEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, TZ, TMPDIR, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, SystemRoot } = process.env;
+  const needed = { PATH, HOME, TZ, TMPDIR, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, SystemRoot };
+  return Object.fromEntries(Object.entries(needed).filter(([, value]) => value !== undefined));
 }
 
 /** How the server names its data directory, which is its working directory. */

@@ -19,6 +19,13 @@ export interface PostgresStatus {
   restarts: number;
 }
 
+export interface SupervisorOptions {
+  /** Aborts when the service begins to stop: it still needs its database, but who asked it to stop may have asked the database too. */
+  draining: AbortSignal;
+  /** The server ended, or did not start again. */
+  onEnd: (status: PostgresStatus) => void;
+}
+
 /** What the server wrote to its log of late. */
 export class PostgresLog {
   readonly #entries: string[] = [];
@@ -56,11 +63,10 @@ export class PostgresSupervisor {
   readonly #stopping = new AbortController();
   #supervising: Promise<void> = Promise.resolve();
 
-  /** `draining` aborts when the service begins to stop: it still needs its database, but who asked it to stop may have asked the database too. */
   constructor(
     private readonly server: PostgresServer,
     private readonly log: PostgresLog,
-    private readonly draining: AbortSignal,
+    private readonly options: SupervisorOptions,
   ) {}
 
   status(): PostgresStatus {
@@ -82,28 +88,29 @@ export class PostgresSupervisor {
   async #supervise(): Promise<void> {
     const { signal } = this.#stopping;
     await this.#untilItEnds();
+    if (!signal.aborted) this.#noteEnd();
     while (!signal.aborted) await pRetry(() => this.#runOnce(), { ...BACKOFF, signal }).catch(() => {});
   }
 
   /** Rejects when the server did not start, or did not run for long. */
   async #runOnce(): Promise<void> {
-    this.#noteEnd();
     try {
       await this.server.start({ signal: this.#stopping.signal });
     } catch (error) {
-      this.#noteEnd();
+      if (!this.#stopping.signal.aborted) this.#noteEnd();
       throw error;
     }
     const startedAt = performance.now();
     this.#status = { state: 'running', fault: null, detail: null, restarts: this.#status.restarts + 1 };
     await this.#untilItEnds();
+    if (this.#stopping.signal.aborted) return;
     this.#noteEnd();
     if (performance.now() - startedAt < STEADY_MS) throw new Error('postgres ended again');
   }
 
   async #untilItEnds(): Promise<void> {
     const over = new AbortController();
-    void this.#hastenSmartShutdown(AbortSignal.any([over.signal, this.draining])).catch(() => {});
+    void this.#hastenSmartShutdown(AbortSignal.any([over.signal, this.options.draining])).catch(() => {});
     await this.server.ended();
     over.abort();
   }
@@ -120,5 +127,6 @@ export class PostgresSupervisor {
     const detail = this.log.lastLine() ?? this.#status.detail;
     this.#status = { ...this.#status, state: 'restarting', fault: this.log.lastLine() === null ? this.#status.fault : fault, detail };
     this.log.clear();
+    this.options.onEnd(this.#status);
   }
 }
