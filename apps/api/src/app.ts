@@ -5,6 +5,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
 import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
+import { ClientAddresses } from './platform/http/client-address.ts';
+import { watchConnections } from './platform/http/connections.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/http/fastify.ts';
 import { buildOpenApi } from './platform/http/openapi.ts';
@@ -39,6 +41,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   await prepareBrowserPlane(fastify);
   const inFlight = app.get(InFlight);
   limitUploads(fastify, inFlight, authenticate);
+  watchConnections(fastify.server, new ClientAddresses(dependencies.config.trustedProxies));
   const sockets = app.get(Sockets);
   sockets.listen(fastify.server, inFlight);
   fastify.addHook('preClose', async () => sockets.close());

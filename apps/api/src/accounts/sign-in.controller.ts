@@ -8,6 +8,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from './cookies.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -48,14 +49,16 @@ export class SignInController {
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
+    private readonly rates: StrangerRates,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
   /** Asks before it signs in: a link preview, or a page of another site that opens the link, must not use it. */
   @Get('login')
   @Public()
-  async confirmLink(@Query('token') token: string | undefined, @Res() reply: FastifyReply): Promise<void> {
+  async confirmLink(@Query('token') token: string | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const known = token !== undefined && (await this.accounts.knowsSignInToken(token));
+    if (!known && token !== undefined) await this.rates.failed(request.raw);
     // A used link is no error for a person who is signed in already; the page at "/" says what to do for others.
     if (!known) await reply.redirect('/', 303);
     else await reply.headers(CONFIRM_HEADERS).type('text/html; charset=utf-8').send(confirmPage(token));
@@ -68,20 +71,21 @@ export class SignInController {
     assertOwnForm(request);
     const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
     const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', request.headers['user-agent'] ?? '');
+    if (!cookie) await this.rates.failed(request.raw);
     if (cookie) reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     await reply.redirect('/', 303);
   }
 
   @Post('v1/login')
   @Public()
-  @Api({ summary: 'Sign a browser in with an API key', body: signInBodySchema, response: okSchema })
+  @Api({ summary: 'Sign a browser in with an API key', body: signInBodySchema, response: okSchema, errors: ['rate_limited'] })
   async byKey(
     @Body({ schema: signInBodySchema }) body: z.infer<typeof signInBodySchema>,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     assertOwnForm(request);
-    const caller = await this.authenticator.ofKey(body.key.trim());
+    const caller = await this.authenticator.ofKey(body.key.trim(), request.raw);
     const cookie = await this.accounts.openBrowserSession(caller, request.headers['user-agent'] ?? '');
     reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     return { ok: true };

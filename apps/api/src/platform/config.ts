@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Limits, limitSchema, readLimits } from './limits.ts';
+import { compileProxies } from './http/client-address.ts';
 import { isExposed, keyWeakness } from './exposure.ts';
 
 /** Environment variables, read once; everything else gets this object passed in. */
@@ -38,6 +39,7 @@ const configSchema = z.object({
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
+  PALESTRA_TRUSTED_PROXIES: names.default([]),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
@@ -133,6 +135,8 @@ export interface Config {
   sealing: { finishedMs: number; silentMs: number };
   /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
   lake: 'off' | 'index' | 'messages';
+  /** Whose `X-Forwarded-For` counts: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
+  trustedProxies: string[];
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
   /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
@@ -157,6 +161,11 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     throw new ConfigError(`${issue.path.join('.')}: ${issue.message}`);
   }
   const value = parsed.data;
+  try {
+    compileProxies(value.PALESTRA_TRUSTED_PROXIES);
+  } catch (error) {
+    throw new ConfigError(`PALESTRA_TRUSTED_PROXIES: ${(error as Error).message}`, { cause: error });
+  }
   const apiKey = value.PALESTRA_API_KEY ?? null;
   const weakness = apiKey !== null && isExposed(value.HOST, value.PALESTRA_PUBLIC_URL) ? keyWeakness(apiKey) : null;
   if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
@@ -187,6 +196,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
+    trustedProxies: value.PALESTRA_TRUSTED_PROXIES,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.PALESTRA_LOG_LEVEL,

@@ -11,6 +11,7 @@ import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { SchemaPipe } from './http/schema.pipe.ts';
 import { RouteTable } from './http/route-table.ts';
+import { StrangerRates } from './http/stranger-rates.ts';
 import { Sockets } from './http/sockets.ts';
 import type { SecretKeys } from './secret-keys.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
@@ -41,6 +42,7 @@ export class PlatformModule {
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       RouteTable,
+      StrangerRates,
       Metrics,
       Sockets,
       { provide: InFlight, useValue: new InFlight(dependencies.config.limits) },

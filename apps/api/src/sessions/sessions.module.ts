@@ -12,6 +12,7 @@ import { Database } from '../platform/database/database.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
 import { InFlight } from '../platform/limits.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { Sockets } from '../platform/http/sockets.ts';
 import type { SecretKeys } from '../platform/secret-keys.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
@@ -39,7 +40,19 @@ const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
 
 const sessionPlane = {
   provide: SessionPlane,
-  inject: [Database, Authenticator, ErrorFilter, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList, Sockets, InFlight],
+  inject: [
+    Database,
+    Authenticator,
+    ErrorFilter,
+    ENVIRONMENT_DIRECTORY,
+    CONFIG,
+    LOGGER,
+    SERVER_SECRET,
+    ObserverList,
+    Sockets,
+    InFlight,
+    StrangerRates,
+  ],
   useFactory: (
     database: Database,
     authenticator: Authenticator,
@@ -51,6 +64,7 @@ const sessionPlane = {
     observer: ObserverList,
     sockets: Sockets,
     inFlight: InFlight,
+    rates: StrangerRates,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
@@ -66,8 +80,9 @@ const sessionPlane = {
       orgQuota: config.limits.sessions.org,
       authenticate: async (request) => {
         // A link or a frame of another site must not act here as the person whose browser follows it.
-        if (isNavigation(request.headers) && keyOf(request.headers) === null) return null;
-        const caller = await authenticator.authenticate(request);
+        const isForeign = isNavigation(request.headers) && keyOf(request.headers) === null;
+        const caller = isForeign ? null : await authenticator.authenticate(request);
+        if (caller === null && request.raw !== undefined) await rates.unauthenticated(request.raw);
         if (caller !== null) authenticator.requireScope(caller, 'sessions');
         return caller;
       },
