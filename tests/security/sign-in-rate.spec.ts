@@ -55,7 +55,8 @@ describe('M6: wrong credentials of one address', () => {
   test.each(attempts)('%s', async (_name, attempt) => {
     const answers = await times(200, (index) => attempt(server.url, index));
     const refused = answers.filter(({ status }) => status === 429);
-    expect(refused.length).toBeGreaterThanOrEqual(140);
+    // Sixty a minute, of two minutes at most.
+    expect(refused.length).toBeGreaterThanOrEqual(80);
     expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(await refused[0]!.json()).toMatchObject({ code: 'rate_limited' });
     // Whoever has a valid key does not notice, also behind the same address.
@@ -71,7 +72,7 @@ describe('M6: wrong credentials of one address', () => {
         socket.on('error', () => {});
         socket.once('unexpected-response', (_request, answer) => resolve(answer.statusCode!));
       });
-    expect((await times(100, open)).filter((status) => status === 429).length).toBeGreaterThanOrEqual(40);
+    expect((await times(200, open)).filter((status) => status === 429).length).toBeGreaterThanOrEqual(80);
   });
 
   test('a key that was never seen before works behind an address that fails', async () => {
@@ -79,18 +80,20 @@ describe('M6: wrong credentials of one address', () => {
     await times(100, () => fetch(`${server.url}/v1/me`, { headers: { 'x-api-key': guess() } }));
     expect((await fetch(`${server.url}/v1/me`, { headers: { 'x-api-key': body.key } })).status).toBe(200);
   });
+});
 
-  test('requests without any key', async () => {
-    let refused = 0;
-    for (let i = 0; i < 70 && refused === 0; i += 1) {
-      const answers = await times(100, () => fetch(`${server.url}/v1/runs`));
-      refused = answers.filter(({ status }) => status === 429).length;
-      await Promise.all(answers.map((answer) => answer.arrayBuffer()));
-    }
-    expect(refused).toBeGreaterThan(0);
-    expect((await server.request('GET', '/v1/me')).status).toBe(200);
-    expect((await fetch(`${server.url}/health`)).status).toBe(200);
-  });
+test('M6: requests without any key', async () => {
+  const server = await startServer({ strangers: { failures: 60, requests: 100 } });
+  try {
+    const paths = ['/v1/runs', '/v1/environments', '/openenv/palestra/echo_env/schema', '/list_environments'];
+    const answers = await times(400, (index) => fetch(server.url + paths[index % paths.length]!));
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(200);
+    expect(counted((await times(50, () => server.request('GET', '/v1/me'))).map(({ status }) => status))).toEqual({ 200: 50 });
+    // A load balancer has no key.
+    expect(counted((await times(50, () => fetch(`${server.url}/health`))).map(({ status }) => status))).toEqual({ 200: 50 });
+  } finally {
+    await server.close();
+  }
 });
 
 test('M6: behind a trusted proxy each client has its own attempts', async () => {

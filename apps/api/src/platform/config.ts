@@ -39,6 +39,8 @@ const configSchema = z.object({
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
+  PALESTRA_STRANGER_FAILURES_PER_MINUTE: z.coerce.number().int().positive().default(60),
+  PALESTRA_STRANGER_REQUESTS_PER_MINUTE: z.coerce.number().int().positive().default(6_000),
   PALESTRA_TRUSTED_PROXIES: names.default([]),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
@@ -135,6 +137,8 @@ export interface Config {
   sealing: { finishedMs: number; silentMs: number };
   /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
   lake: 'off' | 'index' | 'messages';
+  /** Of one address, a minute: wrong credentials, and requests without any. */
+  strangers: { failures: number; requests: number };
   /** Whose `X-Forwarded-For` counts: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
   trustedProxies: string[];
   /** `GET /metrics` needs no key. */
@@ -196,6 +200,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
+    strangers: { failures: value.PALESTRA_STRANGER_FAILURES_PER_MINUTE, requests: value.PALESTRA_STRANGER_REQUESTS_PER_MINUTE },
     trustedProxies: value.PALESTRA_TRUSTED_PROXIES,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,

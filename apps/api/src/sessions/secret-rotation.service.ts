@@ -15,7 +15,7 @@ const BATCH = 500;
 /** Index Scan using sessions_pkey: the operator asks for it now and then. */
 const STALE = `
   SELECT sid, org_id AS "orgId", secrets FROM sessions
-  WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND sid > $2 ORDER BY sid LIMIT ${BATCH}`;
+  WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND (sid, org_id) > ($2, $3) ORDER BY sid, org_id LIMIT ${BATCH}`;
 /** The session may have ended, or been written, meanwhile. */
 const RESEAL = `
   UPDATE sessions AS s SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
@@ -68,12 +68,12 @@ export class SecretRotationService {
       ];
       if (renewed.length > 0) count += (await patiently(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
       if (rows.length < BATCH) return count;
-      after = rows.at(-1)!.sid;
+      after = rows.at(-1)!;
     }
   }
 
-  async #stale(after: string): Promise<SealedRecord[]> {
-    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after]))).rows;
+  async #stale(after: SealedRow): Promise<SealedRecord[]> {
+    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after.sid, after.orgId]))).rows;
   }
 
   async #countStale(): Promise<number> {
@@ -82,7 +82,7 @@ export class SecretRotationService {
       const rows = await this.#stale(after);
       count += rows.length;
       if (rows.length < BATCH) return count;
-      after = rows.at(-1)!.sid;
+      after = rows.at(-1)!;
     }
   }
 }

@@ -6,15 +6,16 @@ import { ClientAddresses, networkOf } from './client-address.ts';
 /** When connections are looked at. */
 const SWEEP_MS = 2_000;
 /** A client sends its headers within this time. */
-export const HEADERS_TIMEOUT_MS = 20_000;
+export const HEADERS_TIMEOUT_MS = 15_000;
 /** The body of a stranger, who may send 64 KB, is there within this time. */
-const STRANGER_BODY_MS = 20_000;
+const STRANGER_BODY_MS = 15_000;
 /** Any other body may take so long, and then comes at least so fast on average. */
 const BODY_GRACE_MS = 30_000;
 const MIN_BYTES_PER_SECOND = 1_024;
-/** Connections of an address that showed no valid key: so many at all, and so many that wait for nothing but their client. */
+/** Connections of an address that showed no valid key: so many at all. */
 const MAX_STRANGERS = 16_384;
-const MAX_IDLE_STRANGERS = 256;
+/** Of these, so many that have sent half a request, and so many that keep a connection for the next one, for longer than `IDLE_MS`. */
+const MAX_WAITING = { half: 256, idle: 2_048 };
 /** A client that means it has sent its request by then. */
 const IDLE_MS = 5_000;
 
@@ -90,22 +91,26 @@ export function watchConnections(server: Server, addresses: ClientAddresses, now
 }
 
 function sweepAll(open: Set<Connection>, now: number): void {
-  const idle = new Map<string, Connection[]>();
+  const waiting = new Map<string, Record<keyof typeof MAX_WAITING, Connection[]>>();
   for (const connection of open) {
     if (isLate(connection, now)) end(connection);
-    else if (!connection.isKnown && connection.network !== '' && isIdle(connection, now)) {
-      const others = idle.get(connection.network);
-      if (others === undefined) idle.set(connection.network, [connection]);
-      else others.push(connection);
+    else if (!connection.isKnown && connection.network !== '' && now - connection.since > IDLE_MS) {
+      const kind = waitsFor(connection);
+      if (kind === null) continue;
+      const others = waiting.get(connection.network) ?? { half: [], idle: [] };
+      waiting.set(connection.network, others);
+      others[kind].push(connection);
     }
   }
   // Oldest first, as they stand in the set.
-  for (const waiting of idle.values()) for (const connection of waiting.slice(0, -MAX_IDLE_STRANGERS)) end(connection);
+  for (const { half, idle } of waiting.values())
+    for (const connection of [...half.slice(0, -MAX_WAITING.half), ...idle.slice(0, -MAX_WAITING.idle)]) end(connection);
 }
 
-/** Nothing but its client is waited for. */
-function isIdle({ request, response, since }: Connection, now: number): boolean {
-  return now - since > IDLE_MS && (request === null || response!.writableEnded || !request.complete);
+/** What its client is waited for to send: the rest of a request, or the next one; null while the service is at work. */
+function waitsFor({ request, response }: Connection): keyof typeof MAX_WAITING | null {
+  if (request === null || !request.complete) return 'half';
+  return response!.writableEnded ? 'idle' : null;
 }
 
 /** Its headers or body should have come by now. Headers of a second request are Node's own concern (`headersTimeout`). */

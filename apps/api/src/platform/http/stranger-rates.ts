@@ -6,10 +6,6 @@ import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { type Config, CONFIG } from '../config.ts';
 import { ClientAddresses, networkOf } from './client-address.ts';
 
-/** Wrong keys, sign-in links and share links of one address. */
-const FAILURES_PER_MINUTE = 60;
-/** Requests of one address that carry no key: environment lists, and scripts that were given none. */
-const REQUESTS_PER_MINUTE = 6_000;
 /** Of load balancers, and of clients that wait for a server: what they are told costs nothing. */
 const PROBE = /\/health(?:\/\w+)?(?:\?|$)/;
 /** Addresses share so many counters: memory is bounded, however many addresses somebody has. Who shares one with an attacker is refused only what would fail anyway. */
@@ -33,14 +29,17 @@ const limiter = (perMinute: number, detail: string): Limiter => ({
  */
 @Injectable()
 export class StrangerRates {
-  readonly #failures = limiter(FAILURES_PER_MINUTE, 'Too many wrong keys or links came from this address. A valid key works.');
-  readonly #requests = limiter(REQUESTS_PER_MINUTE, 'Too many requests without an API key came from this address. With a key they work.');
+  readonly #failures: Limiter;
+  readonly #requests: Limiter;
   /** So that nobody chooses whom to share a counter with. */
   readonly #salt = randomBytes(16);
   readonly #addresses: ClientAddresses;
 
   constructor(@Inject(CONFIG) config: Config) {
-    this.#addresses = new ClientAddresses(config.trustedProxies);
+    const { strangers, trustedProxies } = config;
+    this.#failures = limiter(strangers.failures, 'Too many wrong keys or links came from this address. A valid key works.');
+    this.#requests = limiter(strangers.requests, 'Too many requests without an API key came from this address. With a key they work.');
+    this.#addresses = new ClientAddresses(trustedProxies);
   }
 
   /** A request brought a credential that is not valid. Throws `rate_limited` when its address did so too often. */
