@@ -57,7 +57,7 @@ export class SecretRotationService {
   async #reseal(): Promise<number> {
     const { box } = this.plane;
     let count = 0;
-    for (let after = ''; ;) {
+    for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(after);
       const renewed = rows.map((row) => ({ ...row, renewed: box.renew(row.secrets, row) })).filter((row) => row.renewed !== row.secrets);
       const columns = [
@@ -78,7 +78,7 @@ export class SecretRotationService {
 
   async #countStale(): Promise<number> {
     let count = 0;
-    for (let after = ''; ;) {
+    for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(after);
       count += rows.length;
       if (rows.length < BATCH) return count;
