@@ -80,7 +80,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
     },
   },
   'apps/api/src/platform': {
-    foundation: ['config.ts', 'tokens.ts', 'generated'],
+    foundation: ['config.ts', 'limits.ts', 'tokens.ts', 'generated'],
     folders: {
       database: [],
       http: ['database'],

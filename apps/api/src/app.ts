@@ -6,6 +6,8 @@ import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
 import { healthDocumentation } from './health/health.routes.ts';
 import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
+import { ClientAddresses } from './platform/http/client-address.ts';
+import { watchConnections } from './platform/http/connections.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
 import { createFastifyAdapter, prepareFastify } from './platform/http/fastify.ts';
 import { buildOpenApi } from './platform/http/openapi.ts';
@@ -24,12 +26,16 @@ import { Sockets } from './platform/http/sockets.ts';
 /** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
 export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => app.get(ErrorFilter).send(error, request, reply);
-  const app = await NestFactory.create<NestFastifyApplication>(AppModule.with(dependencies), createFastifyAdapter(refuse), {
-    logger: false,
-    bodyParser: false,
-    abortOnError: false,
-    forceCloseConnections: true,
-  });
+  const app = await NestFactory.create<NestFastifyApplication>(
+    AppModule.with(dependencies),
+    createFastifyAdapter(refuse, dependencies.config.trustedProxies),
+    {
+      logger: false,
+      bodyParser: false,
+      abortOnError: false,
+      forceCloseConnections: true,
+    },
+  );
   const fastify = app.getHttpAdapter().getInstance();
   const authenticator = app.get(Authenticator);
   const authenticate = (request: FastifyRequest) => authenticator.authenticate(request);
@@ -40,6 +46,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   await prepareBrowserPlane(fastify);
   const inFlight = app.get(InFlight);
   limitUploads(fastify, inFlight, authenticate);
+  watchConnections(fastify.server, new ClientAddresses(dependencies.config.trustedProxies));
   const sockets = app.get(Sockets);
   sockets.listen(fastify.server, inFlight);
   fastify.addHook('preClose', async () => sockets.close());

@@ -113,6 +113,11 @@ export const errorCatalogue = {
     retryable: true,
     text: 'Too many requests of this socket have no answer yet; this one was not taken. Send it again after some answers.',
   },
+  rate_limited: {
+    status: 429,
+    retryable: true,
+    text: 'Too many requests without a valid key came from this address. With a valid key they work.',
+  },
   limit_reached: {
     status: 429,
     retryable: true,

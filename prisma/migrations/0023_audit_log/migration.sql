@@ -16,6 +16,7 @@ CREATE TABLE "audit_log" (
   "user_agent" TEXT NOT NULL,
   CONSTRAINT "audit_log_pkey" PRIMARY KEY ("id")
 );
+COMMENT ON TABLE "audit_log" IS 'append-only: the role of the running service gets no right to change or delete rows';
 CREATE INDEX "audit_log_org_id_id_idx" ON "audit_log"("org_id", "id");
 CREATE INDEX "audit_log_org_id_action_id_idx" ON "audit_log"("org_id", "action", "id");
 CREATE INDEX "audit_log_org_id_actor_id_id_idx" ON "audit_log"("org_id", "actor_id", "id");

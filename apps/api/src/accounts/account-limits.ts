@@ -8,6 +8,9 @@ export type Transaction = Parameters<Parameters<Database['prisma']['$transaction
 /** A revoked key counts for so long, so that creating and revoking keys in turn is bounded, too. */
 const KEY_MEMORY_MS = 24 * 3_600_000;
 
+/** The organisation that runs the service creates so many at least: they are its tenants. */
+const OPERATOR_ORGANISATIONS = 1_000;
+
 /** Until the end of the transaction nobody else adds to the organisation: what is counted stays true. */
 const lock = (transaction: Transaction, orgId: string) =>
   transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;
@@ -41,7 +44,7 @@ export async function assertRoomForMember(transaction: Transaction, limits: Limi
  */
 export async function assertRoomForOrganisation(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
   await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtext('palestra organisations'))::text`;
-  const [row] = await transaction.$queryRaw<{ count: number }[]>(Prisma.sql`
+  const [row] = await transaction.$queryRaw<{ root: string; count: number }[]>(Prisma.sql`
     WITH RECURSIVE above AS (
       SELECT id, name, parent_id FROM organisations WHERE id = ${orgId}::uuid
       UNION ALL SELECT o.id, o.name, o.parent_id FROM organisations AS o JOIN above AS a ON o.id = a.parent_id WHERE o.name <> ${FIRST_ORG}),
@@ -49,6 +52,7 @@ export async function assertRoomForOrganisation(transaction: Transaction, limits
     below AS (
       SELECT id FROM organisations WHERE parent_id = (SELECT id FROM root)
       UNION ALL SELECT o.id FROM organisations AS o JOIN below AS b ON o.parent_id = b.id WHERE (SELECT name FROM root) <> ${FIRST_ORG})
-    SELECT count(*)::int AS count FROM below`);
-  if (row!.count >= limits.organisations.org) throw limitError('organisations', 'org', limits.organisations.org);
+    SELECT (SELECT name FROM root) AS root, (SELECT count(*)::int FROM below) AS count`);
+  const most = row!.root === FIRST_ORG ? Math.max(OPERATOR_ORGANISATIONS, limits.organisations.org) : limits.organisations.org;
+  if (row!.count >= most) throw limitError('organisations', 'org', most);
 }

@@ -7,6 +7,7 @@ import { Authenticator } from './authenticator.ts';
 import { REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
 import { ShareAccess } from './share-access.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { sourceOf } from './audit/request-source.ts';
 
@@ -17,6 +18,7 @@ export class ApiKeyGuard implements CanActivate {
     private readonly authenticator: Authenticator,
     private readonly reflector: Reflector,
     private readonly shares: ShareAccess,
+    private readonly rates: StrangerRates,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -26,7 +28,9 @@ export class ApiKeyGuard implements CanActivate {
     const guest = shareable && keyOf(request.headers) === null ? await this.#guest(request) : null;
     const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
-      if (this.reflector.getAllAndOverride<boolean>(PUBLIC_ROUTE, targets)) return true;
+      const openTo = this.reflector.getAllAndOverride<'open' | 'signed' | undefined>(PUBLIC_ROUTE, targets);
+      if (openTo !== 'signed') await this.rates.unauthenticated(request.raw);
+      if (openTo !== undefined) return true;
       throw new PalestraError('unauthorized');
     }
     // A copy: the authenticator keeps callers for all requests with their credential.

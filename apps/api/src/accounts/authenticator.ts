@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -9,6 +9,8 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel, OrganisationModel } from '../platform/generated/prisma/models.ts';
 import { patiently } from '../platform/database/database-retry.ts';
+import { markKnown } from '../platform/http/connections.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { atMost } from '../platform/limits.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import type { Scope } from './caller.decorator.ts';
@@ -27,12 +29,17 @@ const CACHE_ENTRIES = 10_000;
 const LAST_USED_MS = 60_000;
 export const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
 
+/** `raw`: the request as it came, absent when it was looked at before. */
+export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: IncomingMessage };
+
 type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
 
 /** Who a request comes from, by API key or browser cookie. No query per request: verdicts are kept for a few seconds. */
 @Injectable()
 export class Authenticator {
   readonly #verdicts = new Map<string, { verdict: Verdict; until: number }>();
+  /** Apart, so that a flood of wrong keys forgets no valid one. */
+  readonly #refused = new Map<string, { verdict: Verdict; until: number }>();
   readonly #loads = new SingleFlight<Verdict>();
   readonly #lastUsed = new Map<string, number>();
   #anonymous: Caller | null = null;
@@ -42,17 +49,24 @@ export class Authenticator {
     @Inject(CONFIG) private readonly config: Config,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
+    private readonly rates: StrangerRates,
   ) {}
 
   /**
    * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
    * key, `key_revoked` or `key_expired` for one that
-   * has ended, `forbidden` for a cookie on a changing request from another site.
+   * has ended, `rate_limited` when too many unknown ones came from its address, `forbidden` for a cookie on a changing request from another site.
    */
-  async authenticate(request: Pick<FastifyRequest, 'headers' | 'method'>): Promise<Caller | null> {
+  async authenticate(request: AuthRequest): Promise<Caller | null> {
+    const caller = await this.#callerOfRequest(request);
+    if (caller !== null && request.raw !== undefined) markKnown(request.raw);
+    return caller;
+  }
+
+  async #callerOfRequest(request: AuthRequest): Promise<Caller | null> {
     const key = keyOf(request.headers);
     if (key !== null) {
-      if (!this.config.anonymous) return this.ofKey(key);
+      if (!this.config.anonymous) return this.ofKey(key, request.raw);
       return this.ofKey(key).catch((error: unknown) => (isWrongKey(error) ? this.#anonymousCaller(request) : Promise.reject(error)));
     }
     const cookie = this.sessionToken(request.headers);
@@ -68,9 +82,17 @@ export class Authenticator {
     return readCookie(headers.cookie, sessionCookieName(this.origin.url));
   }
 
-  /** The owner of an API key. Throws `unauthorized`, `key_revoked` or `key_expired`. */
-  ofKey(key: string): Promise<Caller> {
-    return this.#callerOf('key', key);
+  /**
+   * The owner of an API key. Throws `unauthorized`, `key_revoked` or `key_expired`. With the request that brought it, `rate_limited` for an unknown
+   * one when too many of those came from its address.
+   */
+  async ofKey(key: string, raw?: IncomingMessage): Promise<Caller> {
+    try {
+      return await this.#callerOf('key', key);
+    } catch (error) {
+      if (raw !== undefined && error instanceof PalestraError && error.code === 'unauthorized') await this.rates.failed(raw);
+      throw error;
+    }
   }
 
   /** Throws `scope_missing` when the caller may not do what `scope` stands for. */
@@ -83,17 +105,20 @@ export class Authenticator {
   /** Forgets what is known of all keys and cookies, on this replica at once. */
   forget(): void {
     this.#verdicts.clear();
+    this.#refused.clear();
   }
 
   async #callerOf(kind: 'key' | 'cookie', token: string): Promise<Caller> {
     const cacheKey = `${kind}:${token}`;
     const now = this.clock.now();
-    let verdict = this.#verdicts.get(cacheKey);
+    let verdict = this.#verdicts.get(cacheKey) ?? this.#refused.get(cacheKey);
     if (!verdict || verdict.until <= now) {
       const loaded = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
-      if (this.#verdicts.size >= CACHE_ENTRIES) this.#verdicts.clear();
+      const [kept, other] = 'refused' in loaded ? [this.#refused, this.#verdicts] : [this.#verdicts, this.#refused];
+      if (kept.size >= CACHE_ENTRIES) kept.clear();
       verdict = { verdict: loaded, until: now + CACHE_MS };
-      this.#verdicts.set(cacheKey, verdict);
+      kept.set(cacheKey, verdict);
+      other.delete(cacheKey);
     }
     if ('refused' in verdict.verdict) throw new PalestraError(verdict.verdict.refused);
     return verdict.verdict.caller;

@@ -9,6 +9,7 @@ import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { sourceOf } from './audit/request-source.ts';
 import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from './cookies.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -49,14 +50,16 @@ export class SignInController {
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
+    private readonly rates: StrangerRates,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
   /** Asks before it signs in: a link preview, or a page of another site that opens the link, must not use it. */
   @Get('login')
   @Public()
-  async confirmLink(@Query('token') token: string | undefined, @Res() reply: FastifyReply): Promise<void> {
+  async confirmLink(@Query('token') token: string | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const known = token !== undefined && (await this.accounts.knowsSignInToken(token));
+    if (!known && token !== undefined) await this.rates.failed(request.raw);
     // A used link is no error for a person who is signed in already; the page at "/" says what to do for others.
     if (!known) await reply.redirect('/', 303);
     else await reply.headers(CONFIRM_HEADERS).type('text/html; charset=utf-8').send(confirmPage(token));
@@ -69,13 +72,14 @@ export class SignInController {
     assertOwnForm(request);
     const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
     const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', sourceOf(request));
+    if (!cookie) await this.rates.failed(request.raw);
     if (cookie) reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     await reply.redirect('/', 303);
   }
 
   @Post('v1/login')
   @Public()
-  @Api({ summary: 'Sign a browser in with an API key', body: signInBodySchema, response: okSchema })
+  @Api({ summary: 'Sign a browser in with an API key', body: signInBodySchema, response: okSchema, errors: ['rate_limited'] })
   async byKey(
     @Body({ schema: signInBodySchema }) body: z.infer<typeof signInBodySchema>,
     @Req() request: FastifyRequest,
@@ -83,7 +87,7 @@ export class SignInController {
   ) {
     assertOwnForm(request);
     const key = body.key.trim();
-    const caller = await this.authenticator.ofKey(key).catch(async (error: unknown) => {
+    const caller = await this.authenticator.ofKey(key, request.raw).catch(async (error: unknown) => {
       if (error instanceof PalestraError && error.status === 401) await this.accounts.recordRefusedKey(key, error.code, sourceOf(request));
       throw error;
     });

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { Public } from '../platform/http/public.decorator.ts';
+import { markKnown } from '../platform/http/connections.ts';
 import { discardRest } from '../platform/http/body.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 import { UploadService } from './upload.service.ts';
@@ -14,7 +15,7 @@ import { UploadService } from './upload.service.ts';
  * signature is the permission.
  */
 @Controller('blobs')
-@Public()
+@Public('signed')
 export class SignedUrlController {
   constructor(
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
@@ -59,6 +60,7 @@ export class SignedUrlController {
     const url = new URL(request.url, 'http://localhost');
     const signed = this.signer.verify(request.method, decodeKey(url.pathname.slice('/blobs/'.length)), url.searchParams);
     if (!signed) throw new PalestraError('url_expired');
+    markKnown(request.raw);
     return signed;
   }
 }

@@ -1,6 +1,7 @@
 import { parseCidr, type PrivateUpstreams } from '@palestra/backends';
 import { z } from 'zod';
 import { type Limits, limitSchema, readLimits } from './limits.ts';
+import { compileProxies } from './http/client-address.ts';
 import { isExposed, keyWeakness } from './exposure.ts';
 
 /** Environment variables, read once; everything else gets this object passed in. */
@@ -53,6 +54,9 @@ const configSchema = z.object({
   PALESTRA_QUEUE_LIMIT: z.coerce.number().int().min(0).default(1_000),
   PALESTRA_QUEUE_PATIENCE_S: z.coerce.number().positive().default(600),
   PALESTRA_PUBLIC_URL: z.url().optional(),
+  PALESTRA_STRANGER_FAILURES_PER_MINUTE: z.coerce.number().int().positive().default(60),
+  PALESTRA_STRANGER_REQUESTS_PER_MINUTE: z.coerce.number().int().positive().default(6_000),
+  PALESTRA_TRUSTED_PROXIES: names.default([]),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
   PALESTRA_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(400),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
@@ -157,6 +161,10 @@ export interface Config {
   sealing: { finishedMs: number; silentMs: number };
   /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
   lake: 'off' | 'index' | 'messages';
+  /** Of one address, a minute: wrong credentials, and requests without any. */
+  strangers: { failures: number; requests: number };
+  /** Whose `X-Forwarded-For` counts: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
+  trustedProxies: string[];
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
   /** Events of the audit log are deleted when they are so old. */
@@ -185,6 +193,11 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     throw new ConfigError(`${issue.path.join('.')}: ${issue.message}`);
   }
   const value = parsed.data;
+  try {
+    compileProxies(value.PALESTRA_TRUSTED_PROXIES);
+  } catch (error) {
+    throw new ConfigError(`PALESTRA_TRUSTED_PROXIES: ${(error as Error).message}`, { cause: error });
+  }
   const apiKey = value.PALESTRA_API_KEY ?? null;
   const weakness = apiKey !== null && isExposed(value.HOST, value.PALESTRA_PUBLIC_URL) ? keyWeakness(apiKey) : null;
   if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
@@ -222,6 +235,8 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
+    strangers: { failures: value.PALESTRA_STRANGER_FAILURES_PER_MINUTE, requests: value.PALESTRA_STRANGER_REQUESTS_PER_MINUTE },
+    trustedProxies: value.PALESTRA_TRUSTED_PROXIES,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     auditRetentionDays: value.PALESTRA_AUDIT_RETENTION_DAYS,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,

@@ -29,7 +29,7 @@ export const LIMITS = {
   uploads: { key: 64, org: 128, noun: 'uploads', text: 'uploads in flight, per replica; more wait for a moment' },
   keys: { org: 1_000, noun: 'API keys', text: 'API keys that work, or did within the last day' },
   members: { org: 1_000, noun: 'members', text: 'members' },
-  organisations: { org: 1_000, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
+  organisations: { org: 50, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
 } as const satisfies Record<string, Limit>;
 
 export type LimitName = keyof typeof LIMITS;

@@ -14,6 +14,7 @@ import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { SchemaPipe } from './http/schema.pipe.ts';
 import { RouteTable } from './http/route-table.ts';
+import { StrangerRates } from './http/stranger-rates.ts';
 import { Sockets } from './http/sockets.ts';
 import type { SecretKeys } from './secret-keys.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
@@ -50,6 +51,7 @@ export class PlatformModule {
       { provide: ForeignWork, useFactory: () => new ForeignWork() },
       { provide: Readiness, useValue: new Readiness(dependencies.database, dependencies.draining) },
       RouteTable,
+      StrangerRates,
       Metrics,
       Sockets,
       { provide: InFlight, useValue: new InFlight(dependencies.config.limits) },

@@ -1,6 +1,7 @@
 import { Body, Controller, Inject, Post } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
+import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { SecretRotationService } from './secret-rotation.service.ts';
@@ -20,6 +21,9 @@ const rotatedSecretSchema = z.object({
 export class SecretRotationController {
   constructor(@Inject(SecretRotationService) private readonly rotation: SecretRotationService) {}
 
+  @Audited<unknown, z.output<typeof rotatedSecretSchema>>('secret.rotate', ({ result }) => ({
+    details: { key_replaced: result.key_replaced, resealed: result.resealed, previous_keys: result.previous_keys },
+  }))
   @Post('rotate-secret')
   @Api({
     summary: 'Replace the key that seals secrets of sessions; for owners of the organisation that runs the service',

@@ -15,7 +15,7 @@ const BATCH = 500;
 /** Index Scan using sessions_pkey: the operator asks for it now and then. */
 const STALE = `
   SELECT sid, org_id AS "orgId", secrets FROM sessions
-  WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND sid > $2 ORDER BY sid LIMIT ${BATCH}`;
+  WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND (sid, org_id) > ($2, $3) ORDER BY sid, org_id LIMIT ${BATCH}`;
 /** The session may have ended, or been written, meanwhile. */
 const RESEAL = `
   UPDATE sessions AS s SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
@@ -57,7 +57,7 @@ export class SecretRotationService {
   async #reseal(): Promise<number> {
     const { box } = this.plane;
     let count = 0;
-    for (let after = ''; ;) {
+    for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(after);
       const renewed = rows.map((row) => ({ ...row, renewed: box.renew(row.secrets, row) })).filter((row) => row.renewed !== row.secrets);
       const columns = [
@@ -68,21 +68,21 @@ export class SecretRotationService {
       ];
       if (renewed.length > 0) count += (await patiently(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
       if (rows.length < BATCH) return count;
-      after = rows.at(-1)!.sid;
+      after = rows.at(-1)!;
     }
   }
 
-  async #stale(after: string): Promise<SealedRecord[]> {
-    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after]))).rows;
+  async #stale(after: SealedRow): Promise<SealedRecord[]> {
+    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after.sid, after.orgId]))).rows;
   }
 
   async #countStale(): Promise<number> {
     let count = 0;
-    for (let after = ''; ;) {
+    for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(after);
       count += rows.length;
       if (rows.length < BATCH) return count;
-      after = rows.at(-1)!.sid;
+      after = rows.at(-1)!;
     }
   }
 }

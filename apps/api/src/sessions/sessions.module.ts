@@ -13,6 +13,7 @@ import { Readiness } from '../platform/database/readiness.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
 import { InFlight } from '../platform/limits.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { Sockets } from '../platform/http/sockets.ts';
 import type { SecretKeys } from '../platform/secret-keys.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
@@ -52,6 +53,7 @@ const sessionPlane = {
     Sockets,
     InFlight,
     Readiness,
+    StrangerRates,
   ],
   useFactory: (
     database: Database,
@@ -65,6 +67,7 @@ const sessionPlane = {
     sockets: Sockets,
     inFlight: InFlight,
     readiness: Readiness,
+    rates: StrangerRates,
   ) =>
     new SessionPlane({
       pool: openSessionPool(database.connectionString),
@@ -81,8 +84,9 @@ const sessionPlane = {
       orgQuota: config.limits.sessions.org,
       authenticate: async (request) => {
         // A link or a frame of another site must not act here as the person whose browser follows it.
-        if (isNavigation(request.headers) && keyOf(request.headers) === null) return null;
-        const caller = await authenticator.authenticate(request);
+        const isForeign = isNavigation(request.headers) && keyOf(request.headers) === null;
+        const caller = isForeign ? null : await authenticator.authenticate(request);
+        if (caller === null && request.raw !== undefined) await rates.unauthenticated(request.raw);
         if (caller !== null) authenticator.requireScope(caller, 'sessions');
         return caller;
       },

@@ -9,6 +9,7 @@ import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from '../accounts/cookies.ts';
 import { SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { type RolloutScope, RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';
@@ -41,6 +42,7 @@ export class ShareController {
     private readonly shares: ShareService,
     private readonly access: ShareAccess,
     private readonly scopes: RolloutScopes,
+    private readonly rates: StrangerRates,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
@@ -81,8 +83,9 @@ export class ShareController {
   /** The link itself: a page that says to other sites what is behind it, and leads a browser there. */
   @Get('share/:token')
   @Public()
-  async open(@Param('token') token: string, @Res() reply: FastifyReply): Promise<void> {
+  async open(@Param('token') token: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const share = await this.access.open(token);
+    if (share === null) await this.rates.failed(request.raw);
     const shown = share && (await this.#shown(share));
     if (!share || !shown) return void (await reply.status(404).headers(PAGE_HEADERS).type(HTML).send(sharePageGone()));
     const { head, record, orgName } = shown;

@@ -38,6 +38,8 @@ export class RoomEstimate {
   async has(caller: Caller, quota: Quota, spare: (quota: number) => number): Promise<boolean> {
     const fits = (share = 1) =>
       [quota.key, quota.org].every((most, index) => most === null || this.#count(namesOf(caller)[index]!) < (most - spare(most)) * share);
+    // So near to none that only the queue can tell.
+    if ([quota.key, quota.org].some((most) => most !== null && most <= spare(most))) return false;
     const age = this.clock.now() - this.#loadedAt;
     if (age > LONG_MS || (!fits(0.25) && age > SHORT_MS)) {
       const loading = this.#load();

@@ -30,10 +30,10 @@ export async function grantToRuntimeRole(client: pg.Client, runtimeUrl: string):
     GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA ${schemas} TO ${role};
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schemas} TO ${role};`);
   await allowProtectedRows(client, name);
-  for (const table of await appendOnlyTables(client)) await client.query(`REVOKE UPDATE ON ${table} FROM ${role}`);
+  for (const table of await appendOnlyTables(client)) await client.query(`REVOKE UPDATE, DELETE ON ${table} FROM ${role}`);
 }
 
-/** Tables whose comment says so: their rows are written once, and go when they are old. */
+/** Tables whose comment says so: their rows are written once. A function of the migrating role deletes those that are old. */
 async function appendOnlyTables(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ table: string }>(
     `SELECT c.oid::regclass::text AS table FROM pg_class c

@@ -1,15 +1,16 @@
-import { type IncomingMessage, maxHeaderSize, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, maxHeaderSize, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
+import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest, FastifyHttpOptions } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { PublicOrigin } from '../tokens.ts';
 import { bodyParser, INGEST_BODY_LIMIT } from './body.ts';
+import { HEADERS_TIMEOUT_MS, rawAnswer } from './connections.ts';
 import { takePathKey } from './credentials.ts';
 import type { RouteTable } from './route-table.ts';
 
-/** A client sends its headers within this time. */
-const HEADERS_TIMEOUT_MS = 20_000;
+/** How often Node looks for headers that are late. */
+const HEADERS_CHECK_MS = 5_000;
 
 /** Nest answers POST with 201; every client of this API expects exactly 200 (openreward-wire.md 2.1). */
 class OkFastifyAdapter extends FastifyAdapter {
@@ -36,23 +37,28 @@ function refuseUnread({ code }: ConnectionError, socket: Socket): void {
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? [408, 'The request did not come in time.']
         : [400, 'This is no HTTP request that can be read.'];
-  const body = JSON.stringify(new PalestraError('invalid_request', { status, detail }).toBody());
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
-  socket.end(head + body);
+  socket.end(rawAnswer(new PalestraError('invalid_request', { status, detail })));
 }
 
 /** Fastify with the traps of openreward-wire.md section 6 taken care of. `refuse` answers what has no route because its address cannot be read. */
-export function createFastifyAdapter(refuse: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void): FastifyAdapter {
-  const options: FastifyServerOptions = {
+export function createFastifyAdapter(
+  refuse: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void,
+  trustedProxies: string[] = [],
+): FastifyAdapter {
+  const options: FastifyHttpOptions<Server> = {
     // body.ts has the limits of routes.
     bodyLimit: INGEST_BODY_LIMIT,
     frameworkErrors: refuse,
     clientErrorHandler: refuseUnread,
+    // For `request.ip`, which the audit log has.
+    trustProxy: trustedProxies.length > 0 && trustedProxies,
     rewriteUrl: (request) => takePathKey(request as IncomingMessage),
     routerOptions: { maxParamLength: 4096 },
     // Idle connections of the SDK outlive Node's 5 s, and an upload on a closed one is lost.
     keepAliveTimeout: 90_000,
+    // An upload may take long as long as it moves: connections.ts.
     requestTimeout: 0,
+    http: { connectionsCheckingInterval: HEADERS_CHECK_MS },
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     // prepareFastify says it in the catalogue's words instead.

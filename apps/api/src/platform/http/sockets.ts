@@ -166,11 +166,15 @@ function decode(value: string | undefined): string {
   }
 }
 
+/** A refused client that does not end its side of the connection is not waited for any longer. */
+const CLOSE_MS = 5_000;
+
 /** The HTTP answer to an upgrade that is not to be; the body is that of every error. */
 function refuse(socket: Duplex, cause: unknown): void {
   const error = cause instanceof PalestraError ? cause : new PalestraError('internal_error', { cause });
   const code: ErrorCode = error.code;
   const body = JSON.stringify({ detail: error.message, message: error.message, code });
+  setTimeout(() => socket.destroy(), CLOSE_MS).unref();
   const retry = error.retryAfterSeconds === undefined ? '' : `Retry-After: ${error.retryAfterSeconds}\r\n`;
   socket.end(
     `HTTP/1.1 ${error.status} ${code}\r\nContent-Type: application/json\r\n${retry}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { InFlight } from '../limits.ts';
 import { type BodyConfig, INGEST_BODY_LIMIT } from './body.ts';
@@ -15,14 +15,16 @@ export function limitUploads(
   inFlight: InFlight,
   authenticate: (request: FastifyRequest) => Promise<Caller | null>,
 ): void {
-  fastify.addHook('preParsing', async (request, reply) => {
-    const { bodyLimit = 0, streamBody = false } = request.routeOptions.config as BodyConfig;
-    if (bodyLimit < INGEST_BODY_LIMIT && !streamBody) return;
+  const enter = async (request: FastifyRequest, reply: FastifyReply) => {
     // A wrong key is refused where the body is parsed.
     const caller = await authenticate(request).catch(() => null);
     if (caller === null) return;
     const release = await inFlight.enterWhenFree('uploads', caller, PATIENCE_MS, 'ingest_overloaded');
     if (reply.raw.closed) release();
     else reply.raw.once('close', release);
+  };
+  fastify.addHook('onRoute', (route) => {
+    const { bodyLimit = 0, streamBody = false } = (route.config ?? {}) as BodyConfig;
+    if (bodyLimit >= INGEST_BODY_LIMIT || streamBody) route.preParsing = [route.preParsing ?? [], enter].flat();
   });
 }

@@ -35,6 +35,6 @@ export class MetricsController {
   async #authenticateBearer(request: FastifyRequest): Promise<Caller> {
     const token = /^Bearer\s+(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined) throw new PalestraError('unauthorized');
-    return this.authenticator.ofKey(token);
+    return this.authenticator.ofKey(token, request.raw);
   }
 }

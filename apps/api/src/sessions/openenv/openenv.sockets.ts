@@ -36,7 +36,7 @@ export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPlugi
       async accept(request, socket, head) {
         const { raw, params } = request;
         // As a request that changes something: a browser's cookie opens no socket from another site.
-        const caller = await options.authenticate({ headers: raw.headers, method: 'POST' });
+        const caller = await options.authenticate({ headers: raw.headers, method: 'POST', raw });
         if (caller === null) throw new PalestraError('unauthorized');
         const stage = await dialect.stage(caller, params['owner']!, params['env']!, askedBy(raw.headers));
         const id = sessionOf(request, protocol);

@@ -59,8 +59,9 @@ export class SessionSocket implements OnModuleInit {
   }
 
   /** A page of another site opens no socket with the cookie of whoever looks at it (as a request that changes something), nor where no key is needed. */
-  async #callerOf({ headers }: IncomingMessage): Promise<Caller> {
-    const caller = await this.authenticator.authenticate({ headers, method: 'POST' });
+  async #callerOf(raw: IncomingMessage): Promise<Caller> {
+    const { headers } = raw;
+    const caller = await this.authenticator.authenticate({ headers, method: 'POST', raw });
     if (caller === null) throw new PalestraError('unauthorized');
     if (caller.anonymous) assertOwnOrigin({ headers }, caller);
     this.authenticator.requireScope(caller, 'sessions');

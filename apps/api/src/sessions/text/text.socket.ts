@@ -30,7 +30,7 @@ export class TextSocket implements OnModuleInit, OnApplicationShutdown {
     this.sockets.add({
       pattern: /^\/v1\/text-sessions\/ws$/,
       accept: async ({ raw }) => {
-        const caller = await authenticator.authenticate({ headers: raw.headers, method: 'POST' });
+        const caller = await authenticator.authenticate({ headers: raw.headers, method: 'POST', raw });
         if (caller === null) throw new PalestraError('unauthorized');
         authenticator.requireScope(caller, 'sessions');
         return { elsewhere: false, context: caller, caller };

@@ -934,6 +934,24 @@ expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
 }
+"POST /v1/keys/rotate-secret": {
+/**
+ * False where the configuration sets the key: then only what is stored was sealed again.
+ */
+key_replaced: boolean
+/**
+ * Sessions whose secrets were sealed with the current key.
+ */
+resealed: number
+/**
+ * Sessions whose secrets no key of this service opens.
+ */
+unreadable: number
+/**
+ * Earlier keys that still open and verify.
+ */
+previous_keys: number
+}
 "GET /v1/keys": {
 keys: {
 id: string
@@ -3445,6 +3463,12 @@ files: {
 fileName: string
 contentType?: string
 }[]
+}
+"POST /v1/keys/rotate-secret": {
+/**
+ * Signed URLs of before stop working at once: for a key that somebody else may know.
+ */
+drop_previous?: boolean
 }
 "POST /v1/keys": {
 name: string
