@@ -101,6 +101,7 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
 
   const ada = await stranger();
   await ada.page.goto(link, { waitUntil: 'domcontentloaded' });
+  await ada.page.getByRole('button', { name: 'Sign in' }).click();
   await ada.page.getByText('shared-run').first().waitFor();
   expect(ada.refused).toEqual([]);
   await visit(ada.page, `${palestra.url}/settings`, 'that is for owners');
@@ -152,6 +153,7 @@ test('settings of the organisation are kept, and another organisation is entered
   const link = await page.getByRole('status').locator('code').innerText();
   const other = await stranger();
   await other.page.goto(link, { waitUntil: 'domcontentloaded' });
+  await other.page.getByRole('button', { name: 'Sign in' }).click();
   await other.page.waitForURL(/\/vision-team\/runs/);
   await other.page.getByText('No run yet').waitFor();
   await other.close();

@@ -45,20 +45,22 @@ export class CredentialWatch implements OnModuleInit, OnApplicationShutdown {
     const before = this.clock.now() - LONG_REQUEST_MS;
     const long = [...this.#requests].filter(([, { since }]) => since < before);
     await Promise.all([
-      ...long.map(async ([{ headers }, { end }]) => (await this.#isRefused(headers)) && end()),
+      ...long.map(async ([{ headers }, { end }]) => (await this.#refusalOf(headers)) !== null && end()),
       ...[...this.sockets.opened()].map(async ([socket, headers]) => {
-        if (await this.#isRefused(headers)) socket.close(1008, 'The credential of this socket is no longer valid.');
+        const refusal = await this.#refusalOf(headers);
+        if (refusal !== null) socket.close(1008, refusal);
       }),
     ]);
   }
 
-  async #isRefused(headers: IncomingHttpHeaders): Promise<boolean> {
-    if (!this.#hasCredential(headers)) return false;
+  /** Why the credential is no longer valid; null while it is. */
+  async #refusalOf(headers: IncomingHttpHeaders): Promise<string | null> {
+    if (!this.#hasCredential(headers)) return null;
     try {
-      return (await this.authenticator.authenticate({ headers, method: 'GET' })) === null;
+      return (await this.authenticator.authenticate({ headers, method: 'GET' })) === null ? 'This browser was signed out.' : null;
     } catch (error) {
       // A database that is away says nothing about a key.
-      return error instanceof PalestraError && error.status === 401;
+      return error instanceof PalestraError && error.status === 401 ? error.message : null;
     }
   }
 
