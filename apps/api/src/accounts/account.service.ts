@@ -89,9 +89,9 @@ export class AccountService {
       const entry = { action: 'sign_in_link.create', targetId: userId, target: user?.name ?? null, details: { scopes } } as const;
       const actor = { orgId, userId: creator?.userId ?? null, keyId: creator?.keyId ?? null };
       await this.audit.recordFor(actor, entry, creator?.source ?? null, transaction);
-      await transaction.$executeRaw`DELETE FROM sign_in_tokens WHERE hash IN (
-      SELECT hash FROM sign_in_tokens WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY expires_at DESC OFFSET ${MAX_LINKS})`;
     });
+    await this.database.prisma.$executeRaw`DELETE FROM sign_in_tokens WHERE hash IN (
+      SELECT hash FROM sign_in_tokens WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY expires_at DESC OFFSET ${MAX_LINKS})`;
     return token;
   }
 
@@ -114,12 +114,21 @@ export class AccountService {
             return count === 1 ? this.#openBrowserSession(row, 'link', source, transaction) : null;
           });
     if (cookie === null) await this.#recordRefusal(row, { method: 'link', reason: 'unknown, used or expired' }, source);
+    else await this.#endOldestBrowsers(row!);
     return cookie;
   }
 
   /** Opens a browser session for the owner of a key. */
-  openBrowserSession(access: BrowserAccess, source: RequestSource): Promise<string> {
-    return this.database.prisma.$transaction((transaction) => this.#openBrowserSession(access, 'key', source, transaction));
+  async openBrowserSession(access: BrowserAccess, source: RequestSource): Promise<string> {
+    const cookie = await this.database.prisma.$transaction((transaction) => this.#openBrowserSession(access, 'key', source, transaction));
+    await this.#endOldestBrowsers(access);
+    return cookie;
+  }
+
+  /** After the commit: those that open at the same time do not see each other before. */
+  async #endOldestBrowsers({ orgId, userId }: Pick<BrowserAccess, 'orgId' | 'userId'>): Promise<void> {
+    await this.database.prisma.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
+      SELECT hash FROM browser_sessions WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY created_at DESC OFFSET ${MAX_BROWSERS})`;
   }
 
   /** Records that somebody tried to sign in with a key that is unknown or has ended. The log says whose it was, never the key. */
@@ -145,8 +154,6 @@ export class AccountService {
     const row = await transaction.browserSession.create({
       data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent },
     });
-    await transaction.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
-      SELECT hash FROM browser_sessions WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY created_at DESC OFFSET ${MAX_BROWSERS})`;
     await this.audit.recordFor(access, { action: 'sign_in', targetId: row.id, details: { method } }, source, transaction);
     return token;
   }
