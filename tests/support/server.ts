@@ -14,6 +14,8 @@ const TEMPLATE = 'palestra_template';
 export interface TestServer extends RunningServer {
   /** Its `databaseUrl` is the superuser's; the service runs as another role (runtime-role.ts). */
   config: Config;
+  /** The service's own connections; `database` has others, of the superuser. */
+  serviceDatabase: Database;
   /** fetch on this server with its API key; `body` objects are sent as JSON. */
   request(
     method: string,
@@ -88,6 +90,7 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
   return {
     ...server,
     config,
+    serviceDatabase: server.database,
     database: ours,
     request: requestWith(server.url, server.apiKey),
     async close() {

@@ -69,7 +69,7 @@ interface Asked {
 
 /** The statements of one request, as the pool got them. */
 async function statementsOf(url: string): Promise<Asked[]> {
-  const { pool } = server.database;
+  const { pool } = server.serviceDatabase;
   const asked: Asked[] = [];
   const query = pool.query.bind(pool) as (...of: unknown[]) => unknown;
   pool.query = ((first: string | Asked, values?: unknown[]) => {
