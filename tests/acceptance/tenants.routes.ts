@@ -106,8 +106,7 @@ export function scopeOf(route: Route): Scope | null {
   if (isOfSessionPlane(route)) return 'sessions';
   if (route.path.endsWith('/task-difficulty') || name === 'GET /v1/environments/{owner}/{name}/runs') return 'rollouts';
   // Those of rollouts; of tasks there are /v1/exports/tasks and one look-up for both.
-  if (route.path === '/v1/exports' || route.path.startsWith('/v1/exports/{id}/files/') || name === 'DELETE /v1/exports/{id}')
-    return 'rollouts';
+  if (route.path === '/v1/exports' || route.path.startsWith('/v1/exports/{id}/files/')) return 'rollouts';
   switch (route.path.split('/')[2]) {
     case 'keys':
     case 'organisation':
