@@ -170,7 +170,7 @@ export const errorCatalogue = {
     retryable: false,
     text: 'The stored files of this organisation would exceed what the operator allows. Delete some, or ask for more.',
   },
-  storage_full: { status: 503, retryable: true, text: 'No disk space is left; nothing was stored.' },
+  storage_full: { status: 503, retryable: true, text: 'Disk full: no space is left; nothing was stored.' },
   storage_unavailable: {
     status: 503,
     retryable: true,
