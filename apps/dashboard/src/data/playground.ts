@@ -84,15 +84,18 @@ export function newSid(): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Opens a session under an id of ours, so that a repeat after a lost answer finds it. Waits where slots are limited. */
-export async function openPlay(sid: string, { environment, variant, task }: Opening, signal: AbortSignal): Promise<void> {
+/**
+ * Opens a session under an id of ours, so that a repeat after a lost answer finds it, and returns the id that it is stored under (ADR 26). Waits where
+ * slots are limited.
+ */
+export async function openPlay(sid: string, { environment, variant, task }: Opening, signal: AbortSignal): Promise<string> {
   const head = JSON.stringify({ sid, environment, variant }).slice(0, -1);
   // As text, so that the numbers of a task keep their spelling.
   const what = 'spec' in task ? `"task_spec":${task.spec}` : JSON.stringify(task).slice(1, -1);
   for (let attempt = 0; ; attempt += 1) {
     try {
-      await plane('POST', '/v1/sessions', sid, { body: `${head},${what}}`, signal });
-      return;
+      const opened = await plane('POST', '/v1/sessions', sid, { body: `${head},${what}}`, signal });
+      return ((await opened.json()) as { sid: string }).sid;
     } catch (error) {
       if (!isLost(error) || attempt >= 3 || signal.aborted) throw error;
       await pause(500 * 2 ** attempt, signal);

@@ -44,12 +44,11 @@ export function Setup({ place, variants }: SetupProps) {
       variant: variant.name,
       task: byHand ? { spec: spec ?? '' } : { split: split.name, index },
     };
-    const sid = newSid();
     const controller = new AbortController();
     opening.current = controller;
     setSince(Date.now());
-    openPlay(sid, asked, controller.signal).then(
-      () =>
+    openPlay(newSid(), asked, controller.signal).then(
+      (sid) =>
         void navigate({
           search: (before) => ({ ...before, variant: variant.name, split: split?.name, task: byHand ? undefined : index, sid }),
         }),
