@@ -157,7 +157,7 @@ test('an episode of a bundled environment is played to its end by the keyboard a
   await page.getByRole('status', { name: 'Episode' }).getByText('1.000').waitFor();
   await expect
     .poll(() => api<SessionView>('GET', `/v1/sessions/${sid}`))
-    .toMatchObject({ total_reward: 1, state: 'finished', holder: { key: null } });
+    .toMatchObject({ total_reward: 1, state: 'finished', holder: { key: { name: 'tests' } } });
   await expectSound(page);
   expect(foreign(complaints)).toEqual([]);
   await close();
@@ -305,7 +305,7 @@ test('slots, the live session and its page show who plays; what is called elsewh
   await page.goto(`${palestra.url}/environments/${palestra.namespace}/studio?tab=sessions`);
   const row = page.getByRole('row', { name: new RegExp(sid.slice(0, 8)) });
   await row.waitFor();
-  expect(await row.innerText()).toContain('in a browser');
+  expect(await row.innerText()).toContain('tests');
   expect(await row.innerText()).toContain('train 2');
   await soon(async () => {
     const { environments } = await api<SlotList>('GET', `/v1/slots?environment=${palestra.namespace}%2Fstudio`);
