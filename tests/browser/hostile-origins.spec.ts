@@ -102,7 +102,10 @@ test('M8: a page of another site calls nothing on a service that needs no key', 
   expect(await page.title()).not.toMatch(/sid|key|runs/);
   await context.close();
   const ask = async (path: string) =>
-    (await (await fetch(anonymous.url + path, { headers: { 'x-api-key': anonymous.apiKey } })).json()) as any;
+    (await (await fetch(anonymous.url + path, { headers: { 'x-api-key': anonymous.apiKey } })).json()) as {
+      sessions: object[];
+      keys: { name: string }[];
+    };
   expect((await ask('/v1/sessions?state=live')).sessions).toEqual([]);
-  expect((await ask('/v1/keys')).keys.map(({ name }: { name: string }) => name)).not.toContain('stolen');
+  expect((await ask('/v1/keys')).keys.map(({ name }) => name)).not.toContain('stolen');
 });

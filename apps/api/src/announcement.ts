@@ -2,7 +2,7 @@ import path from 'node:path';
 import { replaceSecret } from './platform/local-secrets.ts';
 import type { RunningServer } from './server.ts';
 
-/** Where the first key and an owner's link are when nobody reads the terminal; below the data directory, for its owner only. */
+/** File below the data directory with the first key and an owner's sign-in link, for a service without a terminal. Mode 0600. */
 export const SIGN_IN_FILE = 'sign-in.txt';
 
 /**

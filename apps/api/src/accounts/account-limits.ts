@@ -11,7 +11,7 @@ const KEY_MEMORY_MS = 24 * 3_600_000;
 /** The organisation that runs the service creates so many at least: they are its tenants. */
 const OPERATOR_ORGANISATIONS = 1_000;
 
-/** Until the end of the transaction nobody else adds to the organisation: what is counted stays true. */
+/** Locks the organisation until the transaction ends, so that no other transaction adds to it after the count. */
 const lock = (transaction: Transaction, orgId: string) =>
   transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;
 
@@ -40,7 +40,7 @@ export async function assertRoomForMember(transaction: Transaction, limits: Limi
 
 /**
  * Throws `limit_reached` when the tenant that the organisation belongs to has created as many as it may. A tenant is an organisation that the
- * operator's one created, with all that come from it: owners that it adds to organisations of its own create no more than it could.
+ * operator's organisation created, together with all organisations created from it. New owners in those therefore get no new allowance.
  */
 export async function assertRoomForOrganisation(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
   await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtext('palestra organisations'))::text`;

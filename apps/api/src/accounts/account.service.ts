@@ -19,7 +19,7 @@ const SIGN_IN_LINK_MS = 24 * 3_600_000;
 export const BROWSER_SESSION_MS = 30 * 24 * 3_600_000;
 
 const USER_AGENT_CHARACTERS = 200;
-/** Of one person in one organisation. Signing in once more forgets the oldest, so that nobody fills the tables by signing in again and again. */
+/** Per person and organisation. A further sign-in deletes the oldest, so repeated sign-ins cannot fill the tables. */
 const MAX_BROWSERS = 200;
 const MAX_LINKS = 200;
 const NOBODY: Actor = { orgId: null, userId: null, keyId: null };

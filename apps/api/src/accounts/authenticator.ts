@@ -29,7 +29,7 @@ const CACHE_ENTRIES = 10_000;
 const LAST_USED_MS = 60_000;
 export const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
 
-/** `raw`: the request as it came, absent when it was looked at before. */
+/** `raw`: the request, for the rate limit of its address; absent when it was counted already. */
 export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: IncomingMessage };
 
 type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };

@@ -73,7 +73,7 @@ export class OrganisationService {
       await assertRoomForOrganisation(transaction, this.config.limits, caller.orgId);
       const created = await transaction.organisation.create({ data });
       const entry = { action: 'organisation.create', targetId: created.id, target: name } as const;
-      // In the log of the organisation that it was created from, and as the first event of its own.
+      // The logs of both organisations record it: the creating one and the new one.
       for (const orgId of [caller.orgId, created.id]) await this.audit.record({ ...caller, orgId }, entry, transaction);
       return created;
     };

@@ -210,7 +210,7 @@ export class EnvironmentsService {
       if (!(error instanceof PalestraError) || SAID_AS_IT_IS.has(error.code)) throw error;
       const field = source.url === undefined ? 'source.command' : 'source.url';
       throw new PalestraError('invalid_request', {
-        // What a server there says is not for whoever names its address.
+        // A caller must not read the answer of a server by naming its address.
         detail: `${field}: no usable environment server there. ${error.relayed ? errorCatalogue[error.code].text : error.message}`,
         cause: error,
       });

@@ -131,7 +131,7 @@ export class ExportService implements OnApplicationShutdown {
       const file = taskFile(this.#rows(caller, request, progress, signal), request.format, request.prompt_format as PromptFormat);
       const { size } = await this.blobs.put(key, file, { contentType: CONTENT_TYPES[request.format] }, signal);
       const done = { ...counts(progress), state: 'complete', blobKey: key, size: BigInt(size), finishedAt: new Date() };
-      // Cancelled by another process: nobody points to the file.
+      // Another process cancelled the export, so no row points to the file.
       if (!(await this.#save(id, done))) await this.blobs.delete(key);
     } catch (error) {
       const reason = signal.aborted ? (signal.reason as Error).message : describe(error);

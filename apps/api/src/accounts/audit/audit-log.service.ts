@@ -16,7 +16,7 @@ export class AuditLog {
   constructor(private readonly database: Database) {}
 
   async record(caller: Caller, entry: AuditEntry, executor: Executor = this.database.prisma): Promise<void> {
-    // Whoever needs no key is nobody in particular.
+    // An anonymous caller is no particular user.
     const userId = caller.anonymous ? null : caller.userId;
     await this.recordFor({ orgId: caller.orgId, userId, keyId: caller.keyId }, entry, caller.source ?? null, executor);
   }

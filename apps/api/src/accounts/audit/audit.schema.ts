@@ -36,7 +36,7 @@ export const auditEventSchema = z.object({
   actor: z
     .object({ id: z.string(), name: z.string().nullable() })
     .nullable()
-    .describe('Who did it, by the name of then; null: nobody that is known, or the service itself.'),
+    .describe('Name of the user at that time; null: an unknown caller, or the service itself.'),
   key: z
     .object({ id: z.string(), name: z.string().nullable() })
     .nullable()

@@ -28,7 +28,7 @@ export interface ReadTaskFile {
 
 const WRITE_CHARACTERS = 1_000_000;
 
-/** Reads a file of tasks, in a process of its own (ForeignWork). Throws `invalid_task_file` at the first bad row, also past the limits. */
+/** Reads a file of tasks in a separate process (ForeignWork). Throws `invalid_task_file` for the first bad row, and when the file exceeds a limit. */
 export default async function readTaskFile(input: TaskFileInput): Promise<ReadTaskFile> {
   const hash = createHash('sha256');
   const ignored = new Set<string>();

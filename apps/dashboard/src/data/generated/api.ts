@@ -46,7 +46,7 @@ action: string
  */
 refused: boolean
 /**
- * Who did it, by the name of then; null: nobody that is known, or the service itself.
+ * Name of the user at that time; null: an unknown caller, or the service itself.
  */
 actor: ({
 id: string

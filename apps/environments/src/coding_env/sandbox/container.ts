@@ -11,20 +11,6 @@ import type { Command, Program } from './command.ts';
 const ANSWER_MS = 20_000;
 /** The service that started it: containers outlive a service that is killed. */
 const LABEL = 'palestra.sandbox';
-/** What the engine's client needs to find its engine. The container gets none of it. */
-const CLIENT_VARIABLES = [
-  'PATH',
-  'HOME',
-  'XDG_RUNTIME_DIR',
-  'DOCKER_HOST',
-  'DOCKER_CONTEXT',
-  'DOCKER_CONFIG',
-  'DOCKER_CERT_PATH',
-  'DOCKER_TLS_VERIFY',
-  'CONTAINER_HOST',
-  'CONTAINERS_CONF',
-];
-
 /** Docker or Podman by its command line, as the CLI uses it, and an image of its machine that has `node`. */
 export interface ContainerSettings {
   /** `docker`, `podman` or a path; undefined = the first of the two that is installed. */
@@ -68,7 +54,8 @@ export function containerCommand({ engine, image }: ContainerSettings, { folder,
     command: findEngine(engine),
     args: ['run', `--name=${name}`, `--label=${LABEL}=${serviceLabel(process.pid)}`, ...OPTIONS, ...mount, image, ...node],
     cwd: '/',
-    env: clientEnvironment(),
+    // The client of the engine finds it by these. A container gets none of them.
+    env: process.env,
     container: name,
   };
 }
@@ -80,15 +67,11 @@ function findEngine(engine: string | undefined): string {
   throw new Error(`there is no program ${names.join(' or ')}`);
 }
 
-function clientEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(CLIENT_VARIABLES.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
-}
-
 const serviceLabel = (pid: number) => `${hostname()}/${pid}`;
 
 /** Rejects with what the engine said. */
 async function ask(engine: string, ...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(engine, args, { env: clientEnvironment(), timeout: ANSWER_MS });
+  const { stdout } = await promisify(execFile)(engine, args, { timeout: ANSWER_MS });
   return stdout.trim();
 }
 
