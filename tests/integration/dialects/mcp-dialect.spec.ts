@@ -276,8 +276,9 @@ describe('connections', () => {
     const { call, sid } = await connect('hasty');
     expect(await call('look')).toMatchObject({ isError: false });
     await expect(call('doze', { ms: 20_000 })).rejects.toMatchObject({ code: -32603, data: { code: 'call_timeout', retryable: false } });
-    const { body } = await server.request('GET', `/v1/sessions/${sid}/calls`);
-    expect(body.calls[1]).toMatchObject({ reward: null, failure_class: 'infrastructure' });
+    // The ledger is written after the answer.
+    const secondCall = async () => (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls[1];
+    await expect.poll(secondCall).toMatchObject({ reward: null, failure_class: 'infrastructure' });
     await expect(call('look')).rejects.toMatchObject({ code: 404 });
   });
 });

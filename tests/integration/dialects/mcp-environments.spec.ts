@@ -93,7 +93,9 @@ describe('an MCP server as an environment', () => {
     expect(await call('add', { by: 1 })).toMatchObject({ reward: 0, finished: false });
     const dying = call('die', { after_ms: 300 });
     await expect(dying).rejects.toMatchObject({ data: { code: 'session_lost' }, message: expect.stringContaining('I was told to die.') });
-    expect((await callsOf(sid))[1]).toMatchObject({ tool: 'die', reward: null, failure_class: 'infrastructure', code: 'session_lost' });
+    await expect
+      .poll(async () => (await callsOf(sid))[1])
+      .toMatchObject({ tool: 'die', reward: null, failure_class: 'infrastructure', code: 'session_lost' });
     expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
     await expect(call('add', { by: 1 })).rejects.toMatchObject({ code: 404 });
   });
