@@ -209,7 +209,7 @@ export class SessionEngine {
 
   /**
    * See {@link CallRunner.open}. `taskId` is set by a client that resumes. `name`: what a
-   * client that will repeat itself calls the call; the same name in the session, the same call.
+   * client that will repeat itself calls the call; the same name in the session, the same call. `isNew`: no repeat of an earlier call.
    */
   async call(
     caller: Caller,
@@ -219,17 +219,19 @@ export class SessionEngine {
       input: JsonObject;
       taskId: string | null;
       name?: string | null;
+      isNew?: boolean;
       onProgress?: (progress: CallProgress) => void;
     },
   ): Promise<OpenCall> {
     const live = await this.#registry.bound(sid, caller);
-    const { name = null, onProgress } = request;
+    const { name = null, isNew = false, onProgress } = request;
     const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
       input: stringifyJson(request.input),
       taskId: request.taskId,
       named: name === null ? null : namedTaskId(sid, name),
+      isNew,
       run: (backend, call) =>
         backend.call({ ...call, tool: request.tool, input: request.input, ...(onProgress && { onProgress }) }, live.signal),
     });

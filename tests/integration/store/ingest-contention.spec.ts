@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { takeDue, withInferenceTurn, writeInferred, selectArrivals } from '../../../apps/api/src/store/derive/infer.sql.ts';
 import { markRuns } from '../../../apps/api/src/store/derive/derive.sql.ts';
@@ -41,8 +42,12 @@ const message = (rolloutEventId: string, index: number) => ({
   metadata: {},
 });
 const post = (events: object[]) => server.request('POST', '/v1/rollouts', { body: { events } });
-/** Some statement waits for the lock of another one's transaction. */
-const blocked = () => sql(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`);
+/** Waits until another connection waits for a lock of this one. */
+async function untilBlocking(client: pg.PoolClient) {
+  const { pid } = (await client.query('SELECT pg_backend_pid() AS pid')).rows[0];
+  const waiting = () => sql('SELECT pid FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))', [pid]);
+  await expect.poll(waiting, { timeout: 20_000 }).toHaveLength(1);
+}
 
 test('a batch that PostgreSQL gives up for another transaction is stored all the same', { timeout: 60_000 }, async () => {
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
@@ -54,7 +59,7 @@ test('a batch that PostgreSQL gives up for another transaction is stored all the
     await client.query(`SET LOCAL deadlock_timeout = '50s'`);
     await client.query(lock, [high]);
     const posted = post([message(low!, 0), message(high!, 0)]);
-    await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
+    await untilBlocking(client);
     await client.query(lock, [low]);
     return { posted };
   });
@@ -79,7 +84,7 @@ test('marking a run takes heads in the order in which uploads take them', { time
     await client.query(`SET LOCAL deadlock_timeout = '50s'`);
     await client.query('SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE', [low]);
     const done = markRuns(server.database.pool, [seq]);
-    await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
+    await untilBlocking(client);
     // Nobody waits for the one that is ours, and holds this one.
     await client.query('SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE NOWAIT', [high]);
     return { done };
@@ -122,7 +127,9 @@ test('two never infer the steps of one run at the same time', { timeout: 60_000 
   const order: string[] = [];
   const { pool } = server.database;
   let release: () => void = () => {};
-  const first = withInferenceTurn(pool, 99, async () => {
+  let holder: pg.PoolClient;
+  const first = withInferenceTurn(pool, 99, async (client) => {
+    holder = client;
     order.push('first begins');
     await new Promise<void>((resolve) => (release = resolve));
     order.push('first ends');
@@ -130,7 +137,7 @@ test('two never infer the steps of one run at the same time', { timeout: 60_000 
   await expect.poll(() => order, { timeout: 20_000 }).toEqual(['first begins']);
   const second = withInferenceTurn(pool, 99, async () => void order.push('second begins'));
   await withInferenceTurn(pool, 98, async () => void order.push('another run'));
-  await expect.poll(blocked, { timeout: 20_000 }).toHaveLength(1);
+  await untilBlocking(holder!);
   release();
   await Promise.all([first, second]);
   expect(order).toEqual(['first begins', 'another run', 'first ends', 'second begins']);

@@ -74,9 +74,10 @@ async function opened() {
   const directory = new OneEnvironmentDirectory(backend);
   const dead = new Set<string>();
   const store = new MemorySessionStore(dead);
+  const ledger = new MemoryCallLedger(store);
   const engine = new SessionEngine({
     store,
-    ledger: new MemoryCallLedger(store),
+    ledger,
     directory,
     replicaId: 'only',
     clock: systemClock,
@@ -95,7 +96,7 @@ async function opened() {
   const { config } = await dialect.prepare(alice, sid, { parse: 'tool_call', maxTurns: 9, environment: 'acme/math' });
   await dialect.begin(alice, sid, config, []);
   const step = (text: string, turn: number | null = null) => dialect.step(alice, sid, { text, turn, waitMs: 5_000 });
-  return { backend, dialect, sid, step };
+  return { backend, dead, dialect, ledger, sid, step };
 }
 
 test('a server that is away is no reward and no turn: the same one may be played when it is back', async () => {
@@ -134,4 +135,14 @@ test('a turn that takes too long goes on, and one that waited behind it without 
   expect(await slow(5_000, 1)).toMatchObject({ turn: 1 });
   expect(await dialect.metrics(alice, sid)).toMatchObject({ turns: 1 });
   expect(backend.executions.get(sid)).toBe(1);
+});
+
+test('a turn that equals the one before runs, though the outcome of that one was lost with its process', async () => {
+  const { backend, dead, ledger, sid, step } = await opened();
+  await step(COUNT, 1);
+  dead.add('before');
+  const [first] = ledger.records.values();
+  Object.assign(first!, { replicaId: 'before', outcome: null, failureClass: null, endedAt: null });
+  expect(await step(COUNT, 2)).toMatchObject({ turn: 2, observations: [{ content: '<tool_response>\ncall 2\n</tool_response>' }] });
+  expect(backend.executions.get(sid)).toBe(2);
 });

@@ -37,11 +37,8 @@ const NOT_RUN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'shutting_down',
   'call_abandoned',
 ]);
-/**
- * Attempts to store a turn, against turns of other processes and calls that the ledger took for an earlier one. After a crash each earlier
- * turn with an equal call can be taken for this one, once (ADR 7): as many as a client can play in the 120 s that this lasts.
- */
-const ATTEMPTS = 100;
+/** Attempts to store a turn that another process stores at the same moment, or whose call the ledger took for that of an earlier turn. */
+const ATTEMPTS = 10;
 
 /**
  * SkyRL-Gym's `BaseTextEnv` over the session engine: a model's text in, observation texts out. Turns of a session come one after another. A
@@ -162,9 +159,9 @@ export class TextDialect {
           return { ...read.played.step, turn };
         continue;
       }
-      const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null });
+      // After a crash the ledger can take the first attempt for a repeat of an earlier turn (ADR 7); one that has no row repeats nothing.
+      const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null, isNew: attempt > 0 });
       if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
-      // Two equal calls in a row look like one that was repeated to the ledger, when the process of the first one died; here they have numbers.
       const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, said }, null));
       if (begun) return { ...(await this.#play(sid, turn, config, read, call)), turn };
       call.abandon();

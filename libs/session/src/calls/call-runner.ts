@@ -19,6 +19,8 @@ export interface CallRequest extends ToolRun {
   taskId: string | null;
   /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
   named?: string | null;
+  /** Its client knows that it repeats no call that another process served. */
+  isNew?: boolean;
 }
 
 export interface CallRunnerOptions {
@@ -121,7 +123,7 @@ export class CallRunner {
     const intent: CallIntent = { ...this.#intentOf(live, request, taskId), ...(named && { named }) };
     const begin = () =>
       this.#track(live, request, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
-    let sure = false;
+    let sure = request.isNew === true;
     for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
       const answer = await this.options.ledger.intent(intent, sure);
       switch (answer.verdict) {

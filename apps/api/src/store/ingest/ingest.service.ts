@@ -15,8 +15,8 @@ import { startsIn, storeTolerantly, uniqueEvents, withoutRefused } from './toler
 
 /** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
-/** What was rolled back by a deadlock is done again within this. */
-const PATIENCE_MS = 2_000;
+/** What was rolled back by a deadlock is done again within this; PostgreSQL takes a second to notice one. */
+const PATIENCE_MS = 5_000;
 const CACHED_NAMES = 10_000;
 const RUN_TTL_MS = 5_000;
 /** An event is late when its client stamped it this long before it came. Imports and traces tell when it happened: none of theirs is. */

@@ -21,8 +21,8 @@ import { SealedEvents } from './sealed-events.service.ts';
 
 /** Requests of an organisation that wait for one another; a further one is sent again by its exporter. */
 const MAX_WAITING = 64;
-/** What was rolled back by a deadlock is done again within this. */
-const PATIENCE_MS = 2_000;
+/** What was rolled back by a deadlock is done again within this; PostgreSQL takes a second to notice one. */
+const PATIENCE_MS = 5_000;
 /** Problems that an answer names; the rest is counted. */
 const MAX_TOLD = 5;
 /** Traces of an organisation, the latest, of which is remembered what named their rollout. */
