@@ -118,7 +118,9 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
   await used.close();
 
   const row = page.getByRole('row', { name: /Ada Finch/ });
+  const promoted = page.waitForResponse((answer) => answer.request().method() === 'PATCH');
   await row.getByLabel('Role of Ada Finch').selectOption('owner');
+  expect((await promoted).status()).toBe(200);
   await ada.page.goto(`${palestra.url}/settings`, { waitUntil: 'domcontentloaded' });
   await ada.page.getByRole('button', { name: 'Save' }).waitFor();
   await row.getByRole('button', { name: 'Remove Ada Finch' }).click();
