@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { finished, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, PalestraError } from '@palestra/protocol';
@@ -64,25 +64,35 @@ function decoded(request: FastifyRequest, payload: Readable, isKnown: boolean): 
   return payload.pipe(gunzip);
 }
 
-/** The whole body. Throws `body_too_large` beyond the limit, whatever its headers said; 408 when it stops arriving. */
-async function collect(body: Readable, limit: number): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  const onIdle = () =>
-    body.destroy(new PalestraError('invalid_request', { status: 408, detail: 'The request body did not arrive in time.' }));
-  const idle = setTimeout(onIdle, IDLE_MS);
-  try {
-    // Not destroyed on the way out: the refusal has to reach the client on this very connection.
-    for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+/**
+ * The whole body. Rejects with `body_too_large` beyond the limit, whatever its headers said; with 408 when it stops arriving. The stream is not
+ * destroyed: the refusal has to reach the client on this very connection. Events, because an async iterator costs a tool call 4 % of its time.
+ */
+function collect(body: Readable, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    const onIdle = () =>
+      body.destroy(new PalestraError('invalid_request', { status: 408, detail: 'The request body did not arrive in time.' }));
+    const idle = setTimeout(onIdle, IDLE_MS);
+    const onData = (piece: Buffer) => {
       idle.refresh();
       size += piece.length;
-      if (size > limit) throw tooLarge(limit);
-      pieces.push(piece);
-    }
-  } finally {
-    clearTimeout(idle);
-  }
-  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+      if (size > limit) end(tooLarge(limit));
+      else pieces.push(piece);
+    };
+    const end = (error?: Error | null) => {
+      clearTimeout(idle);
+      body.off('data', onData);
+      forget();
+      // Nothing more is decompressed of what is refused.
+      body.pause();
+      if (error) reject(error);
+      else resolve(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+    };
+    const forget = finished(body, { writable: false }, end);
+    body.on('data', onData);
+  });
 }
 
 /** Reads what is left of a refused body, so that the connection serves the client's next request; rethrows `error`. */
