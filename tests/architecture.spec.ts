@@ -38,7 +38,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       outcome: ['json', 'provenance', 'events'],
       'fill-rules': ['json', 'provenance'],
       steps: ['provenance', 'fill-rules'],
-      ledger: ['json', 'provenance', 'outcome'],
+      ledger: ['json', 'outcome'],
       transcript: [],
       import: ['json'],
     },

@@ -10,3 +10,4 @@ export * from './session-socket.ts';
 export * from './session-views.ts';
 export * from './sse.ts';
 export * from './views.ts';
+export * from './vocabularies.ts';

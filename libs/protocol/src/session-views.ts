@@ -1,22 +1,8 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import type { OutputBlock } from './ors.schema.ts';
+import type { CallState, FailureClass, SessionState } from './vocabularies.ts';
 
 /** What `/v1/sessions` and `/v1/slots` answer, shared by server, client and dashboard. Times are ISO 8601, durations name their unit. */
-
-export type SessionStateName =
-  | 'reserved'
-  | 'starting'
-  | 'ready'
-  | 'restoring'
-  | 'finished'
-  | 'closed'
-  | 'failed'
-  | 'expired'
-  | 'lost'
-  | 'diverged';
-
-/** Whose failure it was; `ok` is none. Only `ok` calls carry a reward. */
-export type FailureClassName = 'ok' | 'policy' | 'environment' | 'infrastructure';
 
 export interface SessionHolder {
   user: string | null;
@@ -40,12 +26,12 @@ export interface SessionLastCall {
   started_at: string;
   /** `running`, or how it ended. */
   state: CallState;
-  failure_class: FailureClassName | null;
+  failure_class: FailureClass | null;
 }
 
 export interface SessionRow {
   sid: string;
-  state: SessionStateName;
+  state: SessionState;
   /** It has not ended: it may hold a slot. */
   live: boolean;
   /** `owner/name`; null until the session is bound to one. */
@@ -67,7 +53,7 @@ export interface SessionRow {
   heartbeat_timeout_s: number;
   idle_timeout_s: number;
   failure: { code: string; detail: string } | null;
-  failure_class: FailureClassName | null;
+  failure_class: FailureClass | null;
   recording: SessionRecordingView | null;
   forked_from: { sid: string; at_call: number } | null;
   /** How it came by its slot; null where it never asked for one. */
@@ -87,7 +73,7 @@ export interface SessionView extends SessionRow {
   task: JsonObject | null;
   /** Its environment declares itself deterministic: the session outlives its process and can be forked. */
   deterministic: boolean;
-  calls: { total: number; running: number } & Record<FailureClassName, number>;
+  calls: { total: number; running: number } & Record<FailureClass, number>;
   /** Sum over `ok` calls that were scored; null (never 0) when none was. */
   total_reward: number | null;
 }
@@ -98,8 +84,6 @@ export interface SessionStateView {
   source: 'environment' | 'ledger';
   state: JsonObject;
 }
-
-export type CallState = 'running' | 'result' | 'tool_failed' | 'refused';
 
 /** One row of the call ledger. */
 export interface SessionCallView {
@@ -126,7 +110,7 @@ export interface SessionCallView {
   /** null (never 0) unless the call was scored. */
   reward: number | null;
   finished: boolean;
-  failure_class: FailureClassName | null;
+  failure_class: FailureClass | null;
   started_at: string;
   ended_at: string | null;
   latency_ms: number | null;
@@ -178,7 +162,7 @@ export interface SessionRunBody {
 export interface SlotHolder {
   /** Like `run`: null for a session of another organisation, which is only counted here. */
   sid: string | null;
-  state: SessionStateName;
+  state: SessionState;
   waiting: boolean;
   /** Name of the organisation. */
   org: string;

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import type { Split, ToolsAnswer } from './ors.schema.ts';
-import type { MessageType } from './rollout-event.ts';
+import type { MessageType, Phase, Provenance, RolloutExportFormat, RolloutState, TaskFileFormat } from './vocabularies.ts';
 
 /**
  * What `/v1` answers, as TypeScript types shared by server, client and dashboard. Names that the `openreward` SDK and the
@@ -56,7 +56,7 @@ export interface ListedRun extends RunView {
     tokens: number | null;
   } | null;
   /** Of its rollouts. */
-  phases: ('train' | 'eval' | 'unknown')[];
+  phases: Phase[];
 }
 export interface RunList {
   runs: ListedRun[];
@@ -79,7 +79,7 @@ export interface RolloutRow {
   /** Key of its group: samples of one task at one step. */
   group: string | null;
   sample: number | null;
-  phase: 'train' | 'eval' | 'unknown';
+  phase: Phase;
   /** Canonical total (dashboard.md 14.2); null (never 0) when there is none. */
   reward: number | null;
   /** As the trainer reported it. */
@@ -104,7 +104,7 @@ export interface RolloutRow {
   /** What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ... (libs/rollouts ROLLOUT_FLAGS) */
   flags: string[];
   /** How each field came to be known: `reported`, `parsed`, `inferred`, `unknown`. */
-  provenance: Record<string, 'unknown' | 'inferred' | 'parsed' | 'reported'>;
+  provenance: Record<string, Provenance>;
   /** Whether its calls are those that our session ledger recorded; null = not looked at yet. */
   verified: 'unverified' | 'partial' | 'verified' | null;
   /** Sum of true tool latencies; null when no session was matched. */
@@ -115,7 +115,7 @@ export interface RolloutRow {
   /** The session that it happened in. */
   session: string | null;
   /** `live`, `complete`, `stale` or `empty` (dashboard.md 2.6). */
-  state: 'live' | 'complete' | 'stale' | 'empty';
+  state: RolloutState;
   created_at: string;
   updated_at: string;
 }
@@ -261,7 +261,7 @@ export interface TaskExportView {
   state: 'running' | 'complete' | 'failed';
   environments: string[];
   split: string;
-  format: 'parquet' | 'jsonl';
+  format: TaskFileFormat;
   prompt_format: 'text' | 'messages';
   /** Tasks to be written; null until they were counted. */
   total: number | null;
@@ -278,8 +278,6 @@ export interface TaskExportView {
   created_at: string;
   finished_at: string | null;
 }
-
-export type RolloutExportFormat = 'parquet' | 'rollouts-parquet' | 'jsonl' | 'openai' | 'hf' | 'sft' | 'preference' | 'curriculum';
 
 /** An export of rollouts: files that the server writes in the background. */
 export interface RolloutExportView {

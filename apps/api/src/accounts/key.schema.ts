@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { KEY_SCOPES } from '@palestra/protocol';
 
-export const scopeSchema = z.enum(['sessions', 'environments', 'rollouts', 'keys']);
+const scopeSchema = z.enum(KEY_SCOPES);
 
 export const createKeyBodySchema = z.object({
   name: z.string().trim().min(1).max(100),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { ROLES } from '@palestra/protocol';
 
-export const ROLES = ['owner', 'member'] as const;
 const role = z.enum(ROLES).describe('owner: also settings, members and keys of the organisation.');
 /** As it stands in addresses: `/{name}/runs`. */
 const name = z

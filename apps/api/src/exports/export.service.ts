@@ -1,8 +1,8 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobBody, type BlobStore } from '@palestra/blobs';
-import { type PromptFormat, taskFile, type TaskFailure, type TaskFileFormat, taskRows, type TaskRow } from '@palestra/exports';
+import { type PromptFormat, taskFile, type TaskFailure, taskRows, type TaskRow } from '@palestra/exports';
 import { isUuid, newUuid } from '@palestra/kit';
-import { PalestraError, type TaskExportView } from '@palestra/protocol';
+import { PalestraError, type TaskExportView, type TaskFileFormat } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database/database.ts';

@@ -1,11 +1,10 @@
-import { ROLLOUT_FORMATS } from '@palestra/exports';
-import { LENSES } from '@palestra/metrics';
+import { LENSES, ROLLOUT_EXPORT_FORMATS } from '@palestra/protocol';
 import { z } from 'zod';
 
 export const createRolloutExportSchema = z.object({
   run: z.string().min(1).max(10_240).optional().describe('Name or id; absent = all runs'),
   query: z.string().max(4_000).default('').describe('The query language of the Explorer; empty = everything'),
-  format: z.enum(ROLLOUT_FORMATS).default('parquet'),
+  format: z.enum(ROLLOUT_EXPORT_FORMATS).default('parquet'),
   lens: z
     .enum(LENSES)
     .default('canonical')
@@ -31,7 +30,7 @@ export const rolloutExportSchema = z.object({
   state: z.enum(['pending', 'running', 'complete', 'failed']),
   run: z.string().nullable().describe('null: all runs'),
   query: z.string().describe('In its canonical spelling'),
-  format: z.enum(ROLLOUT_FORMATS),
+  format: z.enum(ROLLOUT_EXPORT_FORMATS),
   lens: z.enum(LENSES),
   redact: z.boolean(),
   total: z.number().nullable().describe('Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks'),

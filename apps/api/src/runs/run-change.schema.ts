@@ -1,6 +1,6 @@
+import { ROLLOUT_SOURCES } from '@palestra/protocol';
 import { z } from 'zod';
 import { compileRegex } from '@palestra/query';
-import { ROLLOUT_SOURCES } from '@palestra/rollouts';
 
 const count = (max: number) => z.number().int().min(1).max(max).nullable().optional();
 const reward = z.number().nullable().optional();

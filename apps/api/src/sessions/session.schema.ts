@@ -1,19 +1,19 @@
-import type {
-  OutputBlock,
-  SessionCallList,
-  SessionCallView,
-  SessionForkView,
-  SessionList,
-  SessionStateView,
-  SessionView,
+import {
+  CALL_STATES,
+  FAILURE_CLASSES,
+  type OutputBlock,
+  SESSION_STATES,
+  type SessionCallList,
+  type SessionCallView,
+  type SessionForkView,
+  type SessionList,
+  type SessionStateView,
+  type SessionView,
 } from '@palestra/protocol';
-import { sessionStates } from '@palestra/session';
 import { z } from 'zod';
 
 /** Queries, bodies and answers of `/v1/sessions`. Answers are typed by the protocol's views, so that neither drifts from the other. */
 
-export const FAILURE_CLASSES = ['ok', 'policy', 'environment', 'infrastructure'] as const;
-const CALL_STATES = ['running', 'result', 'tool_failed', 'refused'] as const;
 /** PostgreSQL's text holds no NUL. */
 const text = (max = 500) =>
   z
@@ -21,7 +21,7 @@ const text = (max = 500) =>
     .min(1)
     .max(max)
     .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
-const stateFilters = ['live', 'ended', ...sessionStates] as const;
+const stateFilters = ['live', 'ended', ...SESSION_STATES] as const;
 
 export const sessionListQuerySchema = z.object({
   state: z
@@ -109,7 +109,7 @@ export const lastCallSchema = z.object({
 
 const rowShape = {
   sid: z.string(),
-  state: z.enum(sessionStates),
+  state: z.enum(SESSION_STATES),
   live: z.boolean(),
   environment: z.string().nullable(),
   environment_version: z.number().nullable(),

@@ -1,11 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
+import type { Verdict } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
 import { queryClient } from './client.ts';
 import { api } from './http.ts';
 
 export type Annotation = ApiAnswers['POST /v1/annotations'];
-export type Verdict = NonNullable<Annotation['verdict']>;
-export const VERDICTS = ['good', 'bad', 'exploit'] as const satisfies readonly Verdict[];
 
 /** What readers said of a rollout, newest first; the newest 1 000. */
 export const annotationsQuery = (rollout: string) =>

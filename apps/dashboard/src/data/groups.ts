@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useQueries } from '@tanstack/react-query';
 import { useCallback } from 'react';
+import type { GroupSort } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
 import { asRead } from './client.ts';
 import { api, apiOfRun } from './http.ts';
@@ -10,8 +11,6 @@ export type Group = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
 export type GroupView = ApiAnswers['GET /v1/runs/{run}/groups/{key}'];
 export type GroupMember = GroupView['rollouts'][number];
 export type TaskStrip = ApiAnswers['GET /v1/runs/{run}/tasks/{task}'];
-export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
-export type GroupSort = (typeof GROUP_SORTS)[number];
 
 export interface GroupsAsk extends Pick<RunScope, 'steps' | 'phase'> {
   q: string;

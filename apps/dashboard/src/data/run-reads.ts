@@ -1,5 +1,6 @@
 import { printText } from '@palestra/query';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { Denominator, Lens } from '@palestra/protocol';
 import type { ApiAnswers } from './generated/api.ts';
 import { api, type Query } from './http.ts';
 
@@ -12,10 +13,6 @@ export interface RunScope {
   lens?: Lens | undefined;
   den?: Denominator | undefined;
 }
-export const LENS_NAMES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
-export type Lens = (typeof LENS_NAMES)[number];
-export const DENOMINATORS = ['scored', 'all', 'effective'] as const;
-export type Denominator = (typeof DENOMINATORS)[number];
 
 export type RunSummary = ApiAnswers['GET /v1/runs/{run}/summary'];
 export type Kpi = RunSummary['kpis'][number];

@@ -1,9 +1,9 @@
+import { type Lens, LENSES } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { rolloutTotalQuery } from '../data/explorer.ts';
 import { createExport, type ExportFormat, exportsQuery } from '../data/exports.ts';
-import { LENS_NAMES, type Lens } from '../data/run-reads.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
@@ -75,9 +75,9 @@ function ExportForm({ q }: { q: string }) {
           <select
             className="input"
             value={lens}
-            onChange={(event) => setLens(LENS_NAMES.find((one) => one === event.target.value) ?? 'canonical')}
+            onChange={(event) => setLens(LENSES.find((one) => one === event.target.value) ?? 'canonical')}
           >
-            {LENS_NAMES.map((name) => (
+            {LENSES.map((name) => (
               <option key={name} value={name}>
                 {lensNames[name]}
               </option>

@@ -1,3 +1,4 @@
+import { PROVENANCES } from '@palestra/protocol';
 import type { Kpi, RunSummary, Series } from '../data/run-reads.ts';
 import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { lensNames } from '../run/LensMenu.tsx';
@@ -92,7 +93,7 @@ export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denomin
 
 export function notesOfSeries(series: Curve): string[] {
   const sum = (column: readonly number[]) => column.reduce((a, b) => a + b, 0);
-  const weakest = (['unknown', 'inferred', 'parsed', 'reported'] as const).find((one) => series.provenance.includes(one));
+  const weakest = PROVENANCES.find((one) => series.provenance.includes(one));
   return [
     series.lens === null
       ? 'Counted, whatever the lens'

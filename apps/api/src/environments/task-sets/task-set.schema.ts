@@ -1,13 +1,11 @@
+import { SPLIT_TYPES, TASK_FILE_FORMATS } from '@palestra/protocol';
 import { z } from 'zod';
-import { TASK_FILE_FORMATS } from './task-file.ts';
 
 /** A set of uploaded tasks, all splits together: at most so many tasks, and bytes of files. */
 export const MAX_TASKS = 1_000_000;
 export const MAX_BYTES = 1024 * 1024 * 1024;
 /** Of the tasks of one file as JSON: a compressed file may be much smaller. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024 * 1024;
-
-const SPLIT_TYPES = ['train', 'validation', 'test'] as const;
 
 // oxlint-disable-next-line no-control-regex -- these are what is refused
 export const splitNameSchema = z.string().regex(/^[^\u0000-\u001f/]{1,200}$/, { error: 'a split is named by 1 to 200 characters, no "/"' });

@@ -1,7 +1,5 @@
-import { LENSES } from '@palestra/metrics';
+import { AXES, LENSES, PHASES } from '@palestra/protocol';
 import { z } from 'zod';
-import { AXES } from './axis.ts';
-import { PHASES } from '../../store/codes.ts';
 
 const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);
 /** `40..80`, `40..`, `..80` or `40`. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { emptyHistogram, histogramEdges, mergeHistograms, type RewardHistogram } from '@palestra/metrics';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { PHASES } from '@palestra/protocol';
+import { codeOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import type { HeatmapQuery } from './run-curves.schema.ts';
 import { mainPhase } from './main-phase.ts';

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { groupBy, type Lens, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
-import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { groupBy, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
+import { type Lens, PalestraError, PHASES, PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
+import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { PHASES, wordOf } from '../../store/codes.ts';
+import { wordOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import { environmentOf, rowsOfEnvironments } from './environment-rows.ts';

@@ -1,5 +1,5 @@
+import { PHASES } from '@palestra/protocol';
 import { z } from 'zod';
-import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from './run-curves.schema.ts';
 
 export const stepsQuerySchema = z.object({

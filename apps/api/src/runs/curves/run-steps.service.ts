@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { PHASES } from '@palestra/protocol';
+import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from './main-phase.ts';
 import type { StepsQuery } from './run-steps.schema.ts';
 import { StepFiguresService } from './step-figures.service.ts';

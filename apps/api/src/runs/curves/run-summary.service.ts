@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { PHASES, PROVENANCE_FIELDS, PROVENANCES } from '@palestra/protocol';
+import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';

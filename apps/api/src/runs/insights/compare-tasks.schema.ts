@@ -1,9 +1,8 @@
+import { COMPARE_SORTS, PHASES } from '@palestra/protocol';
 import { z } from 'zod';
-import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from '../curves/run-curves.schema.ts';
 import { taskNameSchema } from './run-groups.schema.ts';
 
-export const COMPARE_SORTS = ['size', 'delta', 'first', 'other'] as const;
 const MAX_RUNS = 4;
 
 export const compareTasksQuerySchema = z.object({

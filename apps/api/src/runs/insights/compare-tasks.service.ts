@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { studentInterval } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, PHASES } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
 import { selectSteps } from '../curves/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';

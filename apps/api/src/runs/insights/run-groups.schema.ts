@@ -1,9 +1,7 @@
+import { GROUP_SORTS, PHASES } from '@palestra/protocol';
 import { z } from 'zod';
 import { rolloutRowSchema } from '../../rollouts/rollout.schema.ts';
-import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from '../curves/run-curves.schema.ts';
-
-export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
 
 export const groupListQuerySchema = z.object({
   steps: scopeQuery.steps,

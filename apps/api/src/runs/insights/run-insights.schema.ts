@@ -1,5 +1,5 @@
+import { PHASES } from '@palestra/protocol';
 import { z } from 'zod';
-import { PHASES } from '../../store/codes.ts';
 import { scopeQuery } from '../curves/run-curves.schema.ts';
 
 const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);

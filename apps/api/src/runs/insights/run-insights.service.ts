@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { NORMALISER_VERSION, PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, VERIFICATIONS } from '@palestra/protocol';
+import { NORMALISER_VERSION, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES, STOPS, VERDICTS, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/codes.ts';
 import { successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import type { StepsQuery } from './run-insights.schema.ts';
@@ -85,7 +86,7 @@ export class RunInsightsService {
       model,
       errors,
       phase: found.phase.map(({ value, count }) => ({ value: wordOf(PHASES, value) ?? ('unknown' as const), count })),
-      stop: found.stop.map(({ value, count }) => ({ value: wordOf(STOPS, value) ?? 'unknown', count })),
+      stop: found.stop.map(({ value, count }) => ({ value: wordOf(STOP_REASONS, value) ?? 'unknown', count })),
       step: { min: found.step_min, max: found.step_max },
       policy_step: { min: found.policy_step_min, max: found.policy_step_max },
       reward: { min: found.reward_min, max: found.reward_max, unscored, bins },
@@ -102,7 +103,7 @@ export class RunInsightsService {
     ]);
     const { id, name, version, settings, inference, retention_days } = run;
     const verdicts = [
-      ...VERDICTS.map((word, code) => [word, found.verdicts[code] ?? 0] as const),
+      ...VERIFICATIONS.map((word, code) => [word, found.verdicts[code] ?? 0] as const),
       ['not_yet', found.verdicts.null ?? 0] as const,
     ];
     const pinned = typeof settings.successThreshold === 'number' ? settings.successThreshold : undefined;

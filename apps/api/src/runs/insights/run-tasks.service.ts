@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, PHASES } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import type { TaskListQuery } from './run-groups.schema.ts';
 import { presentGroup } from './run-groups.service.ts';
 import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.sql.ts';

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
 import type { Violation } from './argument-schema.ts';

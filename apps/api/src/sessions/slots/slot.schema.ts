@@ -1,5 +1,4 @@
-import type { SlotList } from '@palestra/protocol';
-import { sessionStates } from '@palestra/session';
+import { SESSION_STATES, type SlotList } from '@palestra/protocol';
 import { z } from 'zod';
 import { holderSchema, lastCallSchema } from '../session.schema.ts';
 
@@ -27,7 +26,7 @@ export const slotListSchema: z.ZodType<SlotList> = z.object({
       sessions: z.array(
         z.object({
           sid: z.string().nullable().describe('Like holder and run: null for a session of another organisation.'),
-          state: z.enum(sessionStates),
+          state: z.enum(SESSION_STATES),
           waiting: z.boolean(),
           org: z.string(),
           holder: holderSchema.nullable(),

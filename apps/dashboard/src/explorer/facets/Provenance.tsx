@@ -1,4 +1,4 @@
-import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField } from '@palestra/query';
+import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
 import { type FacetContext, useFacets } from './facet-counts.ts';
 import { Row } from './FacetRow.tsx';
 import { choicesOf, choose } from '../query/query-edit.ts';
