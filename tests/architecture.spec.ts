@@ -195,6 +195,11 @@ describe('architecture', () => {
     expect(wrong).toEqual([]);
   });
 
+  test('only the API loads the schemas of the wire: others import their types, which cost no bundle and no start', () => {
+    const loaded = sources.filter(({ imports }) => imports.includes('@palestra/protocol/schemas'));
+    expect(new Set(loaded.map(({ workspace }) => workspace))).toEqual(new Set(['apps/api']));
+  });
+
   test('what comes from the server comes through apps/dashboard/src/data', () => {
     const pages = sources.filter(
       ({ file }) => file.startsWith('apps/dashboard/src/') && !file.includes('/data/') && !file.includes('.spec.'),

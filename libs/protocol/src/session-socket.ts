@@ -1,4 +1,4 @@
-import type { SessionCallView, SessionView } from './session-views.ts';
+import type { SessionCallView, SessionView } from './schemas/session.schema.ts';
 
 /** The frames of a session's socket, `/v1/sessions/{sid}/socket` (docs/sessions.md): JSON texts, one object each. */
 

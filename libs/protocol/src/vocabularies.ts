@@ -134,3 +134,37 @@ export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 /** Events of `/v1/stream`. */
 export const STREAM_EVENTS = ['run', 'counters', 'dirty', 'reset', 'advisory', 'rollout'] as const;
 export type StreamEvent = (typeof STREAM_EVENTS)[number];
+
+/** Everything that the audit log records, by what it happens to. */
+export const AUDIT_ACTIONS = [
+  'sign_in',
+  'sign_out',
+  'sign_in_link.create',
+  'browser_session.end',
+  'key.create',
+  'key.revoke',
+  'member.add',
+  'member.change',
+  'member.remove',
+  'organisation.create',
+  'organisation.change',
+  'environment.create',
+  'environment.change',
+  'environment.deploy',
+  'environment.delete',
+  'task_set.publish',
+  'task_set.delete',
+  'file.delete',
+  'share.create',
+  'share.delete',
+  'run.delete',
+  'rollout.delete',
+  'annotation.delete',
+  'view.delete',
+  'export.create',
+  'export.delete',
+  'audit.export',
+  'audit.expire',
+  'secret.rotate',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];

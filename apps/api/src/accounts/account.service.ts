@@ -5,7 +5,7 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Actor } from './audit/audit.sql.ts';
-import type { RequestSource } from './audit/audit-actions.ts';
+import type { RequestSource } from './audit/audit-entry.ts';
 import type { Transaction } from './account-limits.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { KeyService } from './key.service.ts';

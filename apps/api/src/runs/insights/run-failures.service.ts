@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { STOP_REASONS } from '@palestra/protocol';
+import { type FailureQuery, STOP_REASONS } from '@palestra/protocol';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { wordOf } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';
-import type { FailureQuery } from './run-insights.schema.ts';
 import { type FailedRow, selectFailed } from './run-insights.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 

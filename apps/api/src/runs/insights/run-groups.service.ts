@@ -8,7 +8,7 @@ import {
   ZERO_VARIANCE_TOLERANCE,
   zeroVarianceKind,
 } from '@palestra/metrics';
-import { PalestraError, PHASES, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
+import { type GroupListQuery, type GroupQuery, PalestraError, PHASES, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT16, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
@@ -16,7 +16,6 @@ import { codeOf, wordOf } from '../../store/codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';
-import type { GroupListQuery, GroupQuery } from './run-groups.schema.ts';
 import { FIRST_GROUP_PARAMETER, type GroupPage, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 

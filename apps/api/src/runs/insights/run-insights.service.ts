@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, VERIFICATIONS } from '@palestra/protocol';
+import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, type ToolListQuery, VERIFICATIONS } from '@palestra/protocol';
 import { NORMALISER_VERSION, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, wordOf } from '../../store/codes.ts';
 import { successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
-import type { StepsQuery } from './run-insights.schema.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';
 import { publishedTools } from './run-tools.service.ts';
 import { type RunEnvironmentRow, selectRunEnvironments, selectToolEnvironments } from './run-tools.sql.ts';
@@ -18,14 +17,14 @@ const COUNTED = 10_000;
 /** Up to so many rollouts percentiles of latency are those of the calls themselves. */
 const TIMED_ROLLOUTS = 20_000;
 
-const rangeOf = (steps: StepsQuery['steps']): [number, number] => [steps?.from ?? -1, steps?.to ?? 2_147_483_647];
+const rangeOf = (steps: ToolListQuery['steps']): [number, number] => [steps?.from ?? -1, steps?.to ?? 2_147_483_647];
 
 /** Tools, facets and ingest of a run. */
 @Injectable()
 export class RunInsightsService {
   constructor(private readonly database: Database) {}
 
-  async tools(run: RunScope, { steps, phase }: StepsQuery) {
+  async tools(run: RunScope, { steps, phase }: ToolListQuery) {
     const { pool } = this.database;
     const [code, range] = [phase === undefined ? null : codeOf(PHASES, phase), rangeOf(steps)];
     const scope = { runSeq: run.seq, phase: code, from: range[0], to: range[1] };

@@ -100,7 +100,7 @@ expires_at: string
 }
 "GET /v1/compare/tasks": {
 phase: (("train" | "eval" | "unknown") | null)
-den: ("all" | "scored" | "effective")
+den: ("scored" | "all" | "effective")
 /**
  * In the order that was asked for.
  */
@@ -171,7 +171,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -186,6 +186,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -196,9 +199,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -206,11 +212,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -219,15 +231,21 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
@@ -241,7 +259,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -256,6 +274,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -266,9 +287,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -276,11 +300,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -289,15 +319,21 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
@@ -356,10 +392,30 @@ live_sessions: {
 [k: string]: number
 }
 }
-"GET /v1/environments//{name}/required-secrets": unknown
-"PUT /v1/environments/{owner}/{name}/details": unknown
-"GET /v1/environments/{owner}/{name}/discovery": unknown
-"GET /v1/environments/{owner}/{name}/required-secrets": unknown
+"GET /v1/environments//{name}/required-secrets": {
+secrets: string[]
+}
+"GET /v1/environments/{owner}/{name}/discovery": {
+variants: {
+name: string
+is_default: boolean
+splits: {
+name: string
+type: ("train" | "validation" | "test")
+num_tasks: (number | null)
+}[]
+/**
+ * As `GET /{env}/tools` answers.
+ */
+tools: {
+[k: string]: unknown
+}
+}[]
+discovered_at: string
+}
+"GET /v1/environments/{owner}/{name}/required-secrets": {
+secrets: string[]
+}
 "GET /v1/environments/{owner}/{name}/runs": {
 runs: {
 id: string
@@ -516,8 +572,19 @@ bytes: number
 content_hash: string
 }[]
 }
-"GET /v1/environments/{owner}/{name}/tasks": unknown
-"GET /v1/environments/{owner}/{name}/variants": unknown
+"GET /v1/environments/{owner}/{name}/tasks": {
+split: string
+start: number
+total: (number | null)
+tasks: {
+index: number
+task_spec: unknown
+}[]
+}
+"GET /v1/environments/{owner}/{name}/variants": {
+id: string
+name: string
+}[]
 "GET /v1/environments/{owner}/{name}/versions": {
 versions: {
 id: string
@@ -550,11 +617,21 @@ tools: string[]
 num_tasks: (number | null)
 }[]
 }
-"POST /v1/environments/{owner}/{name}/versions": unknown
-"DELETE /v1/environments/{owner}/{name}": unknown
-"GET /v1/environments/{owner}/{name}": unknown
-"GET /v1/environments": unknown
-"POST /v1/environments": unknown
+"POST /v1/environments/{owner}/{name}/versions": {
+id: string
+number: number
+source: {
+kind: ("bundled" | "remote" | "openenv" | "mcp")
+url?: string
+command?: string[]
+}
+created_at: string
+}
+"DELETE /v1/environments/{owner}/{name}": {
+deleted: true
+owner: string
+name: string
+}
 "GET /v1/exports/{id}/file": unknown
 "GET /v1/exports/{id}/files/{name}": unknown
 "DELETE /v1/exports/{id}": {
@@ -565,29 +642,32 @@ id: string
 state: ("running" | "complete" | "failed")
 environments: string[]
 split: string
-format: ("parquet" | "jsonl")
+format: ("jsonl" | "parquet")
 prompt_format: ("text" | "messages")
 /**
- * null until the tasks were counted
+ * Tasks to be written; null until they were counted
  */
 total: (number | null)
 written: number
 failed: number
 /**
- * The first failures
+ * The first failures, with their reasons
  */
 failures: {
 environment: string
 task_index: (number | null)
 reason: string
 }[]
+/**
+ * Why the export as a whole failed
+ */
 error: (string | null)
 /**
- * Bytes
+ * Bytes of the file
  */
 size: (number | null)
 /**
- * Signed, for an hour
+ * Signed, for an hour; null until complete
  */
 download_url: (string | null)
 created_at: string
@@ -672,29 +752,32 @@ id: string
 state: ("running" | "complete" | "failed")
 environments: string[]
 split: string
-format: ("parquet" | "jsonl")
+format: ("jsonl" | "parquet")
 prompt_format: ("text" | "messages")
 /**
- * null until the tasks were counted
+ * Tasks to be written; null until they were counted
  */
 total: (number | null)
 written: number
 failed: number
 /**
- * The first failures
+ * The first failures, with their reasons
  */
 failures: {
 environment: string
 task_index: (number | null)
 reason: string
 }[]
+/**
+ * Why the export as a whole failed
+ */
 error: (string | null)
 /**
- * Bytes
+ * Bytes of the file
  */
 size: (number | null)
 /**
- * Signed, for an hour
+ * Signed, for an hour; null until complete
  */
 download_url: (string | null)
 created_at: string
@@ -926,10 +1009,19 @@ name: string
  * The member that the key belongs to
  */
 user: string
+/**
+ * First characters of the key, enough to recognise it
+ */
 prefix: string
 scopes: string[]
+/**
+ * Sessions open at the same time; null = the default of the server
+ */
 max_sessions: (number | null)
 created_at: string
+/**
+ * null = never
+ */
 expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
@@ -960,10 +1052,19 @@ name: string
  * The member that the key belongs to
  */
 user: string
+/**
+ * First characters of the key, enough to recognise it
+ */
 prefix: string
 scopes: string[]
+/**
+ * Sessions open at the same time; null = the default of the server
+ */
 max_sessions: (number | null)
 created_at: string
+/**
+ * null = never
+ */
 expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
@@ -976,10 +1077,19 @@ name: string
  * The member that the key belongs to
  */
 user: string
+/**
+ * First characters of the key, enough to recognise it
+ */
 prefix: string
 scopes: string[]
+/**
+ * Sessions open at the same time; null = the default of the server
+ */
 max_sessions: (number | null)
 created_at: string
+/**
+ * null = never
+ */
 expires_at: (string | null)
 last_used_at: (string | null)
 revoked_at: (string | null)
@@ -1152,7 +1262,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -1167,6 +1277,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -1177,9 +1290,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -1187,11 +1303,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -1200,15 +1322,21 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
@@ -1234,6 +1362,9 @@ rollout_info: ({
 rules: {
 [k: string]: string
 }
+/**
+ * Indexes that never arrived although later ones did.
+ */
 missing_indexes: number[]
 neighbours: {
 /**
@@ -1286,7 +1417,7 @@ messages: {
 eventId: string
 index: number
 timestamp: number
-type: string
+type: ("reasoning" | "tool_call" | "tool_result" | "user_message" | "assistant_message" | "system_message")
 content: (string | null)
 contentReference: (string | null)
 summary: (string | null)
@@ -1297,9 +1428,12 @@ isFinished: boolean
 metadata: {
 [k: string]: unknown
 }
+/**
+ * The client sent NaN or Infinity somewhere in this event.
+ */
 nonfinite?: boolean
 /**
- * Only when `content` is cut: bytes of the whole body.
+ * Only when `content` is cut: bytes of the whole body, to be read at `/v1/rollouts/{id}/messages/{index}/body`.
  */
 body_bytes?: number
 }[]
@@ -1348,7 +1482,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -1363,6 +1497,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -1373,9 +1510,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -1383,11 +1523,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -1396,15 +1542,21 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
@@ -1430,12 +1582,15 @@ rollout_info: ({
 rules: {
 [k: string]: string
 }
+/**
+ * Indexes that never arrived although later ones did.
+ */
 missing_indexes: number[]
 messages: {
 eventId: string
 index: number
 timestamp: number
-type: string
+type: ("reasoning" | "tool_call" | "tool_result" | "user_message" | "assistant_message" | "system_message")
 content: (string | null)
 contentReference: (string | null)
 summary: (string | null)
@@ -1446,9 +1601,12 @@ isFinished: boolean
 metadata: {
 [k: string]: unknown
 }
+/**
+ * The client sent NaN or Infinity somewhere in this event.
+ */
 nonfinite?: boolean
 /**
- * Only when `content` is cut: bytes of the whole body.
+ * Only when `content` is cut: bytes of the whole body, to be read at `/v1/rollouts/{id}/messages/{index}/body`.
  */
 body_bytes?: number
 }[]
@@ -1493,7 +1651,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -1508,6 +1666,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -1518,9 +1679,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -1528,11 +1692,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -1541,25 +1711,40 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
 updated_at: string
 }[]
+/**
+ * Rollouts that match.
+ */
 total: number
+/**
+ * `at_least`: counting stopped where it gets expensive.
+ */
 total_is: ("exact" | "at_least")
+/**
+ * For the next page; null: this is the last one.
+ */
 next: (string | null)
 /**
- * The query in its canonical spelling.
+ * The query in its canonical spelling; null without one.
  */
 query: (string | null)
 }
@@ -1569,12 +1754,18 @@ deleted: true
 "GET /v1/runs/{id}": {
 id: string
 name: string
+/**
+ * Name of the owning organisation: first segment of the page `/:org/runs/:run`.
+ */
 org: string
 num_rollouts: number
 /**
  * Mean reward of the scored rollouts; null without any.
  */
 avg_rollout_reward: (number | null)
+/**
+ * Rollouts with a reward: the denominator of `avg_rollout_reward`.
+ */
 num_scored: number
 /**
  * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
@@ -1585,11 +1776,14 @@ num_finished: number
  * Mean number of messages.
  */
 avg_rollout_length: (number | null)
+/**
+ * Largest step; null when no step is known.
+ */
 last_step: (number | null)
 environments: string[]
 tags: string[]
 /**
- * What its owner said over the normaliser.
+ * What its owner set over the normaliser.
  */
 settings: {
 [k: string]: unknown
@@ -1600,21 +1794,36 @@ settings: {
 inference: ({
 [k: string]: unknown
 } | null)
+/**
+ * Days without news after which its rollouts are erased; null: the organisation’s rule.
+ */
 retention_days: (number | null)
+/**
+ * Counts up with every change of its figures.
+ */
 version: string
 created_at: string
 updated_at: string
+/**
+ * An event arrived in the last 10 s.
+ */
 live: boolean
 }
 "PATCH /v1/runs/{id}": {
 id: string
 name: string
+/**
+ * Name of the owning organisation: first segment of the page `/:org/runs/:run`.
+ */
 org: string
 num_rollouts: number
 /**
  * Mean reward of the scored rollouts; null without any.
  */
 avg_rollout_reward: (number | null)
+/**
+ * Rollouts with a reward: the denominator of `avg_rollout_reward`.
+ */
 num_scored: number
 /**
  * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
@@ -1625,11 +1834,14 @@ num_finished: number
  * Mean number of messages.
  */
 avg_rollout_length: (number | null)
+/**
+ * Largest step; null when no step is known.
+ */
 last_step: (number | null)
 environments: string[]
 tags: string[]
 /**
- * What its owner said over the normaliser.
+ * What its owner set over the normaliser.
  */
 settings: {
 [k: string]: unknown
@@ -1640,10 +1852,19 @@ settings: {
 inference: ({
 [k: string]: unknown
 } | null)
+/**
+ * Days without news after which its rollouts are erased; null: the organisation’s rule.
+ */
 retention_days: (number | null)
+/**
+ * Counts up with every change of its figures.
+ */
 version: string
 created_at: string
 updated_at: string
+/**
+ * An event arrived in the last 10 s.
+ */
 live: boolean
 }
 "GET /v1/runs/{run}/config": {
@@ -1860,7 +2081,7 @@ split: (string | null)
 variant: (string | null)
 task_index: (number | null)
 /**
- * Id of its task in this organisation.
+ * Id of its task in this organisation; null without any.
  */
 task: (string | null)
 step: (number | null)
@@ -1875,6 +2096,9 @@ phase: ("train" | "eval" | "unknown")
  * Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.
  */
 reward: (number | null)
+/**
+ * As the trainer reported it.
+ */
 reward_reported: (number | null)
 max_reward: (number | null)
 num_messages: number
@@ -1885,9 +2109,12 @@ num_tool_calls: number
 num_errors: number
 turns: number
 /**
- * Of the model; an estimate unless provenance.tokens is reported.
+ * Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.
  */
 tokens: (number | null)
+/**
+ * Of what tools answered; an estimate as `tokens` is.
+ */
 tool_tokens: (number | null)
 bytes: number
 /**
@@ -1895,11 +2122,17 @@ bytes: number
  */
 gaps: number
 finished: boolean
+/**
+ * Why it ended: `finished` or another stop reason; null when unknown.
+ */
 stop: (string | null)
 /**
  * Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.
  */
 failure_class: (("environment" | "infrastructure") | null)
+/**
+ * What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...
+ */
 flags: string[]
 /**
  * How each field came to be known.
@@ -1908,15 +2141,21 @@ provenance: {
 [k: string]: "unknown" | "inferred" | "parsed" | "reported"
 }
 /**
- * Whether its calls are those of our session ledger.
+ * Whether its calls are those of our session ledger; null: not compared yet.
  */
 verified: (("unverified" | "partial" | "verified") | null)
 /**
- * Sum of true tool latencies, from the ledger.
+ * Sum of true tool latencies, from the ledger; null when no session was matched.
  */
 latency_ms: (number | null)
+/**
+ * The integration that uploaded it.
+ */
 source: (string | null)
 model: (string | null)
+/**
+ * The session that it happened in.
+ */
 session: (string | null)
 state: ("live" | "complete" | "stale" | "empty")
 created_at: string
@@ -2085,7 +2324,7 @@ lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" 
 /**
  * Null: the trainer’s own rule.
  */
-den: (("all" | "scored" | "effective") | null)
+den: (("scored" | "all" | "effective") | null)
 label: string
 formula: string
 phase: ("train" | "eval" | "unknown")
@@ -2181,7 +2420,7 @@ counts: number[]
 }
 "GET /v1/runs/{run}/summary": {
 lens: ("canonical" | "skyrl" | "verl" | "trl" | "prime-rl" | "slime" | "tinker" | "rllm")
-den: (("all" | "scored" | "effective") | null)
+den: (("scored" | "all" | "effective") | null)
 /**
  * Unless asked for, the phase with the most rollouts.
  */
@@ -2530,12 +2769,18 @@ rollouts: number
 runs: {
 id: string
 name: string
+/**
+ * Name of the owning organisation: first segment of the page `/:org/runs/:run`.
+ */
 org: string
 num_rollouts: number
 /**
  * Mean reward of the scored rollouts; null without any.
  */
 avg_rollout_reward: (number | null)
+/**
+ * Rollouts with a reward: the denominator of `avg_rollout_reward`.
+ */
 num_scored: number
 /**
  * Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.
@@ -2546,11 +2791,14 @@ num_finished: number
  * Mean number of messages.
  */
 avg_rollout_length: (number | null)
+/**
+ * Largest step; null when no step is known.
+ */
 last_step: (number | null)
 environments: string[]
 tags: string[]
 /**
- * What its owner said over the normaliser.
+ * What its owner set over the normaliser.
  */
 settings: {
 [k: string]: unknown
@@ -2561,10 +2809,19 @@ settings: {
 inference: ({
 [k: string]: unknown
 } | null)
+/**
+ * Days without news after which its rollouts are erased; null: the organisation’s rule.
+ */
 retention_days: (number | null)
+/**
+ * Counts up with every change of its figures.
+ */
 version: string
 created_at: string
 updated_at: string
+/**
+ * An event arrived in the last 10 s.
+ */
 live: boolean
 /**
  * Mean rewards over its steps, at most 100 points; null where nothing was scored.
@@ -2679,24 +2936,36 @@ incomplete: boolean
 }
 "GET /v1/sessions/{sid}/calls/{taskId}": {
 task_id: string
+/**
+ * Rises with every call of a session.
+ */
 seq: number
 kind: ("call" | "score_group")
 tool: string
 /**
- * `at_call` of a fork that begins with the calls up to this one.
+ * `at_call` of a fork that begins with the calls up to this one; null for a call that is no part of a replay.
  */
 at_call: (number | null)
 /**
- * JSON text as sent, secrets hidden.
+ * JSON text as sent, secrets hidden; cut when `truncated`.
  */
 input: string
 input_bytes: number
 state: ("running" | "result" | "tool_failed" | "refused")
+/**
+ * Text of the tool, or how it failed; the beginning of the stored JSON when `truncated`; null while it runs.
+ */
 text: (string | null)
+/**
+ * Output of the tool; null for failures and when `truncated`.
+ */
 blocks: ({
 [k: string]: unknown
 }[] | null)
 result_bytes: (number | null)
+/**
+ * Code of the error catalogue, of a refused call.
+ */
 code: (string | null)
 ok: (boolean | null)
 reason: (string | null)
@@ -2721,24 +2990,36 @@ truncated: boolean
 "GET /v1/sessions/{sid}/calls": {
 calls: {
 task_id: string
+/**
+ * Rises with every call of a session.
+ */
 seq: number
 kind: ("call" | "score_group")
 tool: string
 /**
- * `at_call` of a fork that begins with the calls up to this one.
+ * `at_call` of a fork that begins with the calls up to this one; null for a call that is no part of a replay.
  */
 at_call: (number | null)
 /**
- * JSON text as sent, secrets hidden.
+ * JSON text as sent, secrets hidden; cut when `truncated`.
  */
 input: string
 input_bytes: number
 state: ("running" | "result" | "tool_failed" | "refused")
+/**
+ * Text of the tool, or how it failed; the beginning of the stored JSON when `truncated`; null while it runs.
+ */
 text: (string | null)
+/**
+ * Output of the tool; null for failures and when `truncated`.
+ */
 blocks: ({
 [k: string]: unknown
 }[] | null)
 result_bytes: (number | null)
+/**
+ * Code of the error catalogue, of a refused call.
+ */
 code: (string | null)
 ok: (boolean | null)
 reason: (string | null)
@@ -2777,6 +3058,9 @@ rollout_id: string
 rollout: (string | null)
 }
 "GET /v1/sessions/{sid}/state": {
+/**
+ * `environment`: as its server answers OpenEnv’s `state`; `ledger`: what this service knows of the episode.
+ */
 source: ("environment" | "ledger")
 /**
  * `episode_id` and `step_count`, and whatever the environment adds.
@@ -2788,10 +3072,22 @@ state: {
 "DELETE /v1/sessions/{sid}": {
 sid: string
 state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+/**
+ * It has not ended: it may hold a slot.
+ */
 live: boolean
+/**
+ * `owner/name`; null until the session is bound to one.
+ */
 environment: (string | null)
+/**
+ * Number of the version of the environment; also null when that was deleted.
+ */
 environment_version: (number | null)
 variant: (string | null)
+/**
+ * The API process that holds its live connection; null where any process serves it.
+ */
 owner_replica: (string | null)
 holder: {
 user: (string | null)
@@ -2825,6 +3121,9 @@ code: string
 detail: string
 } | null)
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+/**
+ * The run that the session is written to as a rollout.
+ */
 recording: ({
 run: string
 rollout_id: string
@@ -2841,7 +3140,7 @@ sid: string
 at_call: number
 } | null)
 /**
- * How it came by its slot.
+ * How it came by its slot; null where it never asked for one.
  */
 queue: ({
 queued_at: (string | null)
@@ -2852,17 +3151,20 @@ num_calls: number
 last_call: ({
 tool: string
 started_at: string
+/**
+ * `running`, or how it ended.
+ */
 state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
 /**
- * What was asked for, secrets hidden.
+ * What was asked for, secrets hidden; null while reserved.
  */
 task: ({
 [k: string]: unknown
 } | null)
 /**
- * It outlives its process and can be forked.
+ * Its environment declares itself deterministic: the session outlives its process and can be forked.
  */
 deterministic: boolean
 calls: {
@@ -2881,10 +3183,22 @@ total_reward: (number | null)
 "GET /v1/sessions/{sid}": {
 sid: string
 state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+/**
+ * It has not ended: it may hold a slot.
+ */
 live: boolean
+/**
+ * `owner/name`; null until the session is bound to one.
+ */
 environment: (string | null)
+/**
+ * Number of the version of the environment; also null when that was deleted.
+ */
 environment_version: (number | null)
 variant: (string | null)
+/**
+ * The API process that holds its live connection; null where any process serves it.
+ */
 owner_replica: (string | null)
 holder: {
 user: (string | null)
@@ -2918,6 +3232,9 @@ code: string
 detail: string
 } | null)
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+/**
+ * The run that the session is written to as a rollout.
+ */
 recording: ({
 run: string
 rollout_id: string
@@ -2934,7 +3251,7 @@ sid: string
 at_call: number
 } | null)
 /**
- * How it came by its slot.
+ * How it came by its slot; null where it never asked for one.
  */
 queue: ({
 queued_at: (string | null)
@@ -2945,17 +3262,20 @@ num_calls: number
 last_call: ({
 tool: string
 started_at: string
+/**
+ * `running`, or how it ended.
+ */
 state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
 /**
- * What was asked for, secrets hidden.
+ * What was asked for, secrets hidden; null while reserved.
  */
 task: ({
 [k: string]: unknown
 } | null)
 /**
- * It outlives its process and can be forked.
+ * Its environment declares itself deterministic: the session outlives its process and can be forked.
  */
 deterministic: boolean
 calls: {
@@ -2975,10 +3295,22 @@ total_reward: (number | null)
 sessions: {
 sid: string
 state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+/**
+ * It has not ended: it may hold a slot.
+ */
 live: boolean
+/**
+ * `owner/name`; null until the session is bound to one.
+ */
 environment: (string | null)
+/**
+ * Number of the version of the environment; also null when that was deleted.
+ */
 environment_version: (number | null)
 variant: (string | null)
+/**
+ * The API process that holds its live connection; null where any process serves it.
+ */
 owner_replica: (string | null)
 holder: {
 user: (string | null)
@@ -3012,6 +3344,9 @@ code: string
 detail: string
 } | null)
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+/**
+ * The run that the session is written to as a rollout.
+ */
 recording: ({
 run: string
 rollout_id: string
@@ -3028,7 +3363,7 @@ sid: string
 at_call: number
 } | null)
 /**
- * How it came by its slot.
+ * How it came by its slot; null where it never asked for one.
  */
 queue: ({
 queued_at: (string | null)
@@ -3039,6 +3374,9 @@ num_calls: number
 last_call: ({
 tool: string
 started_at: string
+/**
+ * `running`, or how it ended.
+ */
 state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
@@ -3048,10 +3386,22 @@ next_cursor: (string | null)
 "POST /v1/sessions": {
 sid: string
 state: ("reserved" | "starting" | "ready" | "restoring" | "finished" | "closed" | "failed" | "expired" | "lost" | "diverged")
+/**
+ * It has not ended: it may hold a slot.
+ */
 live: boolean
+/**
+ * `owner/name`; null until the session is bound to one.
+ */
 environment: (string | null)
+/**
+ * Number of the version of the environment; also null when that was deleted.
+ */
 environment_version: (number | null)
 variant: (string | null)
+/**
+ * The API process that holds its live connection; null where any process serves it.
+ */
 owner_replica: (string | null)
 holder: {
 user: (string | null)
@@ -3085,6 +3435,9 @@ code: string
 detail: string
 } | null)
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
+/**
+ * The run that the session is written to as a rollout.
+ */
 recording: ({
 run: string
 rollout_id: string
@@ -3101,7 +3454,7 @@ sid: string
 at_call: number
 } | null)
 /**
- * How it came by its slot.
+ * How it came by its slot; null where it never asked for one.
  */
 queue: ({
 queued_at: (string | null)
@@ -3112,17 +3465,20 @@ num_calls: number
 last_call: ({
 tool: string
 started_at: string
+/**
+ * `running`, or how it ended.
+ */
 state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
 /**
- * What was asked for, secrets hidden.
+ * What was asked for, secrets hidden; null while reserved.
  */
 task: ({
 [k: string]: unknown
 } | null)
 /**
- * It outlives its process and can be forked.
+ * Its environment declares itself deterministic: the session outlives its process and can be forked.
  */
 deterministic: boolean
 calls: {
@@ -3216,6 +3572,9 @@ last_seen_at: string
 last_call: ({
 tool: string
 started_at: string
+/**
+ * `running`, or how it ended.
+ */
 state: ("running" | "result" | "tool_failed" | "refused")
 failure_class: (("ok" | "policy" | "environment" | "infrastructure") | null)
 } | null)
@@ -3423,7 +3782,7 @@ split?: string
  * Per environment
  */
 max_tasks?: number
-format?: ("parquet" | "jsonl")
+format?: ("jsonl" | "parquet")
 prompt_format?: ("text" | "messages")
 }
 "POST /v1/exports": {
@@ -3522,7 +3881,7 @@ history?: boolean
  */
 settings?: {
 /**
- * Matched in `rolloutName`; named groups task, step, sample.
+ * A regex of RE2, matched in `rolloutName`; named groups task, step, sample.
  */
 nameRegex?: (string | null)
 /**

@@ -1,6 +1,6 @@
-import { SESSION_STATES, type SlotList } from '@palestra/protocol';
+import { SESSION_STATES } from '../vocabularies.ts';
 import { z } from 'zod';
-import { holderSchema, lastCallSchema } from '../session.schema.ts';
+import { sessionHolderSchema, lastCallSchema } from './session.schema.ts';
 
 export const slotListQuerySchema = z.object({
   environment: z
@@ -14,7 +14,7 @@ export const slotListQuerySchema = z.object({
 });
 export type SlotListQuery = z.output<typeof slotListQuerySchema>;
 
-export const slotListSchema: z.ZodType<SlotList> = z.object({
+export const slotListSchema = z.object({
   environments: z.array(
     z.object({
       environment: z.string(),
@@ -29,7 +29,7 @@ export const slotListSchema: z.ZodType<SlotList> = z.object({
           state: z.enum(SESSION_STATES),
           waiting: z.boolean(),
           org: z.string(),
-          holder: holderSchema.nullable(),
+          holder: sessionHolderSchema.nullable(),
           owner_replica: z.string().nullable(),
           created_at: z.string(),
           last_seen_at: z.string(),
@@ -41,3 +41,6 @@ export const slotListSchema: z.ZodType<SlotList> = z.object({
     }),
   ),
 });
+export type SlotList = z.infer<typeof slotListSchema>;
+export type SlotGroup = SlotList['environments'][number];
+export type SlotHolder = SlotGroup['sessions'][number];

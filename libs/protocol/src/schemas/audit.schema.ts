@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AUDIT_ACTIONS } from './audit-actions.ts';
+import { AUDIT_ACTIONS } from '../vocabularies.ts';
 
 const GROUPS = new Set<string>([...AUDIT_ACTIONS, ...AUDIT_ACTIONS.map((action) => action.split('.')[0]!)]);
 const time = z.iso.datetime({ offset: true });
@@ -46,5 +46,6 @@ export const auditEventSchema = z.object({
   address: z.string().describe('Of the client, as the service sees it; empty: the service itself.'),
   user_agent: z.string(),
 });
-export type AuditEventView = z.infer<typeof auditEventSchema>;
+export type AuditEvent = z.infer<typeof auditEventSchema>;
 export const auditListSchema = z.object({ events: z.array(auditEventSchema), next_cursor: z.string().nullable() });
+export type AuditList = z.infer<typeof auditListSchema>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ROLES } from '@palestra/protocol';
+import { ROLES } from '../vocabularies.ts';
 
 const role = z.enum(ROLES).describe('owner: also settings, members and keys of the organisation.');
 /** As it stands in addresses: `/{name}/runs`. */
@@ -40,3 +40,11 @@ export type CreateMember = z.infer<typeof createMemberSchema>;
 export const createdMemberSchema = memberSchema.extend({ sign_in_url: link });
 export const changeMemberSchema = z.strictObject({ role });
 export type ChangeMember = z.infer<typeof changeMemberSchema>;
+export const signInLinkSchema = z.object({ sign_in_url: z.string() });
+
+export type Organisation = z.infer<typeof organisationSchema>;
+export type CreatedOrganisation = z.infer<typeof createdOrganisationSchema>;
+export type Member = z.infer<typeof memberSchema>;
+export type MemberList = z.infer<typeof memberListSchema>;
+export type CreatedMember = z.infer<typeof createdMemberSchema>;
+export type SignInLink = z.infer<typeof signInLinkSchema>;

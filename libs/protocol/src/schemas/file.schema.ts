@@ -24,4 +24,4 @@ export const fileListSchema = z.object({
   folders: z.array(z.string()),
   nextPageToken: z.string().optional(),
 });
-export const deletedCountSchema = z.object({ deletedCount: z.number() });
+export const deletedFilesSchema = z.object({ deletedCount: z.number() });

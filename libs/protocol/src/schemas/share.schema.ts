@@ -21,3 +21,9 @@ export const shareListSchema = z.object({
   shares: z.array(shareSchema).describe('Those that have not expired; newest first, at most 500.'),
 });
 export const openShareSchema = z.object({ rollout: z.string(), message: z.number().nullable(), expires_at: z.string() });
+
+export type CreateShareBody = z.input<typeof createShareSchema>;
+export type Share = z.infer<typeof shareSchema>;
+export type ShareList = z.infer<typeof shareListSchema>;
+export type CreatedShare = z.infer<typeof createdShareSchema>;
+export type OpenShare = z.infer<typeof openShareSchema>;

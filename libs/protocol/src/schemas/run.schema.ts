@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { pageQuery } from '../platform/http/cursor.ts';
+import { PHASES, ROLLOUT_SOURCES } from '../vocabularies.ts';
+import { pageQuery } from './page.schema.ts';
 
 export const runListQuerySchema = z.object({
   ...pageQuery,
@@ -12,23 +13,23 @@ export type RunListQuery = z.infer<typeof runListQuerySchema>;
 export const runViewSchema = z.object({
   id: z.string(),
   name: z.string(),
-  org: z.string(),
+  org: z.string().describe('Name of the owning organisation: first segment of the page `/:org/runs/:run`.'),
   num_rollouts: z.number(),
   avg_rollout_reward: z.number().nullable().describe('Mean reward of the scored rollouts; null without any.'),
-  num_scored: z.number(),
+  num_scored: z.number().describe('Rollouts with a reward: the denominator of `avg_rollout_reward`.'),
   num_errors: z.number().describe('Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.'),
   num_finished: z.number(),
   avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
-  last_step: z.number().nullable(),
+  last_step: z.number().nullable().describe('Largest step; null when no step is known.'),
   environments: z.array(z.string()),
   tags: z.array(z.string()),
-  settings: z.record(z.string(), z.unknown()).describe('What its owner said over the normaliser.'),
+  settings: z.record(z.string(), z.unknown()).describe('What its owner set over the normaliser.'),
   inference: z.record(z.string(), z.unknown()).nullable().describe('What step inference found: samples per prompt `n`, `confidence`.'),
-  retention_days: z.number().nullable(),
-  version: z.string(),
+  retention_days: z.number().nullable().describe('Days without news after which its rollouts are erased; null: the organisation’s rule.'),
+  version: z.string().describe('Counts up with every change of its figures.'),
   created_at: z.string(),
   updated_at: z.string(),
-  live: z.boolean(),
+  live: z.boolean().describe('An event arrived in the last 10 s.'),
 });
 const listedRunSchema = runViewSchema.extend({
   sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
@@ -58,10 +59,10 @@ const listedRunSchema = runViewSchema.extend({
     })
     .nullable()
     .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
-  phases: z.array(z.enum(['train', 'eval', 'unknown'])).describe('Of its rollouts: training, evaluation, or not known.'),
+  phases: z.array(z.enum(PHASES)).describe('Of its rollouts: training, evaluation, or not known.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
-export const difficultyQuerySchema = z.object({
+export const taskDifficultyQuerySchema = z.object({
   variant: z.string().optional(),
   split: z.string().optional(),
   model_name: z.string().optional(),
@@ -69,10 +70,10 @@ export const difficultyQuerySchema = z.object({
   max_model_params: z.coerce.number().optional(),
   training_stage: z.string().optional(),
 });
-export type DifficultyQuery = z.infer<typeof difficultyQuerySchema>;
+export type TaskDifficultyQuery = z.infer<typeof taskDifficultyQuerySchema>;
 
 const percentile = z.number();
-export const difficultySchema = z.object({
+export const taskDifficultySchema = z.object({
   tasks: z.array(
     z.object({
       task_index: z.number(),
@@ -96,3 +97,39 @@ export const difficultySchema = z.object({
     }),
   ),
 });
+
+export type RunView = z.infer<typeof runViewSchema>;
+export type ListedRun = z.infer<typeof listedRunSchema>;
+export type RunList = z.infer<typeof runListSchema>;
+export type TaskDifficulty = z.infer<typeof taskDifficultySchema>;
+
+const count = (max: number) => z.number().int().min(1).max(max).nullable().optional();
+const reward = z.number().nullable().optional();
+
+/** RunSettings of libs/rollouts; a setting that is absent is found out. */
+const runSettingsSchema = z.strictObject({
+  nameRegex: z
+    .string()
+    .max(200)
+    .nullable()
+    .optional()
+    .describe('A regex of RE2, matched in `rolloutName`; named groups task, step, sample.'),
+  n: count(32_767).describe('Samples per prompt.'),
+  batchSize: count(1_000_000).describe('Prompts per training step.'),
+  maxTurns: count(1_000_000),
+  rewardReduce: z.enum(['sum', 'last', 'max', 'mean', 'min']).nullable().optional(),
+  nonterminalReward: reward,
+  minReward: reward,
+  maxReward: reward,
+  successThreshold: reward,
+  source: z.enum(ROLLOUT_SOURCES).nullable().optional(),
+});
+
+export const runChangeSchema = z.strictObject({
+  settings: runSettingsSchema
+    .optional()
+    .describe('All of them: what is left out is found out again. Everything stored is normalised anew.'),
+  retention_days: z.number().int().min(1).max(36_500).nullable().optional().describe('null: the organisation’s rule.'),
+  tags: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
+});
+export type RunChangeBody = z.infer<typeof runChangeSchema>;

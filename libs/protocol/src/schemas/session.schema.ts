@@ -1,18 +1,8 @@
-import {
-  CALL_STATES,
-  FAILURE_CLASSES,
-  type OutputBlock,
-  SESSION_STATES,
-  type SessionCallList,
-  type SessionCallView,
-  type SessionForkView,
-  type SessionList,
-  type SessionStateView,
-  type SessionView,
-} from '@palestra/protocol';
 import { z } from 'zod';
+import type { OutputBlock } from '../ors.schema.ts';
+import { CALL_STATES, FAILURE_CLASSES, SESSION_STATES } from '../vocabularies.ts';
 
-/** Queries, bodies and answers of `/v1/sessions`. Answers are typed by the protocol's views, so that neither drifts from the other. */
+/** Queries, bodies and answers of `/v1/sessions`. Times are ISO 8601, durations name their unit. */
 
 /** PostgreSQL's text holds no NUL. */
 const text = (max = 500) =>
@@ -40,16 +30,16 @@ export const sessionListQuerySchema = z.object({
 });
 export type SessionListQuery = z.output<typeof sessionListQuerySchema>;
 
-export const callListQuerySchema = z.object({
+export const sessionCallListQuerySchema = z.object({
   after: z.coerce.number().int().min(0).default(0).describe('`seq` of the last call of the page before.'),
   limit: z.coerce.number().int().min(1).max(200).default(100),
 });
-export type CallListQuery = z.output<typeof callListQuerySchema>;
+export type SessionCallListQuery = z.output<typeof sessionCallListQuerySchema>;
 
-export const eventsQuerySchema = z.object({
+export const sessionEventsQuerySchema = z.object({
   after: z.coerce.number().int().min(0).optional().describe('Begin with the calls after this `seq`; absent: with those that run now.'),
 });
-export type EventsQuery = z.output<typeof eventsQuerySchema>;
+export type SessionEventsQuery = z.output<typeof sessionEventsQuerySchema>;
 
 const runSchema = z
   .strictObject({
@@ -95,7 +85,7 @@ export const forkSessionSchema = z.strictObject({
 export type ForkSession = z.output<typeof forkSessionSchema>;
 export type SessionRun = z.output<typeof runSchema>;
 
-export const holderSchema = z.object({
+export const sessionHolderSchema = z.object({
   user: z.string().nullable(),
   key: z.object({ id: z.string(), name: z.string(), prefix: z.string() }).nullable().describe('null for a browser session.'),
 });
@@ -103,19 +93,19 @@ const failureClass = z.enum(FAILURE_CLASSES).nullable();
 export const lastCallSchema = z.object({
   tool: z.string(),
   started_at: z.string(),
-  state: z.enum(CALL_STATES),
+  state: z.enum(CALL_STATES).describe('`running`, or how it ended.'),
   failure_class: failureClass,
 });
 
 const rowShape = {
   sid: z.string(),
   state: z.enum(SESSION_STATES),
-  live: z.boolean(),
-  environment: z.string().nullable(),
-  environment_version: z.number().nullable(),
+  live: z.boolean().describe('It has not ended: it may hold a slot.'),
+  environment: z.string().nullable().describe('`owner/name`; null until the session is bound to one.'),
+  environment_version: z.number().nullable().describe('Number of the version of the environment; also null when that was deleted.'),
   variant: z.string().nullable(),
-  owner_replica: z.string().nullable(),
-  holder: holderSchema,
+  owner_replica: z.string().nullable().describe('The API process that holds its live connection; null where any process serves it.'),
+  holder: sessionHolderSchema,
   created_at: z.string(),
   last_seen_at: z.string().describe('Last ping or request.'),
   last_request_at: z.string().describe('Last request other than a ping.'),
@@ -135,48 +125,60 @@ const rowShape = {
       task_index: z.number().nullable(),
       metadata: z.record(z.string(), z.unknown()).nullable(),
     })
-    .nullable(),
+    .nullable()
+    .describe('The run that the session is written to as a rollout.'),
   forked_from: z.object({ sid: z.string(), at_call: z.number() }).nullable(),
   queue: z
     .object({ queued_at: z.string().nullable(), waiting: z.boolean(), admitted_at: z.string().nullable() })
     .nullable()
-    .describe('How it came by its slot.'),
+    .describe('How it came by its slot; null where it never asked for one.'),
   num_calls: z.number(),
   last_call: lastCallSchema.nullable(),
 };
 const sessionRowSchema = z.object(rowShape);
-export const sessionListSchema: z.ZodType<SessionList> = z.object({
+export const sessionListSchema = z.object({
   sessions: z.array(sessionRowSchema),
   next_cursor: z.string().nullable(),
 });
 
 const count = z.number();
-export const sessionViewSchema: z.ZodType<SessionView> = z.object({
+export const sessionViewSchema = z.object({
   ...rowShape,
-  task: z.record(z.string(), z.unknown()).nullable().describe('What was asked for, secrets hidden.'),
-  deterministic: z.boolean().describe('It outlives its process and can be forked.'),
+  task: z.record(z.string(), z.unknown()).nullable().describe('What was asked for, secrets hidden; null while reserved.'),
+  deterministic: z.boolean().describe('Its environment declares itself deterministic: the session outlives its process and can be forked.'),
   calls: z.object({ total: count, running: count, ok: count, policy: count, environment: count, infrastructure: count }),
   total_reward: z.number().nullable().describe('Sum over `ok` calls that were scored; null (never 0) without any.'),
 });
 
-export const sessionStateSchema: z.ZodType<SessionStateView> = z.object({
-  source: z.enum(['environment', 'ledger']),
+export const sessionStateSchema = z.object({
+  source: z
+    .enum(['environment', 'ledger'])
+    .describe('`environment`: as its server answers OpenEnv’s `state`; `ledger`: what this service knows of the episode.'),
   state: z.record(z.string(), z.unknown()).describe('`episode_id` and `step_count`, and whatever the environment adds.'),
 });
 
-export const callViewSchema: z.ZodType<SessionCallView> = z.object({
+export const sessionCallSchema = z.object({
   task_id: z.string(),
-  seq: z.number(),
+  seq: z.number().describe('Rises with every call of a session.'),
   kind: z.enum(['call', 'score_group']),
   tool: z.string(),
-  at_call: z.number().nullable().describe('`at_call` of a fork that begins with the calls up to this one.'),
-  input: z.string().describe('JSON text as sent, secrets hidden.'),
+  at_call: z
+    .number()
+    .nullable()
+    .describe('`at_call` of a fork that begins with the calls up to this one; null for a call that is no part of a replay.'),
+  input: z.string().describe('JSON text as sent, secrets hidden; cut when `truncated`.'),
   input_bytes: z.number(),
   state: z.enum(CALL_STATES),
-  text: z.string().nullable(),
-  blocks: z.array(z.looseObject({}) as unknown as z.ZodType<OutputBlock>).nullable(),
+  text: z
+    .string()
+    .nullable()
+    .describe('Text of the tool, or how it failed; the beginning of the stored JSON when `truncated`; null while it runs.'),
+  blocks: z
+    .array(z.looseObject({}) as unknown as z.ZodType<OutputBlock>)
+    .nullable()
+    .describe('Output of the tool; null for failures and when `truncated`.'),
   result_bytes: z.number().nullable(),
-  code: z.string().nullable(),
+  code: z.string().nullable().describe('Code of the error catalogue, of a refused call.'),
   ok: z.boolean().nullable(),
   reason: z.string().nullable(),
   reward: z.number().nullable().describe('null (never 0) unless the call was scored.'),
@@ -188,6 +190,40 @@ export const callViewSchema: z.ZodType<SessionCallView> = z.object({
   undelivered: z.boolean().describe('Its stream broke, and its client has not come back yet.'),
   truncated: z.boolean().describe('Input or result is longer than 64 kB here; the route of the one call has the whole.'),
 });
-export const callListSchema: z.ZodType<SessionCallList> = z.object({ calls: z.array(callViewSchema), next_after: z.number().nullable() });
+export const sessionCallListSchema = z.object({ calls: z.array(sessionCallSchema), next_after: z.number().nullable() });
 
-export const sessionForkSchema: z.ZodType<SessionForkView> = z.object({ sid: z.string(), forked_from: z.string(), at_call: z.number() });
+export const sessionForkSchema = z.object({ sid: z.string(), forked_from: z.string(), at_call: z.number() });
+
+/** As a client sends it. */
+export type OpenSessionBody = z.input<typeof openSessionSchema>;
+export type SessionHolder = z.infer<typeof sessionHolderSchema>;
+export type SessionLastCall = z.infer<typeof lastCallSchema>;
+export type SessionRow = z.infer<typeof sessionRowSchema>;
+export type SessionRecordingView = NonNullable<SessionRow['recording']>;
+export type SessionList = z.infer<typeof sessionListSchema>;
+export type SessionView = z.infer<typeof sessionViewSchema>;
+export type SessionStateView = z.infer<typeof sessionStateSchema>;
+export type SessionCallView = z.infer<typeof sessionCallSchema>;
+export type SessionCallList = z.infer<typeof sessionCallListSchema>;
+export type SessionForkView = z.infer<typeof sessionForkSchema>;
+
+const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(1_000)
+  .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
+
+export const keepSessionSchema = z.strictObject({
+  run: name.default('playground').describe('Name of the run; made unless it is there.'),
+  rollout: name.nullish().describe('Name of the rollout.'),
+});
+export type KeepSession = z.output<typeof keepSessionSchema>;
+
+export const keptSessionSchema = z.object({
+  sid: z.string(),
+  run: z.string().describe('The run that it was kept in first, whatever a repeated request names.'),
+  rollout_id: z.string(),
+  rollout: z.string().nullable(),
+});
+export type KeptSession = z.output<typeof keptSessionSchema>;

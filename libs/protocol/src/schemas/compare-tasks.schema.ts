@@ -1,6 +1,6 @@
-import { COMPARE_SORTS, PHASES } from '@palestra/protocol';
+import { COMPARE_SORTS, DENOMINATORS, PHASES } from '../vocabularies.ts';
 import { z } from 'zod';
-import { scopeQuery } from '../curves/run-curves.schema.ts';
+import { scopeQuery } from './run-curves.schema.ts';
 import { taskNameSchema } from './run-groups.schema.ts';
 
 const MAX_RUNS = 4;
@@ -37,7 +37,7 @@ export type CompareTasksQuery = z.infer<typeof compareTasksQuerySchema>;
 
 export const compareTasksSchema = z.object({
   phase: z.enum(PHASES).nullable(),
-  den: z.enum(['all', 'scored', 'effective']),
+  den: z.enum(DENOMINATORS),
   runs: z
     .array(z.object({ id: z.string(), name: z.string(), tasks: z.number().describe('With a scored rollout in the scope.') }))
     .describe('In the order that was asked for.'),
@@ -70,3 +70,4 @@ export const compareTasksSchema = z.object({
   ),
   next: z.string().nullable(),
 });
+export type ComparedTasks = z.infer<typeof compareTasksSchema>;

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { rolloutListQuerySchema } from './rollout-list.schema.ts';
-import { rolloutRowSchema, rolloutViewSchema } from './rollout.schema.ts';
+import { VERIFICATIONS } from '../vocabularies.ts';
+import { rolloutListQuerySchema, rolloutRowSchema, rolloutViewSchema } from './rollout.schema.ts';
 
 const neighbour = z
   .object({ id: z.string(), step: z.number().nullable(), sample: z.number().nullable(), reward: z.number().nullable() })
   .nullable();
-export const headerSchema = rolloutViewSchema.omit({ messages: true }).extend({
+export const rolloutHeaderSchema = rolloutViewSchema.omit({ messages: true }).extend({
   neighbours: z.object({
     previous_sample: neighbour.describe('In its group, by sample.'),
     next_sample: neighbour,
@@ -16,14 +16,14 @@ export const headerSchema = rolloutViewSchema.omit({ messages: true }).extend({
   time_kind: z.enum(['live', 'upload']).describe('upload: message times are those of the upload, gaps between them mean nothing.'),
 });
 
-export const besideQuerySchema = rolloutListQuerySchema.pick({ q: true, sort: true, order: true });
-export const besideSchema = z.object({
+export const rolloutBesideQuerySchema = rolloutListQuerySchema.pick({ q: true, sort: true, order: true });
+export const rolloutBesideSchema = z.object({
   previous: neighbour.describe('Before it in the list; null at its beginning.'),
   next: neighbour.describe('After it; null at the end.'),
   incomplete: z.boolean().describe('A regex had too little time to find one of them.'),
 });
 
-export const outlineSchema = z.object({
+export const rolloutOutlineSchema = z.object({
   total: z.number(),
   types: z.array(z.string()).describe('What `type` counts in.'),
   names: z.array(z.string()).describe('What `name` counts in.'),
@@ -38,9 +38,9 @@ export const outlineSchema = z.object({
   missing: z.array(z.tuple([z.number(), z.number()])).describe('Ranges of indexes that never arrived.'),
 });
 
-export const callsSchema = z.object({
+export const rolloutCallsSchema = z.object({
   session: z.string().nullable(),
-  verified: z.enum(['unverified', 'partial', 'verified']).nullable(),
+  verified: z.enum(VERIFICATIONS).nullable(),
   latency_ms: z.number().nullable(),
   calls: z.array(
     z.object({
@@ -53,9 +53,11 @@ export const callsSchema = z.object({
   ),
 });
 
-export const bodyQuerySchema = z.object({ event: z.uuid().optional().describe('Where several messages have that index: its event id.') });
+export const messageBodyQuerySchema = z.object({
+  event: z.uuid().optional().describe('Where several messages have that index: its event id.'),
+});
 
-export const diffQuerySchema = z.object({ a: z.uuid(), b: z.uuid() });
+export const rolloutDiffQuerySchema = z.object({ a: z.uuid(), b: z.uuid() });
 const action = z.object({
   index: z.number(),
   kind: z.enum(['call', 'answer']),
@@ -63,7 +65,7 @@ const action = z.object({
   error: z.boolean(),
   reward: z.number().nullable(),
 });
-export const diffSchema = z.object({
+export const rolloutDiffSchema = z.object({
   a: rolloutRowSchema,
   b: rolloutRowSchema,
   rows: z
@@ -73,3 +75,9 @@ export const diffSchema = z.object({
   same: z.number(),
   truncated: z.boolean().describe('Longer rollouts are compared by their first 2 000 actions.'),
 });
+
+export type RolloutHeader = z.infer<typeof rolloutHeaderSchema>;
+export type RolloutBeside = z.infer<typeof rolloutBesideSchema>;
+export type RolloutOutline = z.infer<typeof rolloutOutlineSchema>;
+export type RolloutCalls = z.infer<typeof rolloutCallsSchema>;
+export type RolloutDiff = z.infer<typeof rolloutDiffSchema>;

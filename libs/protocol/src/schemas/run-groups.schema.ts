@@ -1,7 +1,7 @@
-import { GROUP_SORTS, PHASES } from '@palestra/protocol';
+import { GROUP_SORTS, PHASES } from '../vocabularies.ts';
 import { z } from 'zod';
-import { rolloutRowSchema } from '../../rollouts/rollout.schema.ts';
-import { scopeQuery } from '../curves/run-curves.schema.ts';
+import { rolloutRowSchema } from './rollout.schema.ts';
+import { scopeQuery } from './run-curves.schema.ts';
 
 export const groupListQuerySchema = z.object({
   steps: scopeQuery.steps,
@@ -59,12 +59,12 @@ export const groupViewSchema = groupSchema.extend({
   note: z.string().nullable(),
 });
 
-export const taskListQuerySchema = z.object({
+export const runTaskListQuerySchema = z.object({
   phase: scopeQuery.phase,
   limit: z.coerce.number().int().min(1).max(200).default(100),
   cursor: z.string().max(400).optional(),
 });
-export type TaskListQuery = z.infer<typeof taskListQuerySchema>;
+export type RunTaskListQuery = z.infer<typeof runTaskListQuerySchema>;
 const strip = {
   task: taskNameSchema,
   environment: z.string().nullable(),
@@ -76,8 +76,14 @@ const strip = {
   regressed_at: z.number().nullable().describe('It was solved before, and from this step on it is not.'),
   now: z.object({ step: z.number(), successes: z.number(), scored: z.number() }).nullable(),
 };
-export const taskListSchema = z.object({ tasks: z.array(z.object(strip)), next: z.string().nullable() });
-export const taskViewSchema = z.object({
+export const runTaskListSchema = z.object({ tasks: z.array(z.object(strip)), next: z.string().nullable() });
+export const runTaskSchema = z.object({
   ...strip,
   groups: z.array(groupSchema).describe('Newest step first, at most 500.'),
 });
+
+export type Group = z.infer<typeof groupSchema>;
+export type GroupList = z.infer<typeof groupListSchema>;
+export type GroupView = z.infer<typeof groupViewSchema>;
+export type RunTaskList = z.infer<typeof runTaskListSchema>;
+export type RunTask = z.infer<typeof runTaskSchema>;

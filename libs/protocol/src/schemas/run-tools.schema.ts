@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { scopeQuery } from '../curves/run-curves.schema.ts';
+import { scopeQuery } from './run-curves.schema.ts';
 
 export const toolQuerySchema = z.object({
   tool: z.string().min(1).max(4_000).describe('Its name, as it was called.'),
@@ -49,3 +49,5 @@ export const toolCheckSchema = z.object({
   schemas: z.array(z.object({ environment: z.string().nullable(), schema: z.unknown() })).describe('Held against, by environment.'),
   incomplete: z.boolean().describe('Time ran out before so many calls were read.'),
 });
+export type ToolSteps = z.infer<typeof toolStepsSchema>;
+export type ToolCheck = z.infer<typeof toolCheckSchema>;

@@ -1,11 +1,5 @@
-import { SPLIT_TYPES, TASK_FILE_FORMATS } from '@palestra/protocol';
+import { SPLIT_TYPES, TASK_FILE_FORMATS } from '../vocabularies.ts';
 import { z } from 'zod';
-
-/** A set of uploaded tasks, all splits together: at most so many tasks, and bytes of files. */
-export const MAX_TASKS = 1_000_000;
-export const MAX_BYTES = 1024 * 1024 * 1024;
-/** Of the tasks of one file as JSON: a compressed file may be much smaller. */
-export const MAX_TEXT_BYTES = 2 * 1024 * 1024 * 1024;
 
 // oxlint-disable-next-line no-control-regex -- these are what is refused
 export const splitNameSchema = z.string().regex(/^[^\u0000-\u001f/]{1,200}$/, { error: 'a split is named by 1 to 200 characters, no "/"' });
@@ -42,11 +36,14 @@ export type TaskSetView = z.output<typeof taskSetSchema>;
 
 export const taskSetListSchema = z.object({ task_sets: z.array(taskSetSchema).describe('Newest first. Drafts only for owners.') });
 
-export const publishedSchema = z.object({
+export const publishedTaskSetSchema = z.object({
   task_set: taskSetSchema,
   version: z.number().describe('The version of the environment that has these tasks.'),
   created: z.boolean().describe('false: the newest version had exactly these tasks already.'),
 });
-export type PublishedView = z.output<typeof publishedSchema>;
+export type PublishedTaskSet = z.output<typeof publishedTaskSetSchema>;
 
-export const draftDeletedSchema = z.object({ deleted: z.literal(true), id: z.string() });
+export const deletedDraftSchema = z.object({ deleted: z.literal(true), id: z.string() });
+export type TaskSetList = z.output<typeof taskSetListSchema>;
+export type TaskSplitView = z.output<typeof taskSplitSchema>;
+export type StoredSplitView = z.output<typeof storedSplitSchema>;

@@ -1,4 +1,4 @@
-import { LENSES, ROLLOUT_EXPORT_FORMATS } from '@palestra/protocol';
+import { LENSES, ROLLOUT_EXPORT_FORMATS } from '../vocabularies.ts';
 import { z } from 'zod';
 
 export const createRolloutExportSchema = z.object({
@@ -63,3 +63,8 @@ export const rolloutExportSchema = z.object({
 
 export const rolloutExportListSchema = z.object({ exports: z.array(rolloutExportSchema) });
 export const cancelledExportSchema = z.object({ deleted: z.boolean() });
+export type RolloutExportView = z.infer<typeof rolloutExportSchema>;
+export type RolloutExportList = z.infer<typeof rolloutExportListSchema>;
+export type CancelledExport = z.infer<typeof cancelledExportSchema>;
+/** As a client sends it. */
+export type RolloutExportBody = z.input<typeof createRolloutExportSchema>;

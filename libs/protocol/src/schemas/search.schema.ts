@@ -34,3 +34,4 @@ export const searchSchema = z.object({
   query: z.string().nullable().describe('`within` in its canonical spelling.'),
   incomplete: z.boolean(),
 });
+export type SearchPage = z.infer<typeof searchSchema>;

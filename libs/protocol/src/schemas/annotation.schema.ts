@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { VERDICTS } from '../vocabularies.ts';
 
 export const annotationBodySchema = z
   .object({
@@ -12,7 +13,7 @@ export const annotationBodySchema = z
       .default(null)
       .describe('First message that it is about; null: the whole rollout.'),
     to_index: z.number().int().min(0).max(2_147_483_647).nullable().default(null).describe('Last one; null: the first alone.'),
-    verdict: z.enum(['good', 'bad', 'exploit']).nullable().default(null),
+    verdict: z.enum(VERDICTS).nullable().default(null),
     score: z.number().min(1).max(5).nullable().default(null),
     tag: z.string().trim().min(1).max(100).nullable().default(null),
     note: z.string().trim().min(1).max(10_000).nullable().default(null),
@@ -32,7 +33,7 @@ export const annotationSchema = z.object({
   rollout: z.string(),
   from_index: z.number().nullable(),
   to_index: z.number().nullable(),
-  verdict: z.enum(['good', 'bad', 'exploit']).nullable(),
+  verdict: z.enum(VERDICTS).nullable(),
   score: z.number().nullable(),
   tag: z.string().nullable(),
   note: z.string().nullable(),
@@ -49,26 +50,5 @@ export const annotationQuerySchema = z.object({
 });
 export type AnnotationQuery = z.infer<typeof annotationQuerySchema>;
 export const annotationListSchema = z.object({ annotations: z.array(annotationSchema), next: z.string().nullable() });
-
-export const viewBodySchema = z.object({
-  run: z.string().max(2_000).nullable().default(null).describe('Id or name; null: for every run.'),
-  name: z.string().trim().min(1).max(200),
-  query: z.string().max(2_000).default(''),
-  lens: z.string().max(20).nullable().default(null),
-  state: z.record(z.string(), z.unknown()).default({}).describe('Columns, sort and what else the page keeps; at most 16 kB.'),
-});
-export type ViewBody = z.infer<typeof viewBodySchema>;
-export const savedViewSchema = z.object({
-  id: z.string(),
-  run: z.string().nullable(),
-  name: z.string(),
-  query: z.string().describe('In its canonical spelling.'),
-  lens: z.string().nullable(),
-  state: z.record(z.string(), z.unknown()),
-  author: z.string(),
-  created_at: z.string(),
-});
-export const viewQuerySchema = z.object({
-  run: z.string().max(2_000).optional().describe('Id or name; views for every run are always among them.'),
-});
-export const viewListSchema = z.object({ views: z.array(savedViewSchema) });
+export type Annotation = z.infer<typeof annotationSchema>;
+export type AnnotationList = z.infer<typeof annotationListSchema>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { openSessionSchema } from '../session.schema.ts';
+import { openSessionSchema } from './session.schema.ts';
 
 /** Bodies and answers of `/v1/text-sessions`, and of its socket. */
 

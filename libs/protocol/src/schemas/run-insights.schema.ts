@@ -1,10 +1,10 @@
-import { PHASES } from '@palestra/protocol';
+import { PHASES, PROVENANCES, VERIFICATIONS } from '../vocabularies.ts';
 import { z } from 'zod';
-import { scopeQuery } from '../curves/run-curves.schema.ts';
+import { scopeQuery } from './run-curves.schema.ts';
 
-const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);
-export const stepsQuerySchema = z.object({ steps: scopeQuery.steps, phase: scopeQuery.phase });
-export type StepsQuery = z.infer<typeof stepsQuerySchema>;
+const provenance = z.enum(PROVENANCES);
+export const toolListQuerySchema = z.object({ steps: scopeQuery.steps, phase: scopeQuery.phase });
+export type ToolListQuery = z.infer<typeof toolListQuerySchema>;
 
 export const toolListSchema = z.object({
   tools: z.array(
@@ -67,7 +67,7 @@ export const failureListSchema = z.object({
   incomplete: z.boolean(),
 });
 
-export const configSchema = z.object({
+export const runConfigSchema = z.object({
   run: z.object({ id: z.string(), name: z.string(), version: z.string(), created_at: z.string(), updated_at: z.string() }),
   ingest: z.object({ accepted: z.number(), duplicates: z.number(), conflicts: z.number(), late: z.number(), nonfinite: z.number() }),
   rollouts: z.number(),
@@ -80,7 +80,7 @@ export const configSchema = z.object({
   provenance: z.record(z.string(), z.record(provenance, z.number())),
   sources: z.record(z.string(), z.number()),
   models: z.record(z.string(), z.number()),
-  verified: z.record(z.enum(['unverified', 'partial', 'verified', 'not_yet']), z.number()),
+  verified: z.record(z.enum([...VERIFICATIONS, 'not_yet']), z.number()),
   normaliser: z.object({ current: z.number(), rows: z.record(z.string(), z.number()) }),
   settings: z.record(z.string(), z.unknown()),
   inference: z.record(z.string(), z.unknown()).nullable(),
@@ -90,10 +90,10 @@ export const configSchema = z.object({
   ),
 });
 
-export const facetQuerySchema = z.object({ q: z.string().max(2_000).optional() });
+export const runFacetsQuerySchema = z.object({ q: z.string().max(2_000).optional() });
 const counted = z.array(z.object({ value: z.string(), count: z.number() }));
 const range = z.object({ min: z.number().nullable(), max: z.number().nullable() });
-export const facetsSchema = z.object({
+export const runFacetsSchema = z.object({
   total: z.number(),
   total_is: z.enum(['exact', 'at_least']).describe('Counting stops at 10 000: show "10k+".'),
   query: z.string().nullable(),
@@ -117,3 +117,8 @@ export const facetsSchema = z.object({
   provenance: z.record(z.string(), z.record(provenance, z.number())).describe('Of each field, rollouts by how it is known.'),
   errors: z.number().describe('Rollouts with a failed tool result.'),
 });
+
+export type ToolList = z.infer<typeof toolListSchema>;
+export type FailureList = z.infer<typeof failureListSchema>;
+export type RunConfig = z.infer<typeof runConfigSchema>;
+export type RunFacets = z.infer<typeof runFacetsSchema>;

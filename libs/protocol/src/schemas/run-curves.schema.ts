@@ -1,7 +1,7 @@
-import { AXES, LENSES, PHASES } from '@palestra/protocol';
+import { AXES, DENOMINATORS, LENSES, PHASES, PROVENANCES } from '../vocabularies.ts';
 import { z } from 'zod';
 
-const provenance = z.enum(['unknown', 'inferred', 'parsed', 'reported']);
+const provenance = z.enum(PROVENANCES);
 /** `40..80`, `40..`, `..80` or `40`. */
 const stepRange = z
   .string()
@@ -20,10 +20,10 @@ const lensQuery = {
     .enum(LENSES)
     .default('canonical')
     .describe('Whose definitions; names of another lens are taken, too, and the answer says whose they are.'),
-  den: z.enum(['all', 'scored', 'effective']).default('scored').describe('What canonical figures count; trainers have their own rule.'),
+  den: z.enum(DENOMINATORS).default('scored').describe('What canonical figures count; trainers have their own rule.'),
 };
 
-export const seriesQuerySchema = z.object({
+export const runSeriesQuerySchema = z.object({
   ...scopeQuery,
   ...lensQuery,
   m: z
@@ -40,7 +40,7 @@ export const seriesQuerySchema = z.object({
   by: z.enum(['env']).optional().describe('One series an environment.'),
   max: z.coerce.number().int().min(4).max(10_000).default(2_000).describe('Points a series at most; extremes are kept.'),
 });
-export type SeriesQuery = z.infer<typeof seriesQuerySchema>;
+export type RunSeriesQuery = z.infer<typeof runSeriesQuerySchema>;
 
 /** What points or columns really are, whatever was asked for. */
 const axis = {
@@ -51,7 +51,7 @@ const axis = {
   window_ms: z.number().nullable().describe('Width of a window of arrival; null: points are steps.'),
 };
 
-export const seriesSchema = z.object({
+export const runSeriesSchema = z.object({
   x: z.enum(AXES).describe('As asked.'),
   ...axis,
   series: z.array(
@@ -59,7 +59,7 @@ export const seriesSchema = z.object({
       m: z.string().describe('As asked.'),
       key: z.string(),
       lens: z.enum(LENSES),
-      den: z.enum(['all', 'scored', 'effective']).nullable().describe('Null: the trainer’s own rule.'),
+      den: z.enum(DENOMINATORS).nullable().describe('Null: the trainer’s own rule.'),
       label: z.string(),
       formula: z.string(),
       phase: z.enum(PHASES),
@@ -82,7 +82,7 @@ export const seriesSchema = z.object({
   incomplete: z.boolean().describe('Some figures are still being made: ask again.'),
 });
 
-export const heatmapQuerySchema = z.object({
+export const runHeatmapQuerySchema = z.object({
   ...scopeQuery,
   x: z.enum(['step', 'window']).default('step').describe('window: as in series.'),
   y: z.enum(['reward', 'turns', 'tokens']).default('reward'),
@@ -93,8 +93,8 @@ export const heatmapQuerySchema = z.object({
     .default(50),
   max: z.coerce.number().int().min(1).max(2_000).default(1_000).describe('Columns at most; neighbouring steps are added up.'),
 });
-export type HeatmapQuery = z.infer<typeof heatmapQuerySchema>;
-export const heatmapSchema = z.object({
+export type RunHeatmapQuery = z.infer<typeof runHeatmapQuerySchema>;
+export const runHeatmapSchema = z.object({
   ...axis,
   y: z.enum(['reward', 'turns', 'tokens']),
   phase: z.enum(PHASES).nullable(),
@@ -105,8 +105,8 @@ export const heatmapSchema = z.object({
   incomplete: z.boolean(),
 });
 
-export const summaryQuerySchema = z.object({ ...scopeQuery, ...lensQuery });
-export type SummaryQuery = z.infer<typeof summaryQuerySchema>;
+export const runSummaryQuerySchema = z.object({ ...scopeQuery, ...lensQuery });
+export type RunSummaryQuery = z.infer<typeof runSummaryQuerySchema>;
 const kpi = z.object({
   key: z.string(),
   label: z.string(),
@@ -129,9 +129,9 @@ export const advisorySchema = z.object({
   threshold: z.number().nullable(),
   q: z.string().nullable().describe('The rollouts behind it, as a query.'),
 });
-export const summarySchema = z.object({
+export const runSummarySchema = z.object({
   lens: z.enum(LENSES),
-  den: z.enum(['all', 'scored', 'effective']).nullable(),
+  den: z.enum(DENOMINATORS).nullable(),
   phase: z.enum(PHASES).nullable().describe('Unless asked for, the phase with the most rollouts.'),
   ...axis,
   windows: z
@@ -155,3 +155,31 @@ export const summarySchema = z.object({
   advisories: z.array(advisorySchema),
   incomplete: z.boolean(),
 });
+
+export type RunSeries = z.infer<typeof runSeriesSchema>;
+export type RunHeatmap = z.infer<typeof runHeatmapSchema>;
+export type RunSummary = z.infer<typeof runSummarySchema>;
+
+export const runStepsQuerySchema = z.object({
+  ...scopeQuery,
+  max: z.coerce.number().int().min(1).max(5_000).default(2_000).describe('Columns at most; neighbouring steps are added up.'),
+});
+export type RunStepsQuery = z.infer<typeof runStepsQuerySchema>;
+
+const counts = z.array(z.number());
+export const runStepsSchema = z.object({
+  phase: z.enum(PHASES).nullable().describe('Unless asked for, the phase with the most rollouts.'),
+  from: counts.describe(
+    'First step of each column; where no step is known, when its window of arrival begins, milliseconds since the epoch.',
+  ),
+  to: counts.describe('Last step of each column, or when its last window ends.'),
+  rollouts: counts,
+  scored: counts,
+  errors: counts.describe('Rollouts that failed by no fault of the policy.'),
+  finished: counts,
+  groups: counts,
+  incomplete_groups: counts,
+  gaps: counts.describe('Messages that must have been sent and are not here.'),
+  stops: z.array(z.object({ stop: z.string(), counts })).describe('Why the rollouts of each column stopped, most frequent first.'),
+});
+export type RunSteps = z.infer<typeof runStepsSchema>;
