@@ -9,8 +9,8 @@ export * from './rollout-event.ts';
 export * from './session-socket.ts';
 export * from './sse.ts';
 export * from './vocabularies.ts';
-export type { MeView, BrowserSessionList } from './schemas/account.schema.ts';
-export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList } from './schemas/annotation.schema.ts';
+export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
+export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList, NewAnnotation } from './schemas/annotation.schema.ts';
 export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
 export type { CompareTasksQuery, ComparedTasks } from './schemas/compare-tasks.schema.ts';
 export type {
@@ -32,7 +32,7 @@ export type {
 } from './schemas/environment.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
-export type { CreateKeyBody, ApiKeyView, KeyList, CreatedKey, RotateSecret, RotatedSecret } from './schemas/key.schema.ts';
+export type { CreateKeyBody, ApiKeyView, KeyList, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';
 export type {
   ChangeOrganisation,
   CreateOrganisation,
@@ -44,7 +44,9 @@ export type {
   MemberList,
   CreatedMember,
   SignInLink,
+  NewMember,
 } from './schemas/organisation.schema.ts';
+export type { Deleted } from './schemas/page.schema.ts';
 export type {
   CreateRolloutExport,
   RolloutExportView,
@@ -85,7 +87,7 @@ export type {
   TaskDifficulty,
   RunChangeBody,
 } from './schemas/run.schema.ts';
-export type { SavedViewBody, SavedView, SavedViewList } from './schemas/saved-view.schema.ts';
+export type { SavedViewBody, SavedView, SavedViewList, NewSavedView } from './schemas/saved-view.schema.ts';
 export type { SearchQuery, SearchPage } from './schemas/search.schema.ts';
 export type { SessionPolicyView } from './schemas/session-policy.schema.ts';
 export type {
@@ -108,8 +110,9 @@ export type {
   SessionForkView,
   KeepSession,
   KeptSession,
+  KeepSessionBody,
 } from './schemas/session.schema.ts';
-export type { CreateShare, CreateShareBody, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
+export type { CreateShare, NewShare, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
 export type { SlotListQuery, SlotList, SlotGroup, SlotHolder } from './schemas/slot.schema.ts';
 export type { CreateTaskExport, TaskExportView, TaskExportBody } from './schemas/task-export.schema.ts';
 export type { SplitUpload, TaskSetView, PublishedTaskSet, TaskSetList, TaskSplitView, StoredSplitView } from './schemas/task-set.schema.ts';

@@ -1,7 +1,7 @@
-import type { Provenance } from '@palestra/protocol';
+import type { Provenance, RunConfig } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { configQuery, type RunConfig } from '../data/insights.ts';
+import { configQuery } from '../data/insights.ts';
 import { formatBytes, formatCount, formatShare, UNKNOWN } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { useRun } from '../run/context.ts';

@@ -20,4 +20,5 @@ const browserSessionSchema = z.object({
   expires_at: z.string(),
 });
 export const browserSessionListSchema = z.object({ browser_sessions: z.array(browserSessionSchema) });
+export type BrowserSession = z.infer<typeof browserSessionSchema>;
 export type BrowserSessionList = z.infer<typeof browserSessionListSchema>;

@@ -52,3 +52,5 @@ export type AnnotationQuery = z.infer<typeof annotationQuerySchema>;
 export const annotationListSchema = z.object({ annotations: z.array(annotationSchema), next: z.string().nullable() });
 export type Annotation = z.infer<typeof annotationSchema>;
 export type AnnotationList = z.infer<typeof annotationListSchema>;
+/** As a client sends it. */
+export type NewAnnotation = z.input<typeof annotationBodySchema>;

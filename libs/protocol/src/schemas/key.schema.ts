@@ -51,3 +51,5 @@ export const rotatedSecretSchema = z.object({
 });
 export type RotateSecret = z.infer<typeof rotateSecretSchema>;
 export type RotatedSecret = z.infer<typeof rotatedSecretSchema>;
+/** As a client sends it. */
+export type NewKey = z.input<typeof createKeyBodySchema>;

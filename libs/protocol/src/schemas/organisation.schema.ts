@@ -48,3 +48,5 @@ export type Member = z.infer<typeof memberSchema>;
 export type MemberList = z.infer<typeof memberListSchema>;
 export type CreatedMember = z.infer<typeof createdMemberSchema>;
 export type SignInLink = z.infer<typeof signInLinkSchema>;
+/** As a client sends it. */
+export type NewMember = z.input<typeof createMemberSchema>;

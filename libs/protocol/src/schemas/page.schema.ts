@@ -8,3 +8,4 @@ export const pageQuery = {
 };
 
 export const deletedSchema = z.object({ deleted: z.literal(true) });
+export type Deleted = z.infer<typeof deletedSchema>;

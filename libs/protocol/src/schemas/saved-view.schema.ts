@@ -24,3 +24,5 @@ export const savedViewQuerySchema = z.object({
 export const savedViewListSchema = z.object({ views: z.array(savedViewSchema) });
 export type SavedView = z.infer<typeof savedViewSchema>;
 export type SavedViewList = z.infer<typeof savedViewListSchema>;
+/** As a client sends it. */
+export type NewSavedView = z.input<typeof savedViewBodySchema>;

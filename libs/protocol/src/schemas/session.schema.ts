@@ -227,3 +227,5 @@ export const keptSessionSchema = z.object({
   rollout: z.string().nullable(),
 });
 export type KeptSession = z.output<typeof keptSessionSchema>;
+/** As a client sends it. */
+export type KeepSessionBody = z.input<typeof keepSessionSchema>;

@@ -22,7 +22,8 @@ export const shareListSchema = z.object({
 });
 export const openShareSchema = z.object({ rollout: z.string(), message: z.number().nullable(), expires_at: z.string() });
 
-export type CreateShareBody = z.input<typeof createShareSchema>;
+/** As a client sends it. */
+export type NewShare = z.input<typeof createShareSchema>;
 export type Share = z.infer<typeof shareSchema>;
 export type ShareList = z.infer<typeof shareListSchema>;
 export type CreatedShare = z.infer<typeof createdShareSchema>;
