@@ -1,14 +1,62 @@
-export * from './error-catalogue.ts';
-export * from './json-bounds.ts';
-export * from './json.ts';
-export * from './lossless.ts';
+export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
+export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
+export type { JsonValue, JsonObject } from './json.ts';
+export { parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
 export * from './ors-bodies.ts';
 export * from './ors.schema.ts';
-export * from './regex-size.ts';
-export * from './rollout-event.ts';
-export * from './session-socket.ts';
+export { MAX_REGEX_SIZE, regexSize } from './regex-size.ts';
+export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './rollout-event.ts';
+export type { SessionTold } from './session-socket.ts';
 export * from './sse.ts';
-export * from './vocabularies.ts';
+export {
+  PROVENANCES,
+  type Provenance,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  STOP_REASONS,
+  type StopReason,
+  TRUNCATED_STOPS,
+  PHASES,
+  type Phase,
+  ROLLOUT_STATES,
+  type RolloutState,
+  UNSCORED_FAILURES,
+  VERIFICATIONS,
+  ROLLOUT_SOURCES,
+  type RolloutSource,
+  MESSAGE_TYPES,
+  type MessageType,
+  LENSES,
+  type Lens,
+  DENOMINATORS,
+  type Denominator,
+  type Axis,
+  ROLLOUT_SORTS,
+  type RolloutSort,
+  GROUP_SORTS,
+  type GroupSort,
+  COMPARE_SORTS,
+  type CompareSort,
+  VERDICTS,
+  type Verdict,
+  SESSION_STATES,
+  type SessionState,
+  CALL_FAILURES,
+  FAILURE_CLASSES,
+  type FailureClass,
+  type CallState,
+  ROLES,
+  type Role,
+  KEY_SCOPES,
+  type KeyScope,
+  SPLIT_TYPES,
+  ROLLOUT_EXPORT_FORMATS,
+  type RolloutExportFormat,
+  type TaskFileFormat,
+  STREAM_EVENTS,
+  type StreamEvent,
+  type AuditAction,
+} from './vocabularies.ts';
 export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
 export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList, NewAnnotation } from './schemas/annotation.schema.ts';
 export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
@@ -32,7 +80,7 @@ export type {
 } from './schemas/environment.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
-export type { CreateKeyBody, ApiKeyView, KeyList, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';
+export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';
 export type {
   ChangeOrganisation,
   CreateOrganisation,
@@ -111,6 +159,7 @@ export type {
   KeepSession,
   KeptSession,
   KeepSessionBody,
+  SessionAsk,
 } from './schemas/session.schema.ts';
 export type { CreateShare, NewShare, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
 export type { SlotListQuery, SlotList, SlotGroup, SlotHolder } from './schemas/slot.schema.ts';

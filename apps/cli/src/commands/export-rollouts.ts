@@ -1,7 +1,7 @@
-import { ROLLOUT_EXPORT_FORMATS } from '@palestra/protocol';
+import { type Lens, ROLLOUT_EXPORT_FORMATS, type RolloutExportFormat, type RolloutExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
-import type { PalestraClient, RolloutExportFormat, RolloutExportView } from '@palestra/client';
+import type { PalestraClient } from '@palestra/client';
 import { Command, Option } from 'commander';
 import { startProgress } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
@@ -15,7 +15,8 @@ interface ExportOptions {
   run?: string;
   query: string;
   format: RolloutExportFormat;
-  lens: string;
+  /** The server checks it. */
+  lens: Lens;
   redact?: boolean;
   shardRows?: number;
   out: string;

@@ -28,7 +28,7 @@ export const auditQuerySchema = z.object({
 });
 export type AuditQuery = z.infer<typeof auditQuerySchema>;
 
-export const auditEventSchema = z.object({
+const auditEventSchema = z.object({
   id: z.string(),
   at: z.string(),
   action: z.string(),

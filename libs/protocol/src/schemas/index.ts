@@ -1,7 +1,7 @@
 /** The schemas of `/v1`, for whoever validates or documents it: the API. Everybody else needs their types only: `@palestra/protocol`. */
 export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
 export { annotationBodySchema, annotationSchema, annotationQuerySchema, annotationListSchema } from './annotation.schema.ts';
-export { auditExportQuerySchema, auditQuerySchema, auditEventSchema, auditListSchema } from './audit.schema.ts';
+export { auditExportQuerySchema, auditQuerySchema, auditListSchema } from './audit.schema.ts';
 export { compareTasksQuerySchema, compareTasksSchema } from './compare-tasks.schema.ts';
 export {
   createEnvironmentSchema,
@@ -61,29 +61,23 @@ export {
   ingestReceiptSchema,
   ingestBodySchema,
   messagePageQuerySchema,
-  rolloutRowSchema,
-  rolloutMessageSchema,
   rolloutViewSchema,
   messagePageSchema,
   rolloutListQuerySchema,
   rolloutListSchema,
 } from './rollout.schema.ts';
 export {
-  scopeQuery,
   runSeriesQuerySchema,
   runSeriesSchema,
   runHeatmapQuerySchema,
   runHeatmapSchema,
   runSummaryQuerySchema,
-  advisorySchema,
   runSummarySchema,
   runStepsQuerySchema,
   runStepsSchema,
 } from './run-curves.schema.ts';
 export {
   groupListQuerySchema,
-  taskNameSchema,
-  groupSchema,
   groupListSchema,
   groupQuerySchema,
   groupViewSchema,
@@ -118,8 +112,6 @@ export {
   sessionEventsQuerySchema,
   openSessionSchema,
   forkSessionSchema,
-  sessionHolderSchema,
-  lastCallSchema,
   sessionListSchema,
   sessionViewSchema,
   sessionStateSchema,
@@ -128,15 +120,9 @@ export {
   sessionForkSchema,
   keepSessionSchema,
   keptSessionSchema,
+  sessionAskSchema,
 } from './session.schema.ts';
-export {
-  createShareSchema,
-  shareSchema,
-  createdShareSchema,
-  shareListQuerySchema,
-  shareListSchema,
-  openShareSchema,
-} from './share.schema.ts';
+export { createShareSchema, createdShareSchema, shareListQuerySchema, shareListSchema, openShareSchema } from './share.schema.ts';
 export { slotListQuerySchema, slotListSchema } from './slot.schema.ts';
 export { createTaskExportSchema, taskExportSchema } from './task-export.schema.ts';
 export {

@@ -37,7 +37,6 @@ export const keyViewSchema = z.object({
 export type ApiKeyView = z.infer<typeof keyViewSchema>;
 export const keyListSchema = z.object({ keys: z.array(keyViewSchema) });
 export const createdKeySchema = keyViewSchema.extend({ key: z.string().describe('The key itself; shown this once.') });
-export type KeyList = z.infer<typeof keyListSchema>;
 export type CreatedKey = z.infer<typeof createdKeySchema>;
 
 export const rotateSecretSchema = z.strictObject({

@@ -121,7 +121,7 @@ const kpi = z.object({
   steps: z.number().describe('Steps that went in.'),
   note: z.string().nullable(),
 });
-export const advisorySchema = z.object({
+const advisorySchema = z.object({
   rule: z.string(),
   level: z.enum(['hint', 'warning']),
   text: z.string(),

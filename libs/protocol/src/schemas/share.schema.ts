@@ -7,7 +7,7 @@ export const createShareSchema = z.strictObject({
 });
 export type CreateShare = z.infer<typeof createShareSchema>;
 
-export const shareSchema = z.object({
+const shareSchema = z.object({
   id: z.string(),
   rollout: z.string(),
   message: z.number().nullable(),
