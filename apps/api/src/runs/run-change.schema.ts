@@ -2,9 +2,10 @@ import { runChangeSchema } from '@palestra/protocol/schemas';
 import { compileRegex } from '@palestra/query';
 
 /** `runChangeSchema` of the wire; also refuses a `nameRegex` that RE2 does not compile, which takes libs/query. */
-export const checkedRunChangeSchema = runChangeSchema.refine(({ settings }) => !settings?.nameRegex || isRegex(settings.nameRegex), {
-  error: 'expected a regex of RE2',
-  path: ['settings', 'nameRegex'],
+export const checkedRunChangeSchema = runChangeSchema.check(({ value, issues }) => {
+  const input = value.settings?.nameRegex;
+  if (typeof input === 'string' && !isRegex(input))
+    issues.push({ code: 'custom', message: 'expected a regex of RE2', path: ['settings', 'nameRegex'], input });
 });
 
 function isRegex(pattern: string): boolean {
