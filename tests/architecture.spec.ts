@@ -38,7 +38,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       outcome: ['json', 'provenance', 'events'],
       'fill-rules': ['json', 'provenance'],
       steps: ['provenance', 'fill-rules'],
-      ledger: ['json', 'provenance', 'outcome'],
+      ledger: ['json', 'outcome'],
       transcript: [],
       import: ['json'],
     },
@@ -193,6 +193,11 @@ describe('architecture', () => {
         .map(({ specifier }) => `${source.file} imports ${specifier}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  test('only the API loads the schemas of the wire: others import their types, which cost no bundle and no start', () => {
+    const loaded = sources.filter(({ imports }) => imports.includes('@palestra/protocol/schemas'));
+    expect(new Set(loaded.map(({ workspace }) => workspace))).toEqual(new Set(['apps/api']));
   });
 
   test('what comes from the server comes through apps/dashboard/src/data', () => {

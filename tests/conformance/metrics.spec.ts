@@ -1,6 +1,7 @@
+import type { Lens } from '@palestra/protocol';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { isFigure, type Lens, metric, type RolloutFacts } from '@palestra/metrics';
+import { isFigure, metric, type RolloutFacts } from '@palestra/metrics';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { pythonFolder, runScript } from './support/python.ts';
 

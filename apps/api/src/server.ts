@@ -1,9 +1,9 @@
 import path from 'node:path';
 import pg from 'pg';
 import type { Logger } from 'pino';
+import { KEY_SCOPES } from '@palestra/protocol';
 import { createApp } from './app.ts';
 import { AccountService } from './accounts/account.service.ts';
-import { ALL_SCOPES } from './accounts/authenticator.ts';
 import { FIRST_ORG } from './accounts/owner.ts';
 import { newApiKey } from './accounts/secret-token.ts';
 import { HealthService } from './health/health.service.ts';
@@ -75,7 +75,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const url = await listen(app, config);
     origin.url ||= url;
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
-    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: ALL_SCOPES }, null)}`;
+    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: [...KEY_SCOPES] }, null)}`;
     return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
   } catch (error) {
     await close();

@@ -1,5 +1,6 @@
+import type { TaskExportBody, TaskExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionError, PalestraApiError, type PalestraClient, type TaskExportRequest, type TaskExportView } from '@palestra/client';
+import { ConnectionError, PalestraApiError, type PalestraClient } from '@palestra/client';
 
 /** Waits between two looks at the export grow with its age, within these bounds. */
 const MIN_POLL_MS = 40;
@@ -11,7 +12,7 @@ const MAX_POLL_MS = 1_000;
  */
 export async function exportOnServer(
   client: PalestraClient,
-  request: TaskExportRequest,
+  request: TaskExportBody,
   signal: AbortSignal,
   onProgress: (view: TaskExportView) => void,
 ): Promise<TaskExportView | null> {

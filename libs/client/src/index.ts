@@ -10,10 +10,8 @@ export {
   type PolicyTurn,
   type SampleResult,
 } from './play-group.ts';
-export type { RolloutExportFormat, RolloutExportRequest, RolloutExportView } from './rollout-exports.ts';
 export type { UploadReport } from './rollout-uploader.ts';
 export type { EventResult, Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
 export type { AttachOptions, Session, SessionOptions } from './session.ts';
 export type { SessionEvent, SessionListOptions, Sessions } from './sessions.ts';
-export type { TaskExportRequest, TaskExportView } from './task-exports.ts';
-export type { PushedTasks, TaskFile, TaskSetView } from './task-sets.ts';
+export type { PushedTasks, TaskFile } from './task-sets.ts';

@@ -1,19 +1,6 @@
-import type { RolloutExportFormat, RolloutExportView } from '@palestra/protocol';
+import type { RolloutExportBody, RolloutExportList, RolloutExportView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { noRetry } from './retry.ts';
-
-export type { RolloutExportFormat, RolloutExportView };
-
-export interface RolloutExportRequest {
-  /** Name or id; absent = all runs. */
-  run?: string;
-  query?: string;
-  format?: RolloutExportFormat;
-  lens?: string;
-  redact?: boolean;
-  shard_rows?: number;
-  shard_bytes?: number;
-}
 
 /** Rollouts as files, which the server writes. */
 export class RolloutExports {
@@ -23,7 +10,7 @@ export class RolloutExports {
     this.#connection = connection;
   }
 
-  async create(request: RolloutExportRequest): Promise<RolloutExportView> {
+  async create(request: RolloutExportBody): Promise<RolloutExportView> {
     return (await this.#connection.json({ method: 'POST', path: '/v1/exports', body: request, retry: noRetry })) as RolloutExportView;
   }
 
@@ -32,7 +19,7 @@ export class RolloutExports {
   }
 
   async list(): Promise<RolloutExportView[]> {
-    return ((await this.#connection.json({ path: '/v1/exports' })) as { exports: RolloutExportView[] }).exports;
+    return ((await this.#connection.json({ path: '/v1/exports' })) as RolloutExportList).exports;
   }
 
   /** Cancels it if it is being written, and erases its files. */

@@ -6,7 +6,7 @@ import {
   type SessionForkView,
   type SessionList,
   type SessionRow,
-  type SessionRunBody,
+  type SessionRun,
   type SessionView,
   type SlotGroup,
   type SlotList,
@@ -100,7 +100,7 @@ export class Sessions {
   }
 
   /** A new session that begins with the first `atCall` calls of this one (default: all), replayed and checked. */
-  async fork(sid: string, options: { atCall?: number; run?: SessionRunBody } = {}): Promise<SessionForkView> {
+  async fork(sid: string, options: { atCall?: number; run?: SessionRun } = {}): Promise<SessionForkView> {
     const body = { at_call: options.atCall ?? null, run: options.run ?? null };
     return (await this.#connection.jsonOnce({
       method: 'POST',

@@ -1,16 +1,6 @@
-import type { TaskExportView } from '@palestra/protocol';
+import type { TaskExportBody, TaskExportView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { noRetry } from './retry.ts';
-
-export type { TaskExportView };
-
-export interface TaskExportRequest {
-  environments: string[];
-  split: string;
-  max_tasks?: number;
-  format: 'parquet' | 'jsonl';
-  prompt_format: 'text' | 'messages';
-}
 
 /** Exports that the server writes by itself. */
 export class TaskExports {
@@ -20,7 +10,7 @@ export class TaskExports {
     this.#connection = connection;
   }
 
-  async create(request: TaskExportRequest): Promise<TaskExportView> {
+  async create(request: TaskExportBody): Promise<TaskExportView> {
     return (await this.#connection.json({ method: 'POST', path: '/v1/exports/tasks', body: request, retry: noRetry })) as TaskExportView;
   }
 

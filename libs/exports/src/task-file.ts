@@ -1,8 +1,8 @@
+import type { TaskFileFormat } from '@palestra/protocol';
 import { listElements, type ColumnData, type ParquetElement, type ParquetSchema, parquetStream, textElement } from './parquet-stream.ts';
 import { pythonJson } from './python-json.ts';
 import type { TaskRow } from './task-rows.ts';
 
-export type TaskFileFormat = 'parquet' | 'jsonl';
 /** `text`: the prompt is the JSON text that SkyRL's own script writes; `messages`: a list of `{role, content}`. */
 export type PromptFormat = 'text' | 'messages';
 

@@ -1,5 +1,6 @@
+import { type StopReason, TRUNCATED_STOPS } from '@palestra/protocol';
 import { byGroup, type Counted, groupCount, select } from './denominators.ts';
-import { type Figure, figure, type MetricContext, type RolloutFacts, type StopReason } from './facts.ts';
+import { type Figure, figure, type MetricContext, type RolloutFacts } from './facts.ts';
 import {
   allGroupStats,
   type GroupStats,
@@ -19,7 +20,7 @@ import { ascending, max, mean, min, percentileOfSorted, std } from './summary.ts
 
 /** The canonical metrics (dashboard.md 3.1): rows in, figures with their denominators out; the order of rows never matters. */
 
-const TRUNCATED: ReadonlySet<StopReason> = new Set<StopReason>(['max_turns', 'max_tokens', 'context_length']);
+const TRUNCATED: ReadonlySet<StopReason> = new Set(TRUNCATED_STOPS);
 
 const selected = (rows: readonly RolloutFacts[], context: MetricContext) =>
   remember(rows, context, 'selected', () => select(rows, context.denominator));

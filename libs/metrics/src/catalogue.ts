@@ -1,9 +1,8 @@
+import { type Lens, LENSES } from '@palestra/protocol';
 import { type MetricAnswer, type MetricContext, type RolloutFacts, unavailable } from './facts.ts';
 import {
   fillKey,
-  type Lens,
   type LensDefinition,
-  LENSES,
   matchKey,
   type MetricDefinition,
   type MetricTemplate,

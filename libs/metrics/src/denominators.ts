@@ -1,4 +1,5 @@
-import { type Denominator, type RolloutFacts, scoreOf, type StopReason } from './facts.ts';
+import type { Denominator, StopReason } from '@palestra/protocol';
+import { type RolloutFacts, scoreOf } from './facts.ts';
 import { groupBy } from './group-by.ts';
 
 /** Decision 14.5: not the policy's doing. parse_error, no_tool_call and truncation are the policy's own and stay. */

@@ -1,17 +1,4 @@
-/** Why a rollout ended, in the words of dashboard.md 2.5; the list is that of libs/rollouts. */
-export type StopReason =
-  | 'finished'
-  | 'max_turns'
-  | 'max_tokens'
-  | 'context_length'
-  | 'no_tool_call'
-  | 'parse_error'
-  | 'env_error'
-  | 'infra_error'
-  | 'timeout'
-  | 'aborted'
-  | 'cancelled'
-  | 'unknown';
+import type { Denominator, StopReason } from '@palestra/protocol';
 
 /** What every metric reads: one narrow row a rollout. A number that is not finite counts as null. */
 export interface RolloutFacts {
@@ -48,8 +35,6 @@ export interface SuccessRule {
   threshold: number;
   strict: boolean;
 }
-
-export type Denominator = 'all' | 'scored' | 'effective';
 
 export interface MetricContext {
   /**

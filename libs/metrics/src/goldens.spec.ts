@@ -1,6 +1,7 @@
+import type { StopReason } from '@palestra/protocol';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFacts, type StopReason } from './index.ts';
+import { isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFacts } from './index.ts';
 
 /**
  * Our lenses beside what the real code of TRL, prime-rl, slime and rLLM made of the same rewards, under the names that it prints:

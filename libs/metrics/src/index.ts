@@ -7,7 +7,7 @@ export * from './facts.ts';
 export * from './group-stats.ts';
 export * from './histogram.ts';
 export { bootstrapInterval, type GroupClass, type Interval, passInterval, passIntervals, studentInterval } from './intervals.ts';
-export { type Lens, LENSES, type MetricDefinition } from './lens.ts';
+export type { MetricDefinition } from './lens.ts';
 export { type LensFacts, type LensRollout, lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
 export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } from './pass.ts';
 export * from './rollup.ts';

@@ -1,6 +1,7 @@
+import { type Lens, LENSES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { computeLens, inferSuccessRule, isFigure, type Lens, LENSES, lensRolloutRule, type RolloutFacts, rolloutOfLens } from './index.ts';
+import { computeLens, inferSuccessRule, isFigure, lensRolloutRule, type RolloutFacts, rolloutOfLens } from './index.ts';
 
 const RULE = { threshold: 1, strict: false };
 const row = (more: Partial<RolloutFacts> = {}): RolloutFacts => ({

@@ -1,6 +1,6 @@
+import type { Lens } from '@palestra/protocol';
 import { isFailed } from './denominators.ts';
 import { type RolloutFacts, scoreOf, type SuccessRule } from './facts.ts';
-import type { Lens } from './lens.ts';
 import { isSuccess } from './success.ts';
 
 /** What of a rollout a lens looks at. */

@@ -1,7 +1,5 @@
+import type { Lens } from '@palestra/protocol';
 import type { MetricAnswer, MetricContext, RolloutFacts } from './facts.ts';
-
-export const LENSES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
-export type Lens = (typeof LENSES)[number];
 
 /** What a key's placeholder stands for: `{k}`, `{n}`, `{N}` whole numbers, `{p}` a percentile, `{value}` a rounded reward, `{source}` a name. */
 export type Parameter = string;

@@ -1,3 +1,4 @@
+import { LENSES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -11,7 +12,6 @@ import {
   histogram,
   histogramEdges,
   isFigure,
-  LENSES,
   listMetrics,
   mergeGroupStats,
   mergeHistograms,

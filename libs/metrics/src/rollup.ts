@@ -1,5 +1,6 @@
+import type { StopReason } from '@palestra/protocol';
 import { select } from './denominators.ts';
-import type { MetricContext, RolloutFacts, StopReason } from './facts.ts';
+import type { MetricContext, RolloutFacts } from './facts.ts';
 import { allGroupStats, type GroupStats, groupStats, mergeGroupStats } from './group-stats.ts';
 import { emptyHistogram, histogram, mergeHistograms, type RewardHistogram } from './histogram.ts';
 import { successRules } from './success.ts';

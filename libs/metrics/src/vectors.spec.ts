@@ -1,5 +1,6 @@
+import type { Lens } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { computeLens, isFigure, type Lens, metric, type MetricContext, type RolloutFacts, truncatedRate } from './index.ts';
+import { computeLens, isFigure, metric, type MetricContext, type RolloutFacts, truncatedRate } from './index.ts';
 
 /** The eighteen vectors of dashboard.md 3.3. */
 const TOLERANCE = 1e-6;

@@ -1,12 +1,168 @@
-export * from './error-catalogue.ts';
-export * from './json-bounds.ts';
-export * from './json.ts';
-export * from './lossless.ts';
+export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
+export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
+export type { JsonValue, JsonObject } from './json.ts';
+export { parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
 export * from './ors-bodies.ts';
 export * from './ors.schema.ts';
-export * from './regex-size.ts';
-export * from './rollout-event.ts';
-export * from './session-socket.ts';
-export * from './session-views.ts';
+export { MAX_REGEX_SIZE, regexSize } from './regex-size.ts';
+export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './rollout-event.ts';
+export type { SessionTold } from './session-socket.ts';
 export * from './sse.ts';
-export * from './views.ts';
+export {
+  PROVENANCES,
+  type Provenance,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  STOP_REASONS,
+  type StopReason,
+  TRUNCATED_STOPS,
+  PHASES,
+  type Phase,
+  ROLLOUT_STATES,
+  type RolloutState,
+  UNSCORED_FAILURES,
+  VERIFICATIONS,
+  ROLLOUT_SOURCES,
+  type RolloutSource,
+  MESSAGE_TYPES,
+  type MessageType,
+  LENSES,
+  type Lens,
+  DENOMINATORS,
+  type Denominator,
+  type Axis,
+  ROLLOUT_SORTS,
+  type RolloutSort,
+  GROUP_SORTS,
+  type GroupSort,
+  COMPARE_SORTS,
+  type CompareSort,
+  VERDICTS,
+  type Verdict,
+  SESSION_STATES,
+  type SessionState,
+  CALL_FAILURES,
+  FAILURE_CLASSES,
+  type FailureClass,
+  type CallState,
+  ROLES,
+  type Role,
+  KEY_SCOPES,
+  type KeyScope,
+  SPLIT_TYPES,
+  ROLLOUT_EXPORT_FORMATS,
+  type RolloutExportFormat,
+  type TaskFileFormat,
+  STREAM_EVENTS,
+  type StreamEvent,
+  type AuditAction,
+} from './vocabularies.ts';
+export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
+export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList, NewAnnotation } from './schemas/annotation.schema.ts';
+export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
+export type { CompareTasksQuery, ComparedTasks } from './schemas/compare-tasks.schema.ts';
+export type {
+  CreateEnvironment,
+  UpdateEnvironment,
+  CreateVersion,
+  EnvironmentVersionView,
+  EnvironmentVersionList,
+  EnvironmentView,
+  EnvironmentList,
+  EnvironmentDiscoveryView,
+  EnvironmentListQuery,
+  TaskPageQuery,
+  TaskPageView,
+  ApiUsageQuery,
+  EnvironmentUsage,
+  EnvironmentRunsQuery,
+  EnvironmentRuns,
+} from './schemas/environment.schema.ts';
+export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
+export type { Health } from './schemas/health.schema.ts';
+export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';
+export type {
+  ChangeOrganisation,
+  CreateOrganisation,
+  CreateMember,
+  ChangeMember,
+  Organisation,
+  CreatedOrganisation,
+  Member,
+  MemberList,
+  CreatedMember,
+  SignInLink,
+  NewMember,
+} from './schemas/organisation.schema.ts';
+export type { Deleted } from './schemas/page.schema.ts';
+export type {
+  CreateRolloutExport,
+  RolloutExportView,
+  RolloutExportList,
+  CancelledExport,
+  RolloutExportBody,
+} from './schemas/rollout-export.schema.ts';
+export type { RolloutHeader, RolloutBeside, RolloutOutline, RolloutCalls, RolloutDiff } from './schemas/rollout-reads.schema.ts';
+export type { RolloutRow, RolloutMessageView, RolloutView, MessagePage, RolloutListQuery, RolloutList } from './schemas/rollout.schema.ts';
+export type {
+  RunSeriesQuery,
+  RunHeatmapQuery,
+  RunSummaryQuery,
+  RunSeries,
+  RunHeatmap,
+  RunSummary,
+  RunStepsQuery,
+  RunSteps,
+} from './schemas/run-curves.schema.ts';
+export type {
+  GroupListQuery,
+  GroupQuery,
+  RunTaskListQuery,
+  Group,
+  GroupList,
+  GroupView,
+  RunTaskList,
+  RunTask,
+} from './schemas/run-groups.schema.ts';
+export type { ToolListQuery, FailureQuery, ToolList, FailureList, RunConfig, RunFacets } from './schemas/run-insights.schema.ts';
+export type { ToolQuery, ToolCheckQuery, ToolSteps, ToolCheck } from './schemas/run-tools.schema.ts';
+export type {
+  RunListQuery,
+  TaskDifficultyQuery,
+  RunView,
+  ListedRun,
+  RunList,
+  TaskDifficulty,
+  RunChangeBody,
+} from './schemas/run.schema.ts';
+export type { SavedViewBody, SavedView, SavedViewList, NewSavedView } from './schemas/saved-view.schema.ts';
+export type { SearchQuery, SearchPage } from './schemas/search.schema.ts';
+export type { SessionPolicyView } from './schemas/session-policy.schema.ts';
+export type {
+  SessionListQuery,
+  SessionCallListQuery,
+  SessionEventsQuery,
+  OpenSession,
+  ForkSession,
+  SessionRun,
+  OpenSessionBody,
+  SessionHolder,
+  SessionLastCall,
+  SessionRow,
+  SessionRecordingView,
+  SessionList,
+  SessionView,
+  SessionStateView,
+  SessionCallView,
+  SessionCallList,
+  SessionForkView,
+  KeepSession,
+  KeptSession,
+  KeepSessionBody,
+  SessionAsk,
+} from './schemas/session.schema.ts';
+export type { CreateShare, NewShare, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
+export type { SlotListQuery, SlotList, SlotGroup, SlotHolder } from './schemas/slot.schema.ts';
+export type { CreateTaskExport, TaskExportView, TaskExportBody } from './schemas/task-export.schema.ts';
+export type { SplitUpload, TaskSetView, PublishedTaskSet, TaskSetList, TaskSplitView, StoredSplitView } from './schemas/task-set.schema.ts';
+export type { OpenText, TextStepBody } from './schemas/text-session.schema.ts';

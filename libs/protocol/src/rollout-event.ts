@@ -1,4 +1,5 @@
 import type { JsonObject } from './json.ts';
+import type { MessageType } from './vocabularies.ts';
 
 /** Events of `POST /v1/rollouts`; source: openreward-wire.md section 4. Unknown keys are kept in the raw event. */
 export interface RolloutStartEvent {
@@ -18,9 +19,6 @@ export interface RolloutStartEvent {
   run_info?: JsonObject;
   rollout_info?: JsonObject;
 }
-
-export const messageTypes = ['reasoning', 'tool_call', 'tool_result', 'user_message', 'assistant_message', 'system_message'] as const;
-export type MessageType = (typeof messageTypes)[number];
 
 export interface RolloutMessageEvent {
   eventType: 'message';

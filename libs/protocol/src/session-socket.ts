@@ -1,9 +1,6 @@
-import type { SessionCallView, SessionView } from './session-views.ts';
+import type { SessionCallView, SessionView } from './schemas/session.schema.ts';
 
-/** The frames of a session's socket, `/v1/sessions/{sid}/socket` (docs/sessions.md): JSON texts, one object each. */
-
-/** From the client. `id` is made up by it and names the call for good; `ping` keeps the session, and is answered by `pong`. */
-export type SessionAsk = { type: 'call'; id: string; tool: string; input: Record<string, unknown> } | { type: 'ping' };
+/** What the server sends on a session’s socket, `/v1/sessions/{sid}/socket` (docs/sessions.md): JSON texts, one object each. */
 
 /** To the client. `event` names where it stands: a socket that is opened with `?after={event}` goes on behind it. */
 export type SessionTold =

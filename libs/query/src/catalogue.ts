@@ -1,37 +1,12 @@
-import type { MessageType } from '@palestra/protocol';
-
-/** Canonical stop reasons (dashboard.md 2.5). */
-export const STOP_REASONS = [
-  'finished',
-  'max_turns',
-  'max_tokens',
-  'context_length',
-  'no_tool_call',
-  'parse_error',
-  'env_error',
-  'infra_error',
-  'timeout',
-  'aborted',
-  'cancelled',
-  'unknown',
-] as const;
-export type StopReason = (typeof STOP_REASONS)[number];
-
-/** Stops that cut a rollout off (dashboard.md 3.1). */
-export const TRUNCATED_STOPS: readonly StopReason[] = ['max_turns', 'max_tokens', 'context_length'];
-
-export const PHASES = ['train', 'eval', 'unknown'] as const;
-export type Phase = (typeof PHASES)[number];
-
-export const ROLLOUT_STATES = ['live', 'complete', 'stale', 'empty'] as const;
-export type RolloutState = (typeof ROLLOUT_STATES)[number];
-
-/** Provenance levels; the index is the value of the two bits (dashboard.md 2.2). */
-export const PROVENANCES = ['unknown', 'inferred', 'parsed', 'reported'] as const;
-export type Provenance = (typeof PROVENANCES)[number];
-
-export const PROVENANCE_FIELDS = ['step', 'group', 'sample', 'reward', 'stop', 'turns', 'tokens', 'phase', 'telemetry'] as const;
-export type ProvenanceField = (typeof PROVENANCE_FIELDS)[number];
+import {
+  PHASES,
+  PROVENANCE_FIELDS,
+  PROVENANCES,
+  ROLLOUT_STATES,
+  STOP_REASONS,
+  type MessageType,
+  type ProvenanceField,
+} from '@palestra/protocol';
 
 export const IS_VALUES = ['finished', 'truncated', 'scored', 'unscored', 'best', 'worst', 'live', 'eval'] as const;
 export type IsValue = (typeof IS_VALUES)[number];

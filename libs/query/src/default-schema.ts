@@ -1,5 +1,5 @@
-import type { MessageType } from '@palestra/protocol';
-import { PROVENANCE_FIELDS, type ProvenanceField, ROLLOUT_FLAGS, type RolloutFlag, STOP_REASONS, type StopReason } from './catalogue.ts';
+import { type MessageType, PROVENANCE_FIELDS, type ProvenanceField, STOP_REASONS, type StopReason } from '@palestra/protocol';
+import { ROLLOUT_FLAGS, type RolloutFlag } from './catalogue.ts';
 import { likePattern } from './like.ts';
 import type { QuerySchema } from './schema.ts';
 

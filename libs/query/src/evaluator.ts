@@ -1,5 +1,6 @@
+import { type ProvenanceField, TRUNCATED_STOPS } from '@palestra/protocol';
 import type { Clause, CompareValue, FieldClause, Query, RangeValue, RegexValue, TextValue, Value } from './ast.ts';
-import { type HasValue, type IsValue, type ProvenanceField, type RolloutFlag, TRUNCATED_STOPS } from './catalogue.ts';
+import { type HasValue, type IsValue, type RolloutFlag } from './catalogue.ts';
 import { type Places, placesOf } from './places.ts';
 import { compileRegexes } from './regex.ts';
 import type { QueryGroup, QueryRow } from './row.ts';

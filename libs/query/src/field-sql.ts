@@ -1,16 +1,6 @@
+import { type Phase, type ProvenanceField, PROVENANCES, type RolloutState, type StopReason, TRUNCATED_STOPS } from '@palestra/protocol';
 import type { CompareValue, FieldClause, Operand, RangeValue, RegexValue, TextValue, Value } from './ast.ts';
-import {
-  findKey,
-  type HasValue,
-  type IsValue,
-  type Phase,
-  type ProvenanceField,
-  PROVENANCES,
-  type QueryKeyKind,
-  type RolloutState,
-  type StopReason,
-  TRUNCATED_STOPS,
-} from './catalogue.ts';
+import { findKey, type HasValue, type IsValue, type QueryKeyKind } from './catalogue.ts';
 import type { Compilation } from './compilation.ts';
 import { likePattern } from './like.ts';
 import { requiredLiteral } from './regex.ts';

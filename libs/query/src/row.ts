@@ -1,5 +1,5 @@
-import type { MessageType } from '@palestra/protocol';
-import type { Phase, Provenance, ProvenanceField, RolloutFlag, RolloutState, StopReason } from './catalogue.ts';
+import type { MessageType, Phase, Provenance, ProvenanceField, RolloutState, StopReason } from '@palestra/protocol';
+import type { RolloutFlag } from './catalogue.ts';
 
 /** A rollout as `matches` reads it. Null is "not known" everywhere. */
 export interface QueryRow {

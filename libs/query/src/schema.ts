@@ -1,5 +1,5 @@
-import type { MessageType } from '@palestra/protocol';
-import type { Phase, ProvenanceField, RolloutFlag, RolloutState, StopReason } from './catalogue.ts';
+import type { MessageType, Phase, ProvenanceField, RolloutState, StopReason } from '@palestra/protocol';
+import type { RolloutFlag } from './catalogue.ts';
 
 /** Logical columns; each is one SQL expression, null where the value is not known. */
 export type FieldName =

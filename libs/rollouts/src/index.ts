@@ -13,20 +13,14 @@ export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';
 export * from './ledger/uploaded-calls.ts';
 export * from './outcome/rollout-state.ts';
-export { CANONICAL_STOPS, type CanonicalStop } from './outcome/stop-reason.ts';
 export * from './outcome/trained-reward.ts';
 export * from './provenance/name-regex.ts';
 export {
   type FieldProvenance,
-  type Provenance,
-  PROVENANCE_FIELDS,
-  type ProvenanceField,
-  PROVENANCES,
   provenanceShift,
   type RolloutProvenance,
   unpackProvenance,
   withProvenance,
 } from './provenance/provenance.ts';
 export * from './provenance/run-settings.ts';
-export { ROLLOUT_SOURCES, type RolloutSource } from './provenance/source.ts';
 export * from './steps/step-inference.ts';

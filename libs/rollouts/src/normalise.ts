@@ -1,9 +1,9 @@
-import type { JsonObject } from '@palestra/protocol';
+import type { JsonObject, RolloutSource, StopReason } from '@palestra/protocol';
 import { countGaps } from './events/gaps.ts';
 import { MESSAGE_FLAGS } from './events/message-flags.ts';
 import { type MessageSkeleton, orderMessages } from './events/message-skeleton.ts';
 import { countAnswered, countTurns, isPolicy, type Turn, turnsOf } from './events/turns.ts';
-import type { Phase } from './fill-rules/group-key.ts';
+import type { KnownPhase } from './fill-rules/group-key.ts';
 import {
   groupOf,
   phaseOf,
@@ -18,11 +18,11 @@ import {
 import { taskKeyOf } from './fill-rules/task-key.ts';
 import { asCount, asId, asInt, asObject, asText, findField, own } from './json/fields.ts';
 import { canonicalReward, type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
-import { type CanonicalStop, type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
+import { type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
 import { matchName } from './provenance/name-regex.ts';
 import { type FieldProvenance, packProvenance, type RolloutProvenance, UNKNOWN } from './provenance/provenance.ts';
 import type { RunSettings } from './provenance/run-settings.ts';
-import { isSubagent, type RolloutSource, sourceOf } from './provenance/source.ts';
+import { isSubagent, sourceOf } from './provenance/source.ts';
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
 /** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
@@ -78,7 +78,7 @@ export interface NormalisedRollout {
   groupSize: number | null;
   /** Null in a group (`arrival`): the place in which it came among its samples, which only the store can tell. */
   sampleIdx: number | null;
-  phase: Phase | null;
+  phase: KnownPhase | null;
   /** Canonical total; null = unscored, which is not 0. Also null for a rollout that failed by no fault of its policy. */
   reward: number | null;
   rewardReported: number | null;
@@ -92,7 +92,7 @@ export interface NormalisedRollout {
   rewardMin: number | null;
   rewardFinal: number | null;
   failureClass: 'environment' | 'infrastructure' | null;
-  stop: CanonicalStop;
+  stop: StopReason;
   stopRaw: string | null;
   turns: number | null;
   /** Turns that tools or users answered; null where messages are missing, or the upload reports another number of turns than it holds. */
@@ -366,7 +366,7 @@ function lastStepReward(
   return rewards.lastTurn ?? (source === 'skyrl' ? null : reward);
 }
 
-function flagsOf(raw: RawRollout, places: Places, facts: MessageFacts, stop: CanonicalStop, mismatch: boolean): number {
+function flagsOf(raw: RawRollout, places: Places, facts: MessageFacts, stop: StopReason, mismatch: boolean): number {
   const any = (flag: keyof typeof MESSAGE_FLAGS) => (facts.flags & MESSAGE_FLAGS[flag]) !== 0;
   const set: Record<keyof typeof ROLLOUT_FLAGS, boolean> = {
     reward_mismatch: mismatch,

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, type SessionState } from '@palestra/protocol';
 import { SessionEngine } from './engine.ts';
 import { InProcessBackend, OneEnvironmentDirectory, testCaller } from './in-process.fixture.ts';
 import { MemoryAdmissionStore, MemoryCallLedger, MemoryLeases, MemorySessionStore, openBox } from './memory-ports.fixture.ts';
-import { isDead, mayFollow, type SessionState } from './state.ts';
+import { isDead, mayFollow } from './state.ts';
 import { full } from '../../../tests/support/full.ts';
 
 /**

@@ -1,6 +1,7 @@
+import { SESSION_STATES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InvalidTransitionError, isDead, isSetUp, mayFollow, sessionStates, sessionTransitions, transition } from './state.ts';
+import { InvalidTransitionError, isDead, isSetUp, mayFollow, sessionTransitions, transition } from './state.ts';
 
 describe('session states', () => {
   test('the table', () => {
@@ -60,8 +61,8 @@ describe('session states', () => {
   });
 
   test('exactly the transitions of the table are allowed, and each raises the version', () => {
-    for (const from of sessionStates) {
-      for (const to of sessionStates) {
+    for (const from of SESSION_STATES) {
+      for (const to of SESSION_STATES) {
         const record = { state: from, version: 7, endedAt: null, secrets: new Uint8Array(1), waitingOn: 'x', note: '' };
         if (sessionTransitions[from].includes(to)) {
           const kept = isDead(to)
@@ -77,9 +78,9 @@ describe('session states', () => {
 
   test('on any walk: death is final, versions rise by one, setup is never undone', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom(...sessionStates)), (wishes) => {
+      fc.property(fc.array(fc.constantFrom(...SESSION_STATES)), (wishes) => {
         const first = { version: 1, endedAt: null as number | null, secrets: null, waitingOn: null };
-        let record = { ...first, state: 'reserved' as (typeof sessionStates)[number] };
+        let record = { ...first, state: 'reserved' as (typeof SESSION_STATES)[number] };
         let steps = 0;
         for (const wish of wishes) {
           if (!mayFollow(record.state, wish)) continue;

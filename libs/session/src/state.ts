@@ -1,3 +1,5 @@
+import type { SessionState } from '@palestra/protocol';
+
 /**
  * The life of a session:
  * `reserved` (SID given) -> `starting` (constructor, then setup) -> `ready` -> `finished` (an output said so) -> `closed`; or
@@ -5,20 +7,6 @@
  * process of a deterministic environment died, `restoring` replays its calls in a fresh one; a replay that does not give the
  * stored results ends as `diverged`.
  */
-export const sessionStates = [
-  'reserved',
-  'starting',
-  'ready',
-  'restoring',
-  'finished',
-  'closed',
-  'failed',
-  'expired',
-  'lost',
-  'diverged',
-] as const;
-export type SessionState = (typeof sessionStates)[number];
-
 export const sessionTransitions: Readonly<Record<SessionState, readonly SessionState[]>> = {
   // To itself when it waits for a slot, or gets one.
   reserved: ['reserved', 'starting', 'closed', 'expired', 'lost'],

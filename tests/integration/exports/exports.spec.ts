@@ -1,4 +1,5 @@
-import { PalestraApiError, PalestraClient, type TaskExportRequest, SessionTerminatedError, ToolCallError } from '@palestra/client';
+import { PalestraApiError, PalestraClient, SessionTerminatedError, ToolCallError } from '@palestra/client';
+import type { TaskExportBody } from '@palestra/protocol';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sharedServer, type TestServer } from '../../support/server.ts';
@@ -24,7 +25,7 @@ async function finished(id: string) {
   }
 }
 
-const request: TaskExportRequest = {
+const request: TaskExportBody = {
   environments: ['palestra/echo'],
   split: 'train',
   max_tasks: 20,

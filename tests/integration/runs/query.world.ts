@@ -1,15 +1,6 @@
+import { type Provenance, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
 import { createHash } from 'node:crypto';
-import {
-  defaultSchema,
-  type Provenance,
-  PROVENANCES,
-  type QueryGroup,
-  type QueryMessage,
-  type QueryRow,
-  ROLLOUT_FLAGS,
-  ROLLOUT_STATES,
-  STOP_REASONS,
-} from '@palestra/query';
+import { defaultSchema, type QueryGroup, type QueryMessage, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import pg from 'pg';
 import { inject } from 'vitest';
 

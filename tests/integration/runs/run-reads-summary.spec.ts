@@ -1,12 +1,6 @@
+import type { Denominator } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type Denominator,
-  passAtKInterval,
-  rewardPercentile,
-  rewardStd,
-  type RolloutFacts,
-  select,
-} from '../../../libs/metrics/src/index.ts';
+import { passAtKInterval, rewardPercentile, rewardStd, type RolloutFacts, select } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 

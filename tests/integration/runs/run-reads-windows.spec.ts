@@ -1,5 +1,6 @@
+import type { Denominator } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Denominator, metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
+import { metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';

@@ -1,7 +1,7 @@
+import { type Denominator, PHASES } from '@palestra/protocol';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { advantages, avgInterval, type Denominator, metric, passAtK, rewardMean, zeroVariance } from '../../../libs/metrics/src/index.ts';
-import { PHASES } from '../../../apps/api/src/store/codes.ts';
+import { advantages, avgInterval, metric, passAtK, rewardMean, zeroVariance } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { factsOf, seeded, strangerOf, upload } from './run-reads.world.ts';
 

@@ -1,6 +1,7 @@
+import type { Denominator, Lens } from '@palestra/protocol';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Denominator, type Lens, metric, type RolloutFacts } from '../../../libs/metrics/src/index.ts';
+import { metric, type RolloutFacts } from '../../../libs/metrics/src/index.ts';
 import { randomOf } from '../../support/random.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { factsOf } from './run-reads.world.ts';

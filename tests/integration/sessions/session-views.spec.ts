@@ -1,9 +1,8 @@
+import { sessionCallListSchema, sessionCallSchema, sessionListSchema, sessionViewSchema, slotListSchema } from '@palestra/protocol/schemas';
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient } from '@palestra/client';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
-import { callListSchema, callViewSchema, sessionListSchema, sessionViewSchema } from '../../../apps/api/src/sessions/session.schema.ts';
-import { slotListSchema } from '../../../apps/api/src/sessions/slots/slot.schema.ts';
 import { counter, follow, gate } from '../../support/counted-sessions.ts';
 import type { TestServer } from '../../support/server.ts';
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
@@ -41,7 +40,7 @@ const end = (sid: string, server = first) => server.request('DELETE', `/v1/sessi
 const call = (sid: string, name: string, input: object = {}, server = first) =>
   server.request('POST', '/call', { body: { name, input }, headers: { 'x-session-id': sid } });
 const ledger = async (sid: string, query = ''): Promise<SessionCallView[]> =>
-  callListSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls${query}`)).body).calls;
+  sessionCallListSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls${query}`)).body).calls;
 
 describe('refusals', () => {
   test('another organisation’s session does not exist, whatever is asked of it', async () => {
@@ -187,7 +186,7 @@ describe('a session', () => {
     expect(calls[2]!.text).toContain('the tool broke');
     expect(calls[3]).toMatchObject({ truncated: true, blocks: null });
     expect(calls[3]!.text).toHaveLength(65_536);
-    const whole = callViewSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls/${calls[3]!.task_id}`)).body);
+    const whole = sessionCallSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls/${calls[3]!.task_id}`)).body);
     expect(whole.text).toBe('x'.repeat(100_000));
     const page = (await first.request('GET', `/v1/sessions/${sid}/calls?limit=2`)).body;
     expect(page).toMatchObject({ calls: [{ seq: calls[0]!.seq }, { seq: calls[1]!.seq }], next_after: calls[1]!.seq });

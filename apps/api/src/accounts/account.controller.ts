@@ -1,18 +1,16 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
-import { z } from 'zod';
+import { meSchema, namespaceQuerySchema, namespaceSchema } from '@palestra/protocol/schemas';
 import { Api } from '../platform/http/api.decorator.ts';
 import { AccountService } from './account.service.ts';
 import { CurrentCaller } from './caller.decorator.ts';
-
-const named = z.object({ id: z.string(), name: z.string() });
 
 @Controller('v1')
 export class AccountController {
   constructor(private readonly accounts: AccountService) {}
 
   @Get('me')
-  @Api({ summary: 'Who the key or browser session belongs to', response: z.object({ user: named, org: named }) })
+  @Api({ summary: 'Who the key or browser session belongs to', response: meSchema })
   me(@CurrentCaller() caller: Caller) {
     return this.accounts.me(caller);
   }
@@ -20,8 +18,8 @@ export class AccountController {
   @Get('namespace/current')
   @Api({
     summary: 'The namespace of the key, as `orwd whoami` asks for it',
-    query: z.object({ type: z.enum(['user', 'org']).optional() }),
-    response: named.extend({ type: z.string() }),
+    query: namespaceQuerySchema,
+    response: namespaceSchema,
   })
   namespace(@CurrentCaller() caller: Caller, @Query('type') type: string | undefined) {
     return this.accounts.namespace(caller, type);

@@ -1,14 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Clock } from '@palestra/kit';
-import { type MeView, PalestraError } from '@palestra/protocol';
+import { KEY_SCOPES, type MeView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import type { Actor } from './audit/audit.sql.ts';
-import type { RequestSource } from './audit/audit-actions.ts';
+import type { RequestSource } from './audit/audit-entry.ts';
 import type { Transaction } from './account-limits.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
-import { ALL_SCOPES } from './authenticator.ts';
 import { KeyService } from './key.service.ts';
 import { FIRST_ORG } from './owner.ts';
 import { hashToken, newToken } from './secret-token.ts';
@@ -69,7 +68,7 @@ export class AccountService {
   /** The first owner, with this key; `revoked` when somebody has revoked it since. */
   async ensureFirstOwner(key: string): Promise<{ owner: { orgId: string; userId: string }; revoked: boolean }> {
     const owner = await this.ensureOwner(FIRST_ORG, FIRST_USER);
-    const stored = await this.keys.store({ ...owner, name: 'first key', scopes: ALL_SCOPES }, key);
+    const stored = await this.keys.store({ ...owner, name: 'first key', scopes: [...KEY_SCOPES] }, key);
     return { owner, revoked: stored.revokedAt !== null };
   }
 

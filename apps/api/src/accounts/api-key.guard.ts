@@ -1,10 +1,10 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyRequest } from 'fastify';
-import { PalestraError } from '@palestra/protocol';
+import { type KeyScope, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Authenticator } from './authenticator.ts';
-import { REQUIRED_SCOPE, type Scope, SHAREABLE_ROUTE } from './caller.decorator.ts';
+import { REQUIRED_SCOPE, SHAREABLE_ROUTE } from './caller.decorator.ts';
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
 import { ShareAccess } from './share-access.ts';
 import { StrangerRates } from '../platform/http/stranger-rates.ts';
@@ -35,7 +35,7 @@ export class ApiKeyGuard implements CanActivate {
     }
     // A copy: the authenticator keeps callers for all requests with their credential.
     request.caller = { ...caller, source: sourceOf(request) };
-    const scope = this.reflector.getAllAndOverride<Scope | undefined>(REQUIRED_SCOPE, targets);
+    const scope = this.reflector.getAllAndOverride<KeyScope | undefined>(REQUIRED_SCOPE, targets);
     if (scope) this.authenticator.requireScope(caller, scope);
     return true;
   }

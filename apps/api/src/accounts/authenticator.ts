@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { type Clock, SingleFlight } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { type KeyScope, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
@@ -13,7 +13,6 @@ import { markKnown } from '../platform/http/connections.ts';
 import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { atMost } from '../platform/limits.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
-import type { Scope } from './caller.decorator.ts';
 import { readCookie } from './cookies.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { hashToken } from './secret-token.ts';
@@ -27,7 +26,6 @@ const CACHE_MS = 5_000;
 const CACHE_ENTRIES = 10_000;
 /** `last_used_at` is written at most this often per key. */
 const LAST_USED_MS = 60_000;
-export const ALL_SCOPES: Scope[] = ['sessions', 'environments', 'rollouts', 'keys'];
 
 /** `raw`: the request, for the rate limit of its address; absent when it was counted already. */
 export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: IncomingMessage };
@@ -96,7 +94,7 @@ export class Authenticator {
   }
 
   /** Throws `scope_missing` when the caller may not do what `scope` stands for. */
-  requireScope(caller: Caller, scope: Scope): void {
+  requireScope(caller: Caller, scope: KeyScope): void {
     if (!caller.scopes.includes(scope)) {
       throw new PalestraError('scope_missing', { detail: `This API key lacks the scope "${scope}" that this route needs.` });
     }

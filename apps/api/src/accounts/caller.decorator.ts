@@ -1,6 +1,7 @@
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
+import type { KeyScope } from '@palestra/protocol';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,8 +17,7 @@ export const CurrentCaller = createParamDecorator((_data: unknown, context: Exec
 
 /** Route metadata read by ApiKeyGuard: the key needs this scope. */
 export const REQUIRED_SCOPE = 'palestra:scope';
-export type Scope = 'sessions' | 'environments' | 'rollouts' | 'keys';
-export const RequireScope = (scope: Scope) => SetMetadata(REQUIRED_SCOPE, scope);
+export const RequireScope = (scope: KeyScope) => SetMetadata(REQUIRED_SCOPE, scope);
 
 /** Route metadata read by ApiKeyGuard: whoever opened a share link of the rollout that `:id` names may read this, without a key. */
 export const SHAREABLE_ROUTE = 'palestra:shareable';

@@ -1,8 +1,9 @@
 import { Body, Controller, Delete, Get, Param, Post } from '@nestjs/common';
+import type { CreateKeyBody } from '@palestra/protocol';
+import { createdKeySchema, createKeyBodySchema, keyListSchema, keyViewSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { Api } from '../platform/http/api.decorator.ts';
 import { CurrentCaller, RequireScope } from './caller.decorator.ts';
-import { type CreateKeyBody, createdKeySchema, createKeyBodySchema, keyListSchema, keyViewSchema } from './key.schema.ts';
 import { KeyService } from './key.service.ts';
 
 @Controller('v1/keys')

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Clock, isUuid } from '@palestra/kit';
-import { type ApiKeyView, PalestraError } from '@palestra/protocol';
+import { type ApiKeyView, type CreateKeyBody, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
@@ -9,7 +9,6 @@ import { CLOCK } from '../platform/tokens.ts';
 import { assertRoomForKey } from './account-limits.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
-import type { CreateKeyBody } from './key.schema.ts';
 import { CredentialWatch } from './credential-watch.ts';
 import { isOwner } from './owner.ts';
 import { hashToken, newApiKey } from './secret-token.ts';

@@ -1,23 +1,21 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post } from '@nestjs/common';
-import type { Caller } from '@palestra/session';
-import { z } from 'zod';
-import { Api } from '../platform/http/api.decorator.ts';
-import { CurrentCaller, RequireScope } from './caller.decorator.ts';
+import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation } from '@palestra/protocol';
 import {
-  type ChangeMember,
   changeMemberSchema,
-  type ChangeOrganisation,
   changeOrganisationSchema,
   createdMemberSchema,
   createdOrganisationSchema,
-  type CreateMember,
   createMemberSchema,
-  type CreateOrganisation,
   createOrganisationSchema,
+  deletedSchema,
   memberListSchema,
   memberSchema,
   organisationSchema,
-} from './organisation.schema.ts';
+  signInLinkSchema,
+} from '@palestra/protocol/schemas';
+import type { Caller } from '@palestra/session';
+import { Api } from '../platform/http/api.decorator.ts';
+import { CurrentCaller, RequireScope } from './caller.decorator.ts';
 import { OrganisationService } from './organisation.service.ts';
 
 @Controller('v1')
@@ -73,7 +71,7 @@ export class OrganisationController {
   @Post('members/:id/sign-in-link')
   @Api({
     summary: 'Another sign-in link for a member; shown this once',
-    response: z.object({ sign_in_url: z.string() }),
+    response: signInLinkSchema,
     errors: ['owner_required', 'member_not_found'],
   })
   link(@CurrentCaller() caller: Caller, @Param('id') id: string) {
@@ -94,7 +92,7 @@ export class OrganisationController {
   @Delete('members/:id')
   @Api({
     summary: 'Take somebody out of the organisation, and their keys of it back',
-    response: z.object({ deleted: z.literal(true) }),
+    response: deletedSchema,
     errors: ['owner_required', 'member_not_found', 'last_owner'],
   })
   async remove(@CurrentCaller() caller: Caller, @Param('id') id: string) {

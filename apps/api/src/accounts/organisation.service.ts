@@ -1,6 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import {
+  type ChangeMember,
+  type ChangeOrganisation,
+  type CreateMember,
+  type CreateOrganisation,
+  PalestraError,
+  type ROLES,
+} from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { isDuplicate } from '../platform/database/database-errors.ts';
@@ -13,7 +20,6 @@ import { Authenticator } from './authenticator.ts';
 import { isOwner } from './owner.ts';
 import { CredentialWatch } from './credential-watch.ts';
 import { Namespaces } from './namespaces.ts';
-import type { ChangeMember, ChangeOrganisation, CreateMember, CreateOrganisation, ROLES } from './organisation.schema.ts';
 
 type Role = (typeof ROLES)[number];
 

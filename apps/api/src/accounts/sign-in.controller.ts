@@ -4,6 +4,7 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { PalestraError } from '@palestra/protocol';
+import { signInBodySchema } from '@palestra/protocol/schemas';
 import { Api } from '../platform/http/api.decorator.ts';
 import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
@@ -14,7 +15,6 @@ import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from './cookies.ts';
 import { CredentialWatch } from './credential-watch.ts';
 
-const signInBodySchema = z.object({ key: z.string().min(1) });
 const okSchema = z.object({ ok: z.literal(true) });
 
 const STYLE = 'body{font:16px system-ui;margin:20vh auto;max-width:24em;padding:0 1em}button{font:inherit;padding:.5em 1em}';

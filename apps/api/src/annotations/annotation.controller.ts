@@ -1,25 +1,23 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
+import type { AnnotationBody, AnnotationQuery, SavedViewBody } from '@palestra/protocol';
+import {
+  annotationBodySchema,
+  annotationListSchema,
+  annotationQuerySchema,
+  annotationSchema,
+  deletedSchema,
+  savedViewBodySchema,
+  savedViewListSchema,
+  savedViewQuerySchema,
+  savedViewSchema,
+} from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../platform/http/freshness.ts';
-import {
-  type AnnotationBody,
-  annotationBodySchema,
-  annotationListSchema,
-  type AnnotationQuery,
-  annotationQuerySchema,
-  annotationSchema,
-  savedViewSchema,
-  type ViewBody,
-  viewBodySchema,
-  viewListSchema,
-  viewQuerySchema,
-} from './annotation.schema.ts';
 import { AnnotationService } from './annotation.service.ts';
-import { deletedSchema } from '../rollouts/rollout.schema.ts';
 
 @Controller('v1')
 @RequireScope('rollouts')
@@ -58,26 +56,26 @@ export class AnnotationController {
   }
 
   @Post('views')
-  @Api({ summary: 'Keep a view', body: viewBodySchema, response: savedViewSchema, errors: ['run_not_found', 'invalid_query'] })
-  createView(@CurrentCaller() caller: Caller, @Body({ schema: viewBodySchema }) body: ViewBody) {
+  @Api({ summary: 'Keep a view', body: savedViewBodySchema, response: savedViewSchema, errors: ['run_not_found', 'invalid_query'] })
+  createView(@CurrentCaller() caller: Caller, @Body({ schema: savedViewBodySchema }) body: SavedViewBody) {
     return this.annotations.createView(caller, body);
   }
 
   @Get('views')
   @ReadsAnswer()
-  @Api({ summary: 'Kept views, by name', query: viewQuerySchema, response: viewListSchema, errors: ['run_not_found'] })
-  listViews(@CurrentCaller() caller: Caller, @Query({ schema: viewQuerySchema }) query: z.infer<typeof viewQuerySchema>) {
+  @Api({ summary: 'Kept views, by name', query: savedViewQuerySchema, response: savedViewListSchema, errors: ['run_not_found'] })
+  listViews(@CurrentCaller() caller: Caller, @Query({ schema: savedViewQuerySchema }) query: z.infer<typeof savedViewQuerySchema>) {
     return this.annotations.listViews(caller, query.run);
   }
 
   @Put('views/:id')
   @Api({
     summary: 'Replace a kept view',
-    body: viewBodySchema,
+    body: savedViewBodySchema,
     response: savedViewSchema,
     errors: ['view_not_found', 'run_not_found', 'invalid_query'],
   })
-  replaceView(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: viewBodySchema }) body: ViewBody) {
+  replaceView(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: savedViewBodySchema }) body: SavedViewBody) {
     return this.annotations.replaceView(caller, id, body);
   }
 

@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
 import { isLens } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
+import { type AnnotationBody, type AnnotationQuery, PalestraError, type SavedViewBody } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { RunService } from '../runs/run.service.ts';
 import { selectRunSeqs } from '../runs/search/search.sql.ts';
-import type { AnnotationBody, AnnotationQuery, ViewBody } from './annotation.schema.ts';
 import {
   type AnnotationRow,
   deleteAnnotation,
@@ -66,7 +65,7 @@ export class AnnotationService {
     if (!isUuid(id) || !(await deleteAnnotation(this.database.pool, caller.orgId, id))) throw new PalestraError('annotation_not_found');
   }
 
-  async createView(caller: Caller, body: ViewBody) {
+  async createView(caller: Caller, body: SavedViewBody) {
     const { runSeq, view } = await this.#checked(caller, body);
     return presentView(
       await insertView(this.database.pool, caller.orgId, runSeq, view, await selectUserName(this.database.pool, caller.userId)),
@@ -79,7 +78,7 @@ export class AnnotationService {
   }
 
   /** Throws `view_not_found`. */
-  async replaceView(caller: Caller, id: string, body: ViewBody) {
+  async replaceView(caller: Caller, id: string, body: SavedViewBody) {
     const { runSeq, view } = await this.#checked(caller, body);
     const row = isUuid(id) ? await updateView(this.database.pool, caller.orgId, id, runSeq, view) : null;
     if (!row) throw new PalestraError('view_not_found');
@@ -91,7 +90,7 @@ export class AnnotationService {
   }
 
   /** A view keeps its query as the language prints it, so that a wrong one is refused today and not when somebody opens it. */
-  async #checked(caller: Caller, { run, ...view }: ViewBody): Promise<{ runSeq: number | null; view: Omit<ViewBody, 'run'> }> {
+  async #checked(caller: Caller, { run, ...view }: SavedViewBody): Promise<{ runSeq: number | null; view: Omit<SavedViewBody, 'run'> }> {
     const runSeq = run === null ? null : await this.runs.seqOf(caller, run);
     if (view.lens !== null && !isLens(view.lens)) throw wrong('lens', 'There is no such lens.');
     if (Buffer.byteLength(JSON.stringify(view.state)) > MAX_STATE_BYTES) throw wrong('state', `At most ${MAX_STATE_BYTES} bytes.`);

@@ -1,5 +1,5 @@
+import type { AnnotationBody, SavedViewBody } from '@palestra/protocol';
 import type pg from 'pg';
-import type { AnnotationBody, ViewBody } from './annotation.schema.ts';
 
 export interface AnnotationRow {
   id: string;
@@ -96,7 +96,7 @@ export async function insertView(
   pool: pg.Pool,
   orgId: string,
   runSeq: number | null,
-  body: Omit<ViewBody, 'run'>,
+  body: Omit<SavedViewBody, 'run'>,
   author: string,
 ): Promise<ViewRow> {
   const { rows } = await pool.query<ViewRow>(
@@ -120,7 +120,7 @@ export async function updateView(
   orgId: string,
   id: string,
   runSeq: number | null,
-  body: Omit<ViewBody, 'run'>,
+  body: Omit<SavedViewBody, 'run'>,
 ): Promise<ViewRow | null> {
   const { rows } = await pool.query<ViewRow>(
     `WITH v AS (UPDATE saved_views SET run_seq = $3, name = $4, query = $5, lens = $6, state = $7 WHERE org_id = $1 AND id = $2 RETURNING *) SELECT ${VIEW} FROM v`,

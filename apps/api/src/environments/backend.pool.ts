@@ -6,7 +6,7 @@ import { CONFIG, type Config } from '../platform/config.ts';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
 import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
-import { readSilenceTimeoutMs } from './session-policy.schema.ts';
+import { readSilenceTimeoutMs } from './session-policy.ts';
 import { TaskSetRepository } from './task-sets/task-set.repository.ts';
 
 interface Pooled {

@@ -1,15 +1,16 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { ApiUsageQuery } from '@palestra/protocol';
+import { apiUsageQuerySchema } from '@palestra/protocol/schemas';
 import { Api } from '../platform/http/api.decorator.ts';
-import { type ApiUsageQuery, apiUsageSchema } from './environment.schema.ts';
 
 const DAY_MS = 86_400_000;
 
 /** `orwd usage`: a self-hosted server bills nothing. */
 @Controller('v1/billing')
 export class BillingController {
-  @Api({ summary: 'Paid services used: none', query: apiUsageSchema })
+  @Api({ summary: 'Paid services used: none', query: apiUsageQuerySchema })
   @Get('api-usage')
-  apiUsage(@Query({ schema: apiUsageSchema }) query: ApiUsageQuery) {
+  apiUsage(@Query({ schema: apiUsageQuerySchema }) query: ApiUsageQuery) {
     const until = Date.now();
     return {
       since: new Date(until - query.days * DAY_MS).toISOString(),

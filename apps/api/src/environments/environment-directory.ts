@@ -13,8 +13,8 @@ import { CLOCK } from '../platform/tokens.ts';
 import { BackendPool } from './backend.pool.ts';
 import { EnvironmentAccess, maySee } from './environment.access.ts';
 import type { EnvironmentRecord, VersionRecord } from './environment.record.ts';
-import { readSessionPolicy } from './session-policy.schema.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
+import { readSessionPolicy } from './session-policy.ts';
 
 /** Another replica's change is seen after this; our own at once. */
 const MAX_AGE_MS = 5_000;

@@ -1,6 +1,5 @@
-import type { EnvironmentView, SessionPolicyView } from '@palestra/protocol';
+import type { EnvironmentVersionList, EnvironmentView, SessionPolicyView } from '@palestra/protocol';
 import { type EnvironmentRecord, type EnvironmentSource, sourceOf, storedDiscovery, type VersionRecord } from './environment.record.ts';
-import type { VersionList } from './environment.schema.ts';
 
 export interface EnvironmentStatus {
   status: EnvironmentView['status'];
@@ -54,7 +53,7 @@ function sourceView(source: EnvironmentSource, detailed: boolean): { kind: Envir
   return source.url === undefined ? { kind, command: source.command } : { kind, url: source.url };
 }
 
-export function presentVersion(version: VersionRecord, detailed: boolean): VersionList['versions'][number] {
+export function presentVersion(version: VersionRecord, detailed: boolean): EnvironmentVersionList['versions'][number] {
   const { id, number, createdAt, discoveredAt } = version;
   const source = sourceOf(version);
   const variants = storedDiscovery(version)?.variants ?? [];

@@ -1,24 +1,37 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Put, Query } from '@nestjs/common';
-import { type EnvironmentVersionView, type EnvironmentView, type ErrorCode, stringifyJson } from '@palestra/protocol';
+import {
+  type CreateEnvironment,
+  type CreateVersion,
+  type EnvironmentListQuery,
+  type EnvironmentVersionView,
+  type EnvironmentView,
+  type ErrorCode,
+  stringifyJson,
+  type TaskPageQuery,
+  type UpdateEnvironment,
+} from '@palestra/protocol';
+import {
+  createEnvironmentSchema,
+  createVersionSchema,
+  deletedEnvironmentSchema,
+  environmentDiscoverySchema,
+  environmentListQuerySchema,
+  environmentListSchema,
+  environmentVariantsSchema,
+  environmentVersionListSchema,
+  environmentVersionSchema,
+  environmentViewSchema,
+  requiredSecretsSchema,
+  taskPageQuerySchema,
+  taskPageSchema,
+  updateEnvironmentSchema,
+} from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { Api } from '../platform/http/api.decorator.ts';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { auditedChanges, auditedEnvironment, auditedSource } from './environment.audit.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
-import {
-  type CreateEnvironment,
-  createEnvironmentSchema,
-  type CreateVersion,
-  createVersionSchema,
-  type ListEnvironments,
-  listEnvironmentsSchema,
-  type TaskPageQuery,
-  taskPageSchema,
-  type UpdateEnvironment,
-  updateEnvironmentSchema,
-  versionListSchema,
-} from './environment.schema.ts';
 import { EnvironmentsService } from './environments.service.ts';
 
 /** What any question to an environment's server may be answered with. */
@@ -37,9 +50,9 @@ export class EnvironmentsController {
   constructor(@Inject(EnvironmentsService) private readonly environments: EnvironmentsService) {}
 
   @Public()
-  @Api({ summary: 'Environments that the caller may see', query: listEnvironmentsSchema })
+  @Api({ summary: 'Environments that the caller may see', query: environmentListQuerySchema, response: environmentListSchema })
   @Get()
-  list(@CurrentCaller() caller: Caller | undefined, @Query({ schema: listEnvironmentsSchema }) query: ListEnvironments) {
+  list(@CurrentCaller() caller: Caller | undefined, @Query({ schema: environmentListQuerySchema }) query: EnvironmentListQuery) {
     return this.environments.list(caller, query);
   }
 
@@ -48,6 +61,7 @@ export class EnvironmentsController {
   @Api({
     summary: 'Create an environment, optionally on a running server',
     body: createEnvironmentSchema,
+    response: environmentViewSchema,
     errors: ['environment_exists', 'forbidden', 'upstream_address_refused', 'answer_too_large'],
   })
   @Audited<CreateEnvironment, EnvironmentView>('environment.create', ({ body, result }) => ({
@@ -60,7 +74,7 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'One environment', errors: ['environment_not_found'] })
+  @Api({ summary: 'One environment', response: environmentViewSchema, errors: ['environment_not_found'] })
   @Get(':owner/:name')
   get(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.get(caller, owner, name);
@@ -70,6 +84,7 @@ export class EnvironmentsController {
   @Api({
     summary: 'Change name, description, visibility, README or links',
     body: updateEnvironmentSchema,
+    response: environmentViewSchema,
     errors: ['environment_not_found', 'environment_exists'],
   })
   @Audited<UpdateEnvironment, EnvironmentView>('environment.change', ({ body, result }) => ({
@@ -87,7 +102,7 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'Its immutable versions, newest first', response: versionListSchema, errors: ['environment_not_found'] })
+  @Api({ summary: 'Its immutable versions, newest first', response: environmentVersionListSchema, errors: ['environment_not_found'] })
   @Get(':owner/:name/versions')
   versions(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.versions(caller, owner, name);
@@ -98,6 +113,7 @@ export class EnvironmentsController {
   @Api({
     summary: 'Add an immutable version on another server',
     body: createVersionSchema,
+    response: environmentVersionSchema,
     errors: ['environment_not_found', 'task_set_not_found', 'upstream_address_refused', 'answer_too_large'],
   })
   @Audited<CreateVersion, EnvironmentVersionView>('environment.deploy', ({ params, body, result }) => ({
@@ -116,7 +132,11 @@ export class EnvironmentsController {
   }
 
   @RequireScope('environments')
-  @Api({ summary: 'Delete an environment; its open sessions are lost', errors: ['environment_not_found'] })
+  @Api({
+    summary: 'Delete an environment; its open sessions are lost',
+    response: deletedEnvironmentSchema,
+    errors: ['environment_not_found'],
+  })
   @Audited<unknown, { owner: string; name: string }>('environment.delete', ({ result }) => auditedEnvironment(result))
   @Delete(':owner/:name')
   delete(@CurrentCaller() caller: Caller, @Param('owner') owner: string, @Param('name') name: string) {
@@ -124,7 +144,7 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'The environment classes of its server', errors: BACKEND_ERRORS })
+  @Api({ summary: 'The environment classes of its server', response: environmentVariantsSchema, errors: BACKEND_ERRORS })
   @Get(':owner/:name/variants')
   variants(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.variants(caller, owner, name);
@@ -132,28 +152,33 @@ export class EnvironmentsController {
 
   /** The SDK asks with an empty owner for a bare name. */
   @Public()
-  @Api({ summary: 'Secrets that the environment needs', errors: ['environment_not_found'] })
+  @Api({ summary: 'Secrets that the environment needs', response: requiredSecretsSchema, errors: ['environment_not_found'] })
   @Get([':owner/:name/required-secrets', '//:name/required-secrets'])
   requiredSecrets(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string | undefined, @Param('name') name: string) {
     return this.environments.requiredSecrets(caller, owner ?? '', name);
   }
 
   @Public()
-  @Api({ summary: 'Splits with counts and tools, per variant', errors: BACKEND_ERRORS })
+  @Api({ summary: 'Splits with counts and tools, per variant', response: environmentDiscoverySchema, errors: BACKEND_ERRORS })
   @Get(':owner/:name/discovery')
   @Header('content-type', 'application/json; charset=utf-8')
   async discovery(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return stringifyJson(await this.environments.discoveryOf(caller, owner, name));
   }
 
-  @Api({ summary: 'A page of tasks', query: taskPageSchema, errors: [...BACKEND_ERRORS, 'invalid_split', 'unknown_variant'] })
+  @Api({
+    summary: 'A page of tasks',
+    query: taskPageQuerySchema,
+    response: taskPageSchema,
+    errors: [...BACKEND_ERRORS, 'invalid_split', 'unknown_variant'],
+  })
   @Get(':owner/:name/tasks')
   @Header('content-type', 'application/json; charset=utf-8')
   async tasks(
     @CurrentCaller() caller: Caller | undefined,
     @Param('owner') owner: string,
     @Param('name') name: string,
-    @Query({ schema: taskPageSchema }) query: TaskPageQuery,
+    @Query({ schema: taskPageQuerySchema }) query: TaskPageQuery,
   ) {
     return stringifyJson(await this.environments.tasks(caller, owner, name, query));
   }

@@ -2,14 +2,20 @@ import type { BlobStore } from '@palestra/blobs';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { Inject, Injectable } from '@nestjs/common';
 import {
+  type CreateEnvironment,
+  type CreateVersion,
   type EnvironmentDiscoveryView,
   type EnvironmentList,
+  type EnvironmentListQuery,
+  type EnvironmentVersionList,
   type EnvironmentVersionView,
   type EnvironmentView,
-  type ErrorCode,
   errorCatalogue,
+  type ErrorCode,
   PalestraError,
+  type TaskPageQuery,
   type TaskPageView,
+  type UpdateEnvironment,
 } from '@palestra/protocol';
 import type { Backend, Caller } from '@palestra/session';
 import { Prisma } from '../platform/generated/prisma/client.ts';
@@ -20,14 +26,6 @@ import { RegistryDirectory } from './environment-directory.ts';
 import { presentEnvironment, presentVersion } from './environment.presenter.ts';
 import { type EnvironmentRecord, type ServerSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
-import type {
-  CreateEnvironment,
-  CreateVersion,
-  ListEnvironments,
-  TaskPageQuery,
-  UpdateEnvironment,
-  VersionList,
-} from './environment.schema.ts';
 import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
 /** How long a new server may take to show what it offers. */
@@ -50,7 +48,7 @@ export class EnvironmentsService {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  async list(caller: Caller | undefined, query: ListEnvironments): Promise<EnvironmentList> {
+  async list(caller: Caller | undefined, query: EnvironmentListQuery): Promise<EnvironmentList> {
     const { records, total } = await this.repository.list(caller, query);
     return { environments: await Promise.all(records.map((record) => this.#present(record, caller))), total };
   }
@@ -113,7 +111,7 @@ export class EnvironmentsService {
     return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
   }
 
-  async versions(caller: Caller | undefined, owner: string, name: string): Promise<VersionList> {
+  async versions(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentVersionList> {
     const environment = await this.access.visible(caller, owner, name);
     const versions = await this.repository.versions(environment.id);
     return { versions: versions.map((version) => presentVersion(version, mayManage(environment, caller))) };

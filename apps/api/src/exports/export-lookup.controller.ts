@@ -1,14 +1,13 @@
 import { Controller, Delete, Get, Param } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
+import { cancelledExportSchema, rolloutExportSchema, taskExportSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { CurrentCaller } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { taskExportSchema } from './export.schema.ts';
 import { ExportService } from './export.service.ts';
-import { cancelledExportSchema, rolloutExportSchema } from './rollout-export.schema.ts';
 import { RolloutExportService } from './rollout-export.service.ts';
 
 /** One route for exports of both kinds, whose ids are never the same; the scope that a key needs depends on the kind. */

@@ -1,11 +1,11 @@
 import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import { createTaskExportSchema, taskExportSchema } from '@palestra/protocol/schemas';
 import type { Readable } from 'node:stream';
-import type { TaskExportView } from '@palestra/protocol';
+import type { CreateTaskExport, TaskExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { type CreateTaskExport, createTaskExportSchema, taskExportSchema } from './export.schema.ts';
 import { ExportService } from './export.service.ts';
 
 @Controller('v1/exports')

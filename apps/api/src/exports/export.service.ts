@@ -1,8 +1,8 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobBody, type BlobStore } from '@palestra/blobs';
-import { type PromptFormat, taskFile, type TaskFailure, type TaskFileFormat, taskRows, type TaskRow } from '@palestra/exports';
+import { type PromptFormat, taskFile, type TaskFailure, taskRows, type TaskRow } from '@palestra/exports';
 import { isUuid, newUuid } from '@palestra/kit';
-import { PalestraError, type TaskExportView } from '@palestra/protocol';
+import { type CreateTaskExport, PalestraError, type TaskExportView, type TaskFileFormat } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database/database.ts';
@@ -10,7 +10,6 @@ import { TenantSlots } from '../platform/tenant-slots.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';
-import type { CreateTaskExport } from './export.schema.ts';
 
 /** Exports that this process writes at the same time, sessions of each, and how long one may take. */
 const SLOTS = { owner: 2, all: 16 };

@@ -1,7 +1,8 @@
 import type { LensColumns } from '@palestra/exports';
-import { type Lens, rolloutOfLens, type SuccessRule } from '@palestra/metrics';
+import { rolloutOfLens, type SuccessRule } from '@palestra/metrics';
+import { type Lens, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import { type RunSettings, trainedReward, type TrainedRewardFacts } from '@palestra/rollouts';
-import { FAILURES, STOPS, wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/codes.ts';
 import type { DetailRow } from './rollout-export.rows.sql.ts';
 
 /** What the trainer of the lens makes of a rollout; as its curves count it (dashboard.md 3.2), one by one. */
@@ -10,8 +11,8 @@ export function lensColumns(lens: Lens, row: DetailRow): LensColumns {
     reward: row.reward,
     lastReward: row.last_reward,
     assistantTurns: row.turns,
-    failure: wordOf(FAILURES, row.failure),
-    stop: wordOf(STOPS, row.stop),
+    failure: wordOf(UNSCORED_FAILURES, row.failure),
+    stop: wordOf(STOP_REASONS, row.stop),
     ...trainedOf(row),
   };
   const { reward, success, counted } = rolloutOfLens(lens, facts, successRuleOf(row));
@@ -33,8 +34,8 @@ function trainedOf(row: DetailRow): { trainedReward?: number | null } {
   if (!given || (rewardReduce === 'min' && row.reward_steps > 1)) return {};
   const facts: TrainedRewardFacts = {
     source: (row.source ?? 'generic') as TrainedRewardFacts['source'],
-    stop: wordOf(STOPS, row.stop) ?? 'unknown',
-    failureClass: wordOf(FAILURES, row.failure),
+    stop: wordOf(STOP_REASONS, row.stop) ?? 'unknown',
+    failureClass: wordOf(UNSCORED_FAILURES, row.failure),
     rewardSteps: row.reward_steps,
     rewardSum: row.reward,
     rewardMax: row.max_reward,

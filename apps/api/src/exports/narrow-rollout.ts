@@ -1,10 +1,20 @@
-import { advantageOf, isEffective, type NarrowRollout, type ProvenanceWord } from '@palestra/exports';
-import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField, provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
-import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../store/codes.ts';
+import { advantageOf, isEffective, type NarrowRollout } from '@palestra/exports';
+import {
+  PHASES,
+  type Provenance,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  PROVENANCES,
+  STOP_REASONS,
+  UNSCORED_FAILURES,
+  VERIFICATIONS,
+} from '@palestra/protocol';
+import { provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
+import { wordOf } from '../store/codes.ts';
 import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
 
 const SHIFTS = Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>;
-const provenance = (packed: number, field: ProvenanceField): ProvenanceWord => PROVENANCES[(packed >> SHIFTS[field]) & 3]!;
+const provenance = (packed: number, field: ProvenanceField): Provenance => PROVENANCES[(packed >> SHIFTS[field]) & 3]!;
 
 export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 'step'> & { group_key: string | null }): string =>
   `${group_key} ${phase} ${step}`;
@@ -13,8 +23,8 @@ export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 
 export function narrowRollout(row: DetailRow, org: string, group: GroupReward | undefined): NarrowRollout {
   const prov = (field: ProvenanceField) => provenance(row.provenance, field);
   const { reward } = row;
-  const failure = wordOf(FAILURES, row.failure);
-  const stop = wordOf(STOPS, row.stop);
+  const failure = wordOf(UNSCORED_FAILURES, row.failure);
+  const stop = wordOf(STOP_REASONS, row.stop);
   return {
     rollout_id: row.id,
     org,
@@ -68,7 +78,7 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
     flags: row.flags === 0 ? [] : rolloutFlagNames(row.flags),
     latency_ms: row.latency_ms,
     telemetry_prov: prov('telemetry'),
-    verdict: wordOf(VERDICTS, row.verdict),
+    verdict: wordOf(VERIFICATIONS, row.verdict),
     session_id: row.session_id,
     metadata: row.metadata,
     rollout_info: row.rollout_info,

@@ -1,16 +1,11 @@
 import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import { createRolloutExportSchema, rolloutExportListSchema, rolloutExportSchema } from '@palestra/protocol/schemas';
 import type { Readable } from 'node:stream';
-import type { RolloutExportView } from '@palestra/protocol';
+import type { CreateRolloutExport, RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import {
-  type CreateRolloutExport,
-  createRolloutExportSchema,
-  rolloutExportListSchema,
-  rolloutExportSchema,
-} from './rollout-export.schema.ts';
 import { RolloutExportService } from './rollout-export.service.ts';
 
 @Controller('v1/exports')

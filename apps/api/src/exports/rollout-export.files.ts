@@ -9,9 +9,9 @@ import {
   type PairOf,
   preferenceFile,
   rolloutFile,
-  type RolloutFormat,
   curriculumFile,
 } from '@palestra/exports';
+import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportProgress } from './rollout-export.sql.ts';
 
 /** Rows and bytes of the file that is being written. */
@@ -25,7 +25,7 @@ export interface Counted {
  * the file into `progress.skipped`, the file itself into `counted`.
  */
 export function shardWriter(
-  format: RolloutFormat,
+  format: RolloutExportFormat,
   progress: ExportProgress,
   lineage: Record<string, string>,
   counted: Counted,

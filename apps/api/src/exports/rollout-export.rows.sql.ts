@@ -1,8 +1,8 @@
+import { STOP_REASONS } from '@palestra/protocol';
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
 import { SOLVED } from '../runs/solved.sql.ts';
-import { STOPS } from '../store/codes.ts';
 
 /** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
 export interface Condition {
@@ -13,7 +13,7 @@ export const CONDITION_PARAMETER = 5;
 
 /** Stops that say nothing about the policy (isEffective of libs/exports). */
 const NOT_THE_POLICY = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'] as const;
-const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${NOT_THE_POLICY.map((stop) => STOPS.indexOf(stop)).join(',')}}')`;
+const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${NOT_THE_POLICY.map((stop) => STOP_REASONS.indexOf(stop)).join(',')}}')`;
 
 /** One rollout with everything that its narrow columns are made of. JSON comes as text: its numbers keep their digits. */
 export interface DetailRow {

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BlobBody, BlobStore } from '@palestra/blobs';
 import { isUuid } from '@palestra/kit';
-import { PalestraError, type RolloutExportView } from '@palestra/protocol';
+import { type CreateRolloutExport, PalestraError, type RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
@@ -12,7 +12,6 @@ import { declareObjects } from '../store/storage/garbage.sql.ts';
 import { ExportJobs } from './export-jobs.ts';
 import { presentRolloutExport } from './rollout-export.presenter.ts';
 import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';
-import type { CreateRolloutExport } from './rollout-export.schema.ts';
 import {
   countActive,
   deleteExport,

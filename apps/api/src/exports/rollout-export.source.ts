@@ -1,6 +1,6 @@
 import type { CurriculumTask, ExportedMessage, ExportedRollout, ExportedRow, PairOf, Positioned } from '@palestra/exports';
 import { isLearnable, preferencePairs, redactMessages, redactNarrow, splitTurns } from '@palestra/exports';
-import type { Lens } from '@palestra/metrics';
+import type { Lens } from '@palestra/protocol';
 import { type CompiledQuery, needsTexts } from '@palestra/query';
 import type pg from 'pg';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';

@@ -1,6 +1,6 @@
 import type { ExportFigures } from '@palestra/exports';
+import type { CreateRolloutExport } from '@palestra/protocol';
 import type pg from 'pg';
-import type { CreateRolloutExport } from './rollout-export.schema.ts';
 import type { ExportCursor } from './rollout-export.source.ts';
 
 /** What was asked for, as it is carried out: names became keys, the query its canonical spelling. */

@@ -1,17 +1,16 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import type { FileListQuery, UploadUrlsBody } from '@palestra/protocol';
+import {
+  deletedFilesSchema,
+  fileListQuerySchema,
+  fileListSchema,
+  uploadUrlsBodySchema,
+  uploadUrlsSchema,
+} from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { type Audible, Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import {
-  deletedCountSchema,
-  type FileListQuery,
-  fileListQuerySchema,
-  fileListSchema,
-  type UploadUrlsBody,
-  uploadUrlsBodySchema,
-  uploadUrlsSchema,
-} from './file.schema.ts';
 import { FileService } from './file.service.ts';
 
 /** Files of environments, as `orwd upload`, `files` and `delete-file` use them. Paths come as one `%2F`-encoded segment. */
@@ -50,14 +49,14 @@ export class FileController {
 
   @Audited('file.delete', auditedFiles)
   @Delete(':environmentId/folder/:path')
-  @Api({ summary: 'Delete a folder', response: deletedCountSchema, errors: ['environment_not_found'] })
+  @Api({ summary: 'Delete a folder', response: deletedFilesSchema, errors: ['environment_not_found'] })
   deleteFolder(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {
     return this.files.deleteFolder(caller, id, path);
   }
 
   @Audited('file.delete', auditedFiles)
   @Delete(':environmentId/:path')
-  @Api({ summary: 'Delete a file', response: deletedCountSchema, errors: ['environment_not_found', 'file_not_found'] })
+  @Api({ summary: 'Delete a file', response: deletedFilesSchema, errors: ['environment_not_found', 'file_not_found'] })
   delete(@CurrentCaller() caller: Caller, @Param('environmentId') id: string, @Param('path') path: string) {
     return this.files.delete(caller, id, path);
   }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { BlobError, type BlobStore, checkKey, type UrlSigner } from '@palestra/blobs';
-import { PalestraError } from '@palestra/protocol';
+import { type FileListQuery, PalestraError, type UploadUrlsBody } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { EnvironmentAccess, mayManage } from '../environments/environment.access.ts';
 import type { EnvironmentRecord } from '../environments/environment.record.ts';
@@ -8,7 +8,6 @@ import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 import { forgetBytes } from './file-quota.sql.ts';
 import { UploadService } from './upload.service.ts';
-import type { FileListQuery, UploadUrlsBody } from './file.schema.ts';
 
 const UPLOAD_URL_SECONDS = 3_600;
 

@@ -1,8 +1,8 @@
+import { healthSchema } from '@palestra/protocol/schemas';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../platform/http/openapi.ts';
 import type { Readiness } from '../platform/database/readiness.ts';
-import { healthSchema } from './health.schema.ts';
 import type { HealthService } from './health.service.ts';
 
 /** Routes of the server itself and not of Nest, whose guard would ask the database before they may say that it is away. */

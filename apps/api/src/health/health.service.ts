@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { statfs } from 'node:fs/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
+import { type Health, PalestraError } from '@palestra/protocol';
 import { Authenticator } from '../accounts/authenticator.ts';
 import { assertOperatorKey } from '../accounts/owner.ts';
 import { hashToken } from '../accounts/secret-token.ts';
@@ -12,7 +12,6 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { Readiness } from '../platform/database/readiness.ts';
 import { keyOf } from '../platform/http/credentials.ts';
-import type { Health } from './health.schema.ts';
 
 const CODING_ENV = 'coding_env';
 const QUEUE_DEADLINE_MS = 2_000;

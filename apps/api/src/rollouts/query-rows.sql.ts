@@ -1,6 +1,7 @@
-import { type Phase, PROVENANCE_FIELDS, PROVENANCES, type QueryGroup, type QueryRow, ROLLOUT_FLAGS, ROLLOUT_STATES } from '@palestra/query';
+import { type Phase, PHASES, PROVENANCE_FIELDS, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
+import { type QueryGroup, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import type pg from 'pg';
-import { PHASES, STOPS, wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/codes.ts';
 import { storeSchema } from './rollout-query.ts';
 
 type AsItIs = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;
@@ -46,7 +47,7 @@ function queryRow({ tools, ...row }: Row): QueryRow {
   return {
     ...row,
     phase: wordOf(PHASES, row.phase) ?? ('unknown' satisfies Phase),
-    stop: wordOf(STOPS, row.stop) ?? 'unknown',
+    stop: wordOf(STOP_REASONS, row.stop) ?? 'unknown',
     state: ROLLOUT_STATES[row.state]!,
     flags: ROLLOUT_FLAGS.filter((flag) => (row.flags & flagBits[flag]) !== 0),
     prov: Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, PROVENANCES[(row.prov >> provShifts[field]) & 3]])),

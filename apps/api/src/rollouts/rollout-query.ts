@@ -1,5 +1,5 @@
-import { PalestraError } from '@palestra/protocol';
-import { LIVE_MS, PROVENANCE_FIELDS, type ProvenanceField, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
+import { PalestraError, PHASES, PROVENANCE_FIELDS, type ProvenanceField, STOP_REASONS } from '@palestra/protocol';
+import { LIVE_MS, provenanceShift, ROLLOUT_FLAGS, STALE_MS } from '@palestra/rollouts';
 import {
   type Clause,
   type CompiledQuery,
@@ -12,7 +12,7 @@ import {
   QueryError,
   type QuerySchema,
 } from '@palestra/query';
-import { codeOf, PHASES, STOPS } from '../store/codes.ts';
+import { codeOf } from '../store/codes.ts';
 import { sampleSql } from './sample.sql.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/search-index.sql.ts';
 
@@ -58,7 +58,7 @@ export const storeSchema: QuerySchema = {
     dur: { sql: '(extract(epoch FROM r.last_at - r.received_at)::float8 * 1000)' },
     lat: { sql: 'r.latency_ms' },
     received: { sql: 'r.received_at' },
-    stop: { sql: `COALESCE(r.stop, ${STOPS.indexOf('unknown')})` },
+    stop: { sql: `COALESCE(r.stop, ${STOP_REASONS.indexOf('unknown')})` },
     state: {
       sql: `CASE WHEN NOT r.finished AND r.last_at > now() - interval '${LIVE_MS} ms' THEN 0 WHEN r.messages = 0 THEN 3 WHEN r.finished THEN 1
         WHEN r.last_at < now() - interval '${STALE_MS} ms' THEN 2 ELSE 1 END`,
@@ -74,7 +74,7 @@ export const storeSchema: QuerySchema = {
     group_max: group('g.max'),
   },
   joins: { run: '', task: '', env: '', meta: '', group: '' },
-  stopCodes: Object.fromEntries(STOPS.map((stop, code) => [stop, code])) as QuerySchema['stopCodes'],
+  stopCodes: Object.fromEntries(STOP_REASONS.map((stop, code) => [stop, code])) as QuerySchema['stopCodes'],
   phaseCodes: { train: codeOf(PHASES, 'train')!, eval: codeOf(PHASES, 'eval')! },
   stateCodes: { live: 0, complete: 1, stale: 2, empty: 3 },
   flagBits: {

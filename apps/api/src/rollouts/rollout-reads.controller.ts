@@ -1,4 +1,14 @@
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
+import {
+  messageBodyQuerySchema,
+  rolloutBesideQuerySchema,
+  rolloutBesideSchema,
+  rolloutCallsSchema,
+  rolloutDiffQuerySchema,
+  rolloutDiffSchema,
+  rolloutHeaderSchema,
+  rolloutOutlineSchema,
+} from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
@@ -8,16 +18,6 @@ import { ReadsAnswer } from '../platform/http/freshness.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { sendRaw } from './raw-body.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
-import {
-  besideQuerySchema,
-  besideSchema,
-  bodyQuerySchema,
-  callsSchema,
-  diffQuerySchema,
-  diffSchema,
-  headerSchema,
-  outlineSchema,
-} from './rollout-reads.schema.ts';
 import { RolloutReadsService } from './rollout-reads.service.ts';
 import { OfRollout, type RolloutScope } from './rollout-scope.ts';
 
@@ -32,7 +32,7 @@ export class RolloutReadsController {
   @Get('rollouts/:id/header')
   @ReadsRollout()
   @Shareable()
-  @Api({ summary: 'A rollout without its messages, and its neighbours', response: headerSchema, errors: ['rollout_not_found'] })
+  @Api({ summary: 'A rollout without its messages, and its neighbours', response: rolloutHeaderSchema, errors: ['rollout_not_found'] })
   header(@OfRollout() rollout: RolloutScope) {
     return this.reads.header(rollout);
   }
@@ -41,18 +41,18 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Api({
     summary: 'The rollouts before and after this one in a list of its run',
-    query: besideQuerySchema,
-    response: besideSchema,
+    query: rolloutBesideQuerySchema,
+    response: rolloutBesideSchema,
     errors: ['rollout_not_found', 'invalid_query'],
   })
-  beside(@OfRollout() rollout: RolloutScope, @Query({ schema: besideQuerySchema }) query: z.infer<typeof besideQuerySchema>) {
+  beside(@OfRollout() rollout: RolloutScope, @Query({ schema: rolloutBesideQuerySchema }) query: z.infer<typeof rolloutBesideQuerySchema>) {
     return this.reads.beside(rollout, query);
   }
 
   @Get('rollouts/:id/outline')
   @ReadsRollout()
   @Shareable()
-  @Api({ summary: 'Messages of a rollout as columns, without texts', response: outlineSchema, errors: ['rollout_not_found'] })
+  @Api({ summary: 'Messages of a rollout as columns, without texts', response: rolloutOutlineSchema, errors: ['rollout_not_found'] })
   outline(@OfRollout() rollout: RolloutScope) {
     return this.reads.outline(rollout);
   }
@@ -60,7 +60,11 @@ export class RolloutReadsController {
   @Get('rollouts/:id/calls')
   @ReadsRollout()
   @Shareable()
-  @Api({ summary: 'True latency and failure of calls, from the session ledger', response: callsSchema, errors: ['rollout_not_found'] })
+  @Api({
+    summary: 'True latency and failure of calls, from the session ledger',
+    response: rolloutCallsSchema,
+    errors: ['rollout_not_found'],
+  })
   calls(@OfRollout() rollout: RolloutScope) {
     return this.reads.calls(rollout);
   }
@@ -70,14 +74,14 @@ export class RolloutReadsController {
   @Shareable()
   @Api({
     summary: 'The whole text of a message; takes Range',
-    query: bodyQuerySchema,
+    query: messageBodyQuerySchema,
     text: true,
     errors: ['rollout_not_found', 'message_not_found', 'range_not_satisfiable'],
   })
   async body(
     @OfRollout() rollout: RolloutScope,
     @Param('index') index: string,
-    @Query({ schema: bodyQuerySchema }) query: z.infer<typeof bodyQuerySchema>,
+    @Query({ schema: messageBodyQuerySchema }) query: z.infer<typeof messageBodyQuerySchema>,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
@@ -103,8 +107,13 @@ export class RolloutReadsController {
 
   @Get('diff')
   @ReadsAnswer()
-  @Api({ summary: 'What two rollouts did, side by side', query: diffQuerySchema, response: diffSchema, errors: ['rollout_not_found'] })
-  diff(@CurrentCaller() caller: Caller, @Query({ schema: diffQuerySchema }) query: z.infer<typeof diffQuerySchema>) {
+  @Api({
+    summary: 'What two rollouts did, side by side',
+    query: rolloutDiffQuerySchema,
+    response: rolloutDiffSchema,
+    errors: ['rollout_not_found'],
+  })
+  diff(@CurrentCaller() caller: Caller, @Query({ schema: rolloutDiffQuerySchema }) query: z.infer<typeof rolloutDiffQuerySchema>) {
     return this.reads.diff(caller, query.a, query.b);
   }
 }

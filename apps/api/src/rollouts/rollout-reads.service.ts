@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
-
+import { PalestraError, VERIFICATIONS } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { DeriveService } from '../store/derive/derive.service.ts';
-import { VERDICTS, wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';
@@ -61,7 +60,7 @@ export class RolloutReadsService {
     const calls = await selectCalls(this.database.pool, head.seq);
     return {
       session: record?.sid ?? null,
-      verified: wordOf(VERDICTS, record?.verdict ?? null),
+      verified: wordOf(VERIFICATIONS, record?.verdict ?? null),
       latency_ms: record?.latency_ms ?? null,
       calls: calls.map(({ sid, ...call }) => ({ ...call, session: sid })),
     };

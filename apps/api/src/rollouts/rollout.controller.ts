@@ -1,5 +1,13 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import {
+  deletedSchema,
+  ingestBodySchema,
+  ingestReceiptSchema,
+  messagePageQuerySchema,
+  messagePageSchema,
+  rolloutViewSchema,
+} from '@palestra/protocol/schemas';
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
@@ -9,14 +17,6 @@ import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
-import {
-  deletedSchema,
-  ingestBodySchema,
-  messagePageQuerySchema,
-  messageViewSchema,
-  receiptSchema,
-  rolloutViewSchema,
-} from './rollout.schema.ts';
 import { returnPreference } from '../store/ingest/prefer.ts';
 import { RolloutService } from './rollout.service.ts';
 
@@ -30,7 +30,12 @@ export class RolloutController {
 
   @Post()
   @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT, anyDepth: true })
-  @Api({ summary: 'Store rollout events', body: ingestBodySchema, response: receiptSchema, errors: ['ingest_overloaded', 'invalid_json'] })
+  @Api({
+    summary: 'Store rollout events',
+    body: ingestBodySchema,
+    response: ingestReceiptSchema,
+    errors: ['ingest_overloaded', 'invalid_json'],
+  })
   store(
     @CurrentCaller() caller: Caller,
     @Body() body: Buffer | undefined,
@@ -56,7 +61,7 @@ export class RolloutController {
   @Api({
     summary: 'Messages of a rollout by index',
     query: messagePageQuerySchema,
-    response: z.object({ messages: z.array(messageViewSchema), total: z.number() }),
+    response: messagePageSchema,
     errors: ['rollout_not_found'],
   })
   messages(

@@ -1,6 +1,16 @@
-import type { JsonObject, MessageType, RolloutMessageView, RolloutRow, RolloutView } from '@palestra/protocol';
+import {
+  type JsonObject,
+  type MessageType,
+  PHASES,
+  type RolloutMessageView,
+  type RolloutRow,
+  type RolloutView,
+  STOP_REASONS,
+  UNSCORED_FAILURES,
+  VERIFICATIONS,
+} from '@palestra/protocol';
 import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
-import { FAILURES, PHASES, STOPS, VERDICTS, wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/codes.ts';
 import type { RolloutDetail, RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 
@@ -31,10 +41,10 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     gaps: record.gaps,
     finished: record.finished,
     stop: stopOf(record.stop),
-    failure_class: wordOf(FAILURES, record.failure),
+    failure_class: wordOf(UNSCORED_FAILURES, record.failure),
     flags: rolloutFlagNames(record.flags),
     provenance: unpackProvenance(record.provenance),
-    verified: wordOf(VERDICTS, record.verdict),
+    verified: wordOf(VERIFICATIONS, record.verdict),
     latency_ms: record.latency_ms,
     source: record.source,
     model: record.model,
@@ -47,7 +57,7 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
 
 /** `unknown` is no reason: null, as for a rollout that told nothing. */
 function stopOf(code: number | null): string | null {
-  const stop = wordOf(STOPS, code);
+  const stop = wordOf(STOP_REASONS, code);
   return stop === 'unknown' ? null : stop;
 }
 

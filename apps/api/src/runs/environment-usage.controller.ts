@@ -1,33 +1,12 @@
 import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
-import { z } from 'zod';
+import type { EnvironmentRunsQuery } from '@palestra/protocol';
+import { environmentRunsQuerySchema, environmentRunsSchema, environmentUsageSchema } from '@palestra/protocol/schemas';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { EnvironmentAccess } from '../environments/environment.access.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { Database } from '../platform/database/database.ts';
 import { countLiveSessions, selectRunsOf, selectUsage } from './environment-usage.sql.ts';
-
-const figures = {
-  rollouts: z.number(),
-  scored: z.number(),
-  reward_mean: z.number().nullable().describe('Over the scored ones; null without any.'),
-};
-const usageSchema = z.object({
-  environments: z.array(
-    z.object({
-      environment_id: z.string().nullable(),
-      environment: z.string().nullable().describe('As rollouts name one that is not registered here.'),
-      runs: z.number(),
-      last_at: z.string().nullable(),
-      ...figures,
-    }),
-  ),
-  live_sessions: z.record(z.string(), z.number()).describe('By `owner/name`.'),
-});
-const runsQuerySchema = z.object({ limit: z.coerce.number().int().min(1).max(500).default(200) });
-const runsSchema = z.object({
-  runs: z.array(z.object({ id: z.string(), name: z.string(), last_step: z.number().nullable(), updated_at: z.string(), ...figures })),
-});
 
 /** Who uses which environment, in the caller's organisation. */
 @Controller('v1')
@@ -39,7 +18,10 @@ export class EnvironmentUsageController {
   ) {}
 
   @Get('environment-usage')
-  @Api({ summary: "Runs, rollouts, mean reward and live sessions of the caller's organisation, by environment", response: usageSchema })
+  @Api({
+    summary: "Runs, rollouts, mean reward and live sessions of the caller's organisation, by environment",
+    response: environmentUsageSchema,
+  })
   async usage(@CurrentCaller() caller: Caller) {
     const { pool } = this.database;
     const [rows, live] = await Promise.all([selectUsage(pool, caller.orgId), countLiveSessions(pool, caller.orgId)]);
@@ -50,15 +32,15 @@ export class EnvironmentUsageController {
   @Get('environments/:owner/:name/runs')
   @Api({
     summary: "The caller's runs whose rollouts used the environment, newest activity first; figures are those of that environment alone",
-    query: runsQuerySchema,
-    response: runsSchema,
+    query: environmentRunsQuerySchema,
+    response: environmentRunsSchema,
     errors: ['environment_not_found'],
   })
   async runs(
     @CurrentCaller() caller: Caller,
     @Param('owner') owner: string,
     @Param('name') name: string,
-    @Query({ schema: runsQuerySchema }) { limit }: z.output<typeof runsQuerySchema>,
+    @Query({ schema: environmentRunsQuerySchema }) { limit }: EnvironmentRunsQuery,
   ) {
     const { id } = await this.access.visible(caller, owner, name);
     const rows = await selectRunsOf(this.database.pool, {

@@ -1,5 +1,5 @@
+import { type Phase, PHASES } from '@palestra/protocol';
 import type pg from 'pg';
-import { type Phase, PHASES } from '../store/codes.ts';
 import type { StoredFigure } from '../store/derive/rollup/rollup.figures.ts';
 
 /** Steps that "recent" means, and as many before them to compare with. */

@@ -1,15 +1,21 @@
 import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
+import type { RolloutListQuery, RunChangeBody, RunListQuery } from '@palestra/protocol';
+import {
+  deletedSchema,
+  rolloutListQuerySchema,
+  rolloutListSchema,
+  runListQuerySchema,
+  runListSchema,
+  runViewSchema,
+} from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../platform/http/freshness.ts';
-import { type RolloutListQuery, rolloutListQuerySchema, rolloutListSchema } from '../rollouts/rollout-list.schema.ts';
-import { deletedSchema } from '../rollouts/rollout.schema.ts';
-import { type RunListQuery, runListQuerySchema, runListSchema, runViewSchema } from './run.schema.ts';
 import { ReadsRun } from './run-freshness.ts';
-import { type RunChangeBody, runChangeSchema } from './run-change.schema.ts';
 import { RunService } from './run.service.ts';
+import { checkedRunChangeSchema } from './run-change.schema.ts';
 
 @Controller('v1/runs')
 @RequireScope('rollouts')
@@ -45,11 +51,11 @@ export class RunController {
   @Patch(':id')
   @Api({
     summary: 'Change settings, tags or retention of a run',
-    body: runChangeSchema,
+    body: checkedRunChangeSchema,
     response: runViewSchema,
     errors: ['run_not_found'],
   })
-  change(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: runChangeSchema }) body: RunChangeBody) {
+  change(@CurrentCaller() caller: Caller, @Param('id') id: string, @Body({ schema: checkedRunChangeSchema }) body: RunChangeBody) {
     return this.runs.change(caller, id, { ...body, tags: body.tags && [...new Set(body.tags)] });
   }
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
-import { PalestraError, type RolloutList, type RunList, type RunView } from '@palestra/protocol';
+import { PalestraError, type RolloutList, type RolloutListQuery, type RunList, type RunListQuery, type RunView } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
@@ -8,11 +8,9 @@ import { Database } from '../platform/database/database.ts';
 import { DeriveService } from '../store/derive/derive.service.ts';
 import { EraseService } from '../store/storage/erase.service.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
-import type { RolloutListQuery } from '../rollouts/rollout-list.schema.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
 import { recentFigures } from './run-recent.ts';
 import { selectOrigins, selectPhases, selectRecentSteps } from './run-recent.sql.ts';
-import type { RunListQuery } from './run.schema.ts';
 import {
   countRuns,
   type RunChange,

@@ -1,11 +1,12 @@
 import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
+import type { TaskDifficultyQuery } from '@palestra/protocol';
+import { taskDifficultyQuerySchema, taskDifficultySchema } from '@palestra/protocol/schemas';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { Database } from '../platform/database/database.ts';
 import { selectTaskDifficulty } from './task-difficulty.sql.ts';
-import { type DifficultyQuery, difficultyQuerySchema, difficultySchema } from './run.schema.ts';
 
 @Controller('v1/environments')
 export class TaskDifficultyController {
@@ -18,15 +19,15 @@ export class TaskDifficultyController {
   @Get(':owner/:name/task-difficulty')
   @Api({
     summary: "Rewards per task over the caller's rollouts",
-    query: difficultyQuerySchema,
-    response: difficultySchema,
+    query: taskDifficultyQuerySchema,
+    response: taskDifficultySchema,
     errors: ['deployment_not_found'],
   })
   async get(
     @CurrentCaller() caller: Caller,
     @Param('owner') owner: string,
     @Param('name') name: string,
-    @Query({ schema: difficultyQuerySchema }) query: DifficultyQuery,
+    @Query({ schema: taskDifficultyQuerySchema }) query: TaskDifficultyQuery,
   ) {
     const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
     const tasks = await selectTaskDifficulty(this.database.pool, {

@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import type { CallState, FailureClassName, SessionStateName } from '@palestra/protocol';
+import type { CallState, FailureClass, SessionState } from '@palestra/protocol';
 
 /** What people read of sessions and their calls. Only ever of one organisation: the first condition of every statement. */
 
 export interface SessionRowRecord {
   sid: string;
-  state: SessionStateName;
+  state: SessionState;
   environment: string | null;
   version_id: string | null;
   version_number: number | null;
@@ -24,7 +24,7 @@ export interface SessionRowRecord {
   idle_timeout_ms: number;
   /** JSON text, like `task` and `recording`. */
   failure: string | null;
-  failure_class: FailureClassName | null;
+  failure_class: FailureClass | null;
   recording: string | null;
   forked_from: string | null;
   forked_at_call: number | null;
@@ -34,7 +34,7 @@ export interface SessionRowRecord {
   num_calls: number;
   last_tool: string | null;
   last_state: CallState | null;
-  last_class: FailureClassName | null;
+  last_class: FailureClass | null;
   last_started_at: Date | null;
 }
 
@@ -161,7 +161,7 @@ export interface CallRowRecord {
   reason: string | null;
   reward: number | null;
   finished: boolean | null;
-  failure_class: FailureClassName | null;
+  failure_class: FailureClass | null;
   started_at: Date;
   ended_at: Date | null;
   undelivered: boolean;

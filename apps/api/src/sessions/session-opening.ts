@@ -1,10 +1,10 @@
+import { openSessionSchema } from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
-import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
+import { type OpenSession, PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../platform/http/schema.pipe.ts';
 import { countRequest, onDelivery } from './ors/delivery.ts';
-import { openSessionSchema, type OpenSession } from './session.schema.ts';
 import type { SessionPlane } from './session-plane.ts';
 import type { SessionService } from './session.service.ts';
 

@@ -1,7 +1,27 @@
 import { Body, Controller, Delete, Get, Header, Inject, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import {
+  forkSessionSchema,
+  openSessionSchema,
+  sessionCallListQuerySchema,
+  sessionCallListSchema,
+  sessionCallSchema,
+  sessionEventsQuerySchema,
+  sessionForkSchema,
+  sessionListQuerySchema,
+  sessionListSchema,
+  sessionStateSchema,
+  sessionViewSchema,
+} from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorCode, stringifyJson } from '@palestra/protocol';
+import {
+  type ErrorCode,
+  type ForkSession,
+  type SessionCallListQuery,
+  type SessionEventsQuery,
+  type SessionListQuery,
+  stringifyJson,
+} from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { SESSION_BODY_LIMIT } from '../platform/http/body.ts';
@@ -12,23 +32,6 @@ import { parsePosition } from './events/session-events.watcher.ts';
 import { streamSession } from './events/session-events.reply.ts';
 import { openHere } from './session-opening.ts';
 import { SessionPlane } from './session-plane.ts';
-import {
-  type CallListQuery,
-  callListQuerySchema,
-  callListSchema,
-  callViewSchema,
-  eventsQuerySchema,
-  type EventsQuery,
-  type ForkSession,
-  forkSessionSchema,
-  openSessionSchema,
-  sessionForkSchema,
-  type SessionListQuery,
-  sessionListQuerySchema,
-  sessionListSchema,
-  sessionStateSchema,
-  sessionViewSchema,
-} from './session.schema.ts';
 import { SessionService } from './session.service.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -108,14 +111,18 @@ export class SessionController {
   }
 
   @Get(':sid/calls')
-  @Api({ summary: 'The call ledger of a session', query: callListQuerySchema, response: callListSchema, errors: NOT_FOUND })
+  @Api({ summary: 'The call ledger of a session', query: sessionCallListQuerySchema, response: sessionCallListSchema, errors: NOT_FOUND })
   @Header('content-type', JSON_TYPE)
-  async calls(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Query({ schema: callListQuerySchema }) query: CallListQuery) {
+  async calls(
+    @CurrentCaller() caller: Caller,
+    @Param('sid') sid: string,
+    @Query({ schema: sessionCallListQuerySchema }) query: SessionCallListQuery,
+  ) {
     return stringifyJson(await this.sessions.calls(caller, sid, query));
   }
 
   @Get(':sid/calls/:taskId')
-  @Api({ summary: 'One call with all of its input and result', response: callViewSchema, errors: NOT_FOUND })
+  @Api({ summary: 'One call with all of its input and result', response: sessionCallSchema, errors: NOT_FOUND })
   @Header('content-type', JSON_TYPE)
   async call(@CurrentCaller() caller: Caller, @Param('sid') sid: string, @Param('taskId') taskId: string) {
     return stringifyJson(await this.sessions.call(caller, sid, taskId));
@@ -125,14 +132,14 @@ export class SessionController {
   @Api({
     summary:
       'What happens to a session, live; resumes by Last-Event-ID. With its calls over one WebSocket: `/v1/sessions/{sid}/socket`, docs/sessions.md',
-    query: eventsQuerySchema,
+    query: sessionEventsQuerySchema,
     stream: 'session (a session), call (a call, when it begins and when it ends), end (a session)',
     errors: [...NOT_FOUND, 'limit_reached'],
   })
   async follow(
     @CurrentCaller() caller: Caller,
     @Param('sid') given: string,
-    @Query({ schema: eventsQuerySchema }) { after }: EventsQuery,
+    @Query({ schema: sessionEventsQuerySchema }) { after }: SessionEventsQuery,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {

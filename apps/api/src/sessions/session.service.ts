@@ -1,13 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
 import {
+  type ForkSession,
   type JsonObject,
+  type OpenSession,
   PalestraError,
   parseJson,
   type SessionCallList,
+  type SessionCallListQuery,
   type SessionCallView,
   type SessionForkView,
   type SessionList,
+  type SessionListQuery,
+  type SessionRun,
   type SessionStateView,
   type SessionView,
 } from '@palestra/protocol';
@@ -24,7 +29,6 @@ import {
   type SessionRowRecord,
 } from './session-list.sql.ts';
 import { presentCall, presentSession, presentSessionFacts } from './session.presenter.ts';
-import type { CallListQuery, ForkSession, OpenSession, SessionListQuery, SessionRun } from './session.schema.ts';
 import { SessionPlane } from './session-plane.ts';
 
 const DISCOVERY_DEADLINE_MS = 120_000;
@@ -80,7 +84,7 @@ export class SessionService {
     return { source: 'ledger', state: known };
   }
 
-  async calls(caller: Caller, given: string, { after, limit }: CallListQuery): Promise<SessionCallList> {
+  async calls(caller: Caller, given: string, { after, limit }: SessionCallListQuery): Promise<SessionCallList> {
     const sid = await this.known(caller, given);
     const rows = await selectCalls(this.database.pool, sid, after, limit + 1);
     const page = rows.slice(0, limit).map(presentCall);

@@ -1,7 +1,15 @@
 import { Body, Controller, Delete, Get, Inject, Param, Post, Query, Req, Res } from '@nestjs/common';
+import {
+  createdShareSchema,
+  createShareSchema,
+  deletedSchema,
+  openShareSchema,
+  shareListQuerySchema,
+  shareListSchema,
+} from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { type CreateShare, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
@@ -14,14 +22,6 @@ import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { type RolloutScope, RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';
 import { sharePage, sharePageGone } from './share-page.ts';
-import {
-  type CreateShare,
-  createdShareSchema,
-  createShareSchema,
-  openShareSchema,
-  shareListQuerySchema,
-  shareListSchema,
-} from './share.schema.ts';
 import { ShareService } from './share.service.ts';
 
 type OpenShare = NonNullable<Awaited<ReturnType<ShareAccess['open']>>>;
@@ -65,7 +65,7 @@ export class ShareController {
   }
 
   @Delete('v1/shares/:id')
-  @Api({ summary: 'Take a link back', response: z.object({ deleted: z.literal(true) }), errors: ['share_not_found'] })
+  @Api({ summary: 'Take a link back', response: deletedSchema, errors: ['share_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     await this.shares.delete(caller, id);
     return { deleted: true };

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Clock, isUuid } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { type CreateShare, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { AuditLog } from '../accounts/audit/audit-log.service.ts';
 import { hashToken, newToken } from '../accounts/secret-token.ts';
@@ -8,7 +8,6 @@ import { Database } from '../platform/database/database.ts';
 import type { ShareLinkModel } from '../platform/generated/prisma/models.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
-import type { CreateShare } from './share.schema.ts';
 
 const DAY_MS = 86_400_000;
 const LISTED = 500;

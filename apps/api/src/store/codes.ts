@@ -1,13 +1,4 @@
-import { CANONICAL_STOPS } from '@palestra/rollouts';
-
-/** Small integers by which narrow rows keep words; the order is the code and never changes. */
-
-export const STOPS = CANONICAL_STOPS;
-export const PHASES = ['train', 'eval', 'unknown'] as const;
-export const FAILURES = ['environment', 'infrastructure'] as const;
-export const VERDICTS = ['unverified', 'partial', 'verified'] as const;
-
-export type Phase = (typeof PHASES)[number];
+/** Narrow rows store a word as its position in its list (libs/protocol/src/vocabularies.ts). */
 
 /** The code of a word; null for null and for a word that has none. */
 export function codeOf(words: readonly string[], word: string | null | undefined): number | null {

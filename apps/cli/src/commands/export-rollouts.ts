@@ -1,7 +1,7 @@
+import { type Lens, ROLLOUT_EXPORT_FORMATS, type RolloutExportFormat, type RolloutExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
-import type { PalestraClient, RolloutExportFormat, RolloutExportView } from '@palestra/client';
-import { ROLLOUT_FORMATS } from '@palestra/exports';
+import type { PalestraClient } from '@palestra/client';
 import { Command, Option } from 'commander';
 import { startProgress } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
@@ -15,7 +15,8 @@ interface ExportOptions {
   run?: string;
   query: string;
   format: RolloutExportFormat;
-  lens: string;
+  /** The server checks it. */
+  lens: Lens;
   redact?: boolean;
   shardRows?: number;
   out: string;
@@ -27,7 +28,7 @@ export function exportRolloutsCommand(positive: (text: string) => number): Comma
     .description('write rollouts as a dataset with its lineage')
     .option('--run <name or id>', 'one run (without: all)')
     .option('--query <query>', 'as in the Explorer', '')
-    .addOption(new Option('--format <format>').choices([...ROLLOUT_FORMATS]).default('parquet'))
+    .addOption(new Option('--format <format>').choices([...ROLLOUT_EXPORT_FORMATS]).default('parquet'))
     .option('--lens <lens>', 'trainer whose reading of a rollout is in the lens_* columns', 'canonical')
     .option('--redact', 'replace what looks like a credential')
     .option('--shard-rows <count>', 'rows of a file at most', positive)

@@ -1,5 +1,6 @@
-import type { PalestraClient, TaskExportView } from '@palestra/client';
-import { type PromptFormat, taskFile, type TaskFailure, type TaskFileFormat, taskRows } from '@palestra/exports';
+import type { PalestraClient } from '@palestra/client';
+import { type PromptFormat, taskFile, type TaskFailure, taskRows } from '@palestra/exports';
+import type { TaskExportView, TaskFileFormat } from '@palestra/protocol';
 import { printable, type Progress, startProgress } from '../output.ts';
 import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';

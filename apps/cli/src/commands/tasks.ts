@@ -3,13 +3,11 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { TaskFile } from '@palestra/client';
+import { SPLIT_TYPES, type SplitType } from '@palestra/protocol';
 import { printable, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
 
 const collect = (value: string, earlier: string[]) => [...earlier, value];
-
-const TYPES = ['train', 'validation', 'test'] as const;
-type SplitType = (typeof TYPES)[number];
 
 export function taskCommands(): Command {
   const command = new Command('tasks').description('uploaded tasks of an environment');
@@ -74,7 +72,7 @@ export async function taskFilesOf(files: string[], options: { split: string[]; t
   if (named.length === 0) throw new UsageError('name a file of tasks: palestra tasks push owner/name train.jsonl');
   const types = new Map(options.type.map((text) => pairOf(text, '--type hard=validation')));
   for (const [split, type] of types) {
-    if (!TYPES.includes(type as SplitType)) throw new UsageError(`--type ${split}=${type}: a type is train, validation or test`);
+    if (!SPLIT_TYPES.includes(type as SplitType)) throw new UsageError(`--type ${split}=${type}: a type is train, validation or test`);
     if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${type}: there is no file of that split`);
   }
   const seen = new Set<string>();

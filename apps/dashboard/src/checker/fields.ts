@@ -1,4 +1,5 @@
-import { type FieldProvenance, type NormalisedRollout, type Provenance, type RolloutFlag, rolloutFlagNames } from '@palestra/rollouts';
+import type { Provenance } from '@palestra/protocol';
+import { type FieldProvenance, type NormalisedRollout, type RolloutFlag, rolloutFlagNames } from '@palestra/rollouts';
 import { formatCount, formatReward } from '../format/number.ts';
 import type { CheckedRollout } from './read.ts';
 

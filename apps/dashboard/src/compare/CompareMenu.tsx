@@ -1,4 +1,5 @@
-import { DENOMINATORS, type Denominator, LENS_NAMES, type RunScope } from '../data/run-reads.ts';
+import { type Denominator, DENOMINATORS, LENSES } from '@palestra/protocol';
+import { type RunScope } from '../data/run-reads.ts';
 import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
 import { lensNames } from '../run/LensMenu.tsx';
 
@@ -32,7 +33,7 @@ export function CompareMenu({ scope, setScope }: { scope: RunScope; setScope: (c
         <MenuChoice
           title="Figures as defined by (charts and tasks stay canonical)"
           value={lens}
-          options={LENS_NAMES.map((value) => ({ value, label: lensNames[value] }))}
+          options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
           onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
         />
         <MenuLine />

@@ -1,7 +1,8 @@
+import type { RolloutDiff } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { diffQuery, messagesAtQuery, type RolloutDiff } from '../data/rollout.ts';
+import { diffQuery, messagesAtQuery } from '../data/rollout.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Loaded } from '../frame/Loaded.tsx';

@@ -1,10 +1,10 @@
-import type { RunView } from '@palestra/protocol';
+import type { RunConfig, RunSeries, RunSummary, RunView } from '@palestra/protocol';
 import { useQueries, type UseQueryResult, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { configQuery, type RunConfig } from '../data/insights.ts';
+import { configQuery } from '../data/insights.ts';
 import { runQuery } from '../data/queries.ts';
-import { type RunScope, type RunSeries, type RunSummary, seriesQuery, summaryQuery } from '../data/run-reads.ts';
+import { type RunScope, seriesQuery, summaryQuery } from '../data/run-reads.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';

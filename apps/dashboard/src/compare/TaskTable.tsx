@@ -1,7 +1,8 @@
+import type { ComparedTasks } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { COMPARE_SORTS, type ComparedTask, type ComparedTasks, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
+import { COMPARE_SORTS, type ComparedTask, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
 import type { RunScope } from '../data/run-reads.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';

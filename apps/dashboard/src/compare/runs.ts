@@ -1,6 +1,4 @@
-import type { RunView } from '@palestra/protocol';
-import type { RunConfig } from '../data/insights.ts';
-import type { RunSeries, RunSummary } from '../data/run-reads.ts';
+import type { RunConfig, RunSeries, RunSummary, RunView } from '@palestra/protocol';
 
 /** A run of a comparison with what is read of it; the first one is what the others are held against. */
 export interface ComparedRun {

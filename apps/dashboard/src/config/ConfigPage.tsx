@@ -1,8 +1,8 @@
+import type { Provenance, RunConfig } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { configQuery, type RunConfig } from '../data/insights.ts';
+import { configQuery } from '../data/insights.ts';
 import { formatBytes, formatCount, formatShare, UNKNOWN } from '../format/number.ts';
-import type { ProvenanceValue } from '../frame/Provenance.tsx';
 import { Loaded } from '../frame/Loaded.tsx';
 import { useRun } from '../run/context.ts';
 import { Housekeeping } from './Housekeeping.tsx';
@@ -32,7 +32,7 @@ function Facts({ rows }: { rows: readonly (readonly [name: string, value: ReactN
   );
 }
 
-const kinds: readonly [ProvenanceValue, fill: string, mark: string][] = [
+const kinds: readonly [Provenance, fill: string, mark: string][] = [
   ['reported', 'bg-good', ''],
   ['parsed', 'bg-good opacity-60', ''],
   ['inferred', 'bg-policy', '~'],

@@ -1,7 +1,8 @@
+import type { RunConfig } from '@palestra/protocol';
 import { type Query, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { changeRun, eraseRun, type RunConfig } from '../data/insights.ts';
+import { changeRun, eraseRun } from '../data/insights.ts';
 import { feed } from '../data/live/useFeed.ts';
 import { plural } from '../format/number.ts';
 import { Dialog } from '../frame/Dialog.tsx';

@@ -1,5 +1,6 @@
+import { ROLLOUT_SOURCES } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { matchName, nameRegexProblem, ROLLOUT_SOURCES } from '@palestra/rollouts';
+import { matchName, nameRegexProblem } from '@palestra/rollouts';
 import { type FormEvent, type ReactNode, useDeferredValue, useState } from 'react';
 import { changeRun, rolloutNamesQuery } from '../data/insights.ts';
 import { UNKNOWN } from '../format/number.ts';

@@ -1,16 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+import type { ChangeOrganisation, NewKey, NewMember, Role } from '@palestra/protocol';
 import { api } from './http.ts';
 import { queryClient } from './client.ts';
 import { keys } from './queries.ts';
 
 /** The organisation of the reader, the people in it, and its API keys. */
-
-export type Organisation = ApiAnswers['GET /v1/organisation'];
-export type Member = ApiAnswers['GET /v1/members']['members'][number];
-export type Role = Member['role'];
-export type ApiKey = ApiAnswers['GET /v1/keys']['keys'][number];
-export type NewKey = ApiBodies['POST /v1/keys'];
 
 const organisationKey = ['organisation'] as const;
 const membersKey = ['members'] as const;
@@ -21,7 +15,7 @@ export const organisationQuery = queryOptions({
   queryFn: ({ signal }) => api('GET /v1/organisation', { signal }),
 });
 
-export async function changeOrganisation(body: ApiBodies['PATCH /v1/organisation']): Promise<void> {
+export async function changeOrganisation(body: ChangeOrganisation): Promise<void> {
   queryClient.setQueryData(organisationKey, await api('PATCH /v1/organisation', { body }));
 }
 
@@ -34,7 +28,7 @@ export const membersQuery = queryOptions({
 });
 
 /** The answer's `sign_in_url` signs them in, once. */
-export async function addMember(body: ApiBodies['POST /v1/members']) {
+export async function addMember(body: NewMember) {
   const added = await api('POST /v1/members', { body });
   await readAgain(membersKey);
   return added;
@@ -61,7 +55,6 @@ export async function createApiKey(body: NewKey) {
 }
 
 /** Browsers that are signed in: an owner sees those of all members, anybody else their own. */
-export type BrowserSession = ApiAnswers['GET /v1/browser-sessions']['browser_sessions'][number];
 const browserSessionsKey = ['browser-sessions'] as const;
 export const browserSessionsQuery = queryOptions({
   queryKey: browserSessionsKey,

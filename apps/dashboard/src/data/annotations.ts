@@ -1,11 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { Annotation, NewAnnotation, Verdict } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import { api } from './http.ts';
-
-export type Annotation = ApiAnswers['POST /v1/annotations'];
-export type Verdict = NonNullable<Annotation['verdict']>;
-export const VERDICTS = ['good', 'bad', 'exploit'] as const satisfies readonly Verdict[];
 
 /** What readers said of a rollout, newest first; the newest 1 000. */
 export const annotationsQuery = (rollout: string) =>
@@ -14,17 +10,6 @@ export const annotationsQuery = (rollout: string) =>
     queryFn: async ({ signal }) => (await api('GET /v1/annotations', { query: { rollout, limit: 1_000 }, signal })).annotations,
     staleTime: 30_000,
   });
-
-export interface NewAnnotation {
-  rollout: string;
-  /** First message that it is about; null: the whole rollout. */
-  from_index: number | null;
-  to_index: number | null;
-  verdict: Verdict | null;
-  score: number | null;
-  tag: string | null;
-  note: string | null;
-}
 
 const changed = (rollout: string) => queryClient.invalidateQueries({ queryKey: ['annotations', rollout] });
 

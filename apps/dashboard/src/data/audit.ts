@@ -1,10 +1,10 @@
 import { infiniteQueryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { AuditList } from '@palestra/protocol';
 import { api, search } from './http.ts';
 
 /** Who did what in the organisation. */
 
-type Page = ApiAnswers['GET /v1/audit'];
+type Page = AuditList;
 export type AuditEvent = Page['events'][number];
 
 /** Empty: all. `since` is a day as `<input type="date">` writes it; `action` may be a group, such as `key`. */

@@ -1,10 +1,9 @@
 import { infiniteQueryOptions, keepPreviousData } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { ComparedTasks } from '@palestra/protocol';
 import { api } from './http.ts';
 import type { RunScope } from './run-reads.ts';
 
 /** Runs beside each other. */
-export type ComparedTasks = ApiAnswers['GET /v1/compare/tasks'];
 export type ComparedTask = ComparedTasks['tasks'][number];
 export type Pair = ComparedTasks['pairs'][number];
 

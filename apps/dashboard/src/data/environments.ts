@@ -1,13 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { EnvironmentRuns, EnvironmentVersionList, TaskDifficulty } from '@palestra/protocol';
 import { api } from './http.ts';
 
 /** What the pages of environments read beside `queries.ts`: who uses them, their versions, how hard their tasks are. */
 
-export type EnvironmentUsage = ApiAnswers['GET /v1/environment-usage'];
-export type EnvironmentRun = ApiAnswers['GET /v1/environments/{owner}/{name}/runs']['runs'][number];
-export type VersionView = ApiAnswers['GET /v1/environments/{owner}/{name}/versions']['versions'][number];
-export type TaskFigures = ApiAnswers['GET /v1/environments/{owner}/{name}/task-difficulty']['tasks'][number];
+export type EnvironmentRun = EnvironmentRuns['runs'][number];
+export type VersionView = EnvironmentVersionList['versions'][number];
+export type TaskFigures = TaskDifficulty['tasks'][number];
 
 export const usageQuery = queryOptions({
   queryKey: ['environments', 'usage'],

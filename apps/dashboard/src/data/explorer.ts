@@ -1,15 +1,11 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { RolloutList } from '@palestra/protocol';
-import type { ApiAnswers } from './generated/api.ts';
+import type { RolloutList, RolloutOutline, RunConfig } from '@palestra/protocol';
 import { api, type Query } from './http.ts';
 import { type ListOrder, NEWEST_FIRST } from './list-order.ts';
 
 export const PAGE_ROWS = 200;
 
-export type Facets = ApiAnswers['GET /v1/runs/{run}/facets'];
-export type Outline = ApiAnswers['GET /v1/rollouts/{id}/outline'];
-export type RolloutHeader = ApiAnswers['GET /v1/rollouts/{id}/header'];
-export type SuccessRule = ApiAnswers['GET /v1/runs/{run}/config']['success'][number];
+export type SuccessRule = RunConfig['success'][number];
 
 const keptMs = 30 * 60_000;
 
@@ -86,4 +82,3 @@ export const peekQuery = (id: string) =>
     },
     placeholderData: keepPreviousData,
   });
-export type Preview = ApiAnswers['GET /v1/rollouts/{id}/messages']['messages'][number];

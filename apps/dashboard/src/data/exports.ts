@@ -1,13 +1,9 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+import type { RolloutExportBody, RolloutExportView } from '@palestra/protocol';
 import { api } from './http.ts';
 
-export type ExportJob = ApiAnswers['GET /v1/exports']['exports'][number];
-export type ExportFormat = ExportJob['format'];
-export type ExportBody = ApiBodies['POST /v1/exports'];
-
 const POLL_MS = 1_000;
-export const isUnderWay = (job: Pick<ExportJob, 'state'>): boolean => job.state === 'pending' || job.state === 'running';
+export const isUnderWay = (job: Pick<RolloutExportView, 'state'>): boolean => job.state === 'pending' || job.state === 'running';
 
 /** All exports of rollouts of the organisation, newest first; read again every second while one is being written. */
 export const exportsQuery = queryOptions({
@@ -16,7 +12,7 @@ export const exportsQuery = queryOptions({
   refetchInterval: ({ state }) => (state.data?.some(isUnderWay) ? POLL_MS : false),
 });
 
-export const createExport = (body: ExportBody) => api('POST /v1/exports', { body });
+export const createExport = (body: RolloutExportBody) => api('POST /v1/exports', { body });
 /** Cancels it when it is under way; its files are erased. */
 export const deleteExport = (id: string) => api('DELETE /v1/exports/{id}', { path: { id } });
 

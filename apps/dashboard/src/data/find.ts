@@ -1,10 +1,9 @@
 import { infiniteQueryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { SearchPage } from '@palestra/protocol';
 import { api } from './http.ts';
 
 export type FindMode = 'text' | 'regex';
-export type FindPage = ApiAnswers['GET /v1/runs/{run}/search'];
-export type Hit = FindPage['hits'][number];
+export type Hit = SearchPage['hits'][number];
 const HITS = 30;
 /** A search that found nothing while rollouts wait for the index looks again this often. */
 const PENDING_MS = 2_000;

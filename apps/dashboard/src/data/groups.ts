@@ -1,18 +1,12 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useQueries } from '@tanstack/react-query';
 import { useCallback } from 'react';
-import type { ApiAnswers } from './generated/api.ts';
+import type { Group, GroupSort, GroupView, RolloutDiff, RolloutHeader } from '@palestra/protocol';
 import { asRead } from './client.ts';
 import { api, apiOfRun } from './http.ts';
-import { diffQuery, lastRead, lookAround, type RolloutDiff, type RolloutHeader } from './rollout.ts';
+import { diffQuery, lastRead, lookAround } from './rollout.ts';
 import type { RunScope } from './run-reads.ts';
 
-export type Group = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
-export type GroupView = ApiAnswers['GET /v1/runs/{run}/groups/{key}'];
 export type GroupMember = GroupView['rollouts'][number];
-export type TaskStrip = ApiAnswers['GET /v1/runs/{run}/tasks/{task}'];
-export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
-export type GroupSort = (typeof GROUP_SORTS)[number];
-
 export interface GroupsAsk extends Pick<RunScope, 'steps' | 'phase'> {
   q: string;
   sort: GroupSort;

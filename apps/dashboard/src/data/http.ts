@@ -1,4 +1,4 @@
-import type { ApiAnswers, ApiBodies } from './generated/api.ts';
+import type { Answers, Bodies } from './routes.ts';
 
 /** A refusal of the API, or a network failure (`status` 0), in words a reader can act on. */
 export class ApiError extends Error {
@@ -66,7 +66,7 @@ export async function request<T>(
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
 
-type BodyOf<K> = K extends keyof ApiBodies ? ApiBodies[K] : undefined;
+type BodyOf<K> = K extends keyof Bodies ? Bodies[K] : undefined;
 /** Values of a query string; what is undefined, null or empty stays out, an array repeats its name. */
 export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
@@ -88,11 +88,11 @@ interface ApiOptions<K> {
   onHeaders?: (headers: Headers) => void;
 }
 
-/** One operation of the OpenAPI document: `api('GET /v1/runs/{run}/summary', { path: { run }, query: { steps } })`. Throws ApiError. */
-export function api<K extends keyof ApiAnswers>(operation: K, options: ApiOptions<K> = {}): Promise<ApiAnswers[K]> {
+/** One route of `routes.ts`: `api('GET /v1/runs/{run}/summary', { path: { run }, query: { steps } })`. Throws ApiError. */
+export function api<K extends keyof Answers>(operation: K, options: ApiOptions<K> = {}): Promise<Answers[K]> {
   const [method, template] = operation.split(' ') as [string, string];
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(options.path?.[name] ?? ''));
-  return request<ApiAnswers[K]>(path + search(options.query ?? {}), {
+  return request<Answers[K]>(path + search(options.query ?? {}), {
     method,
     ...(options.body === undefined ? {} : { body: options.body }),
     ...(options.signal && { signal: options.signal }),
@@ -102,11 +102,11 @@ export function api<K extends keyof ApiAnswers>(operation: K, options: ApiOption
 
 /** An answer about a run, and which version of the run it is of; null where the route does not say. */
 export type Versioned<T> = T & { version: string | null };
-export async function apiOfRun<K extends `GET /v1/runs/${string}` & keyof ApiAnswers>(
+export async function apiOfRun<K extends `GET /v1/runs/${string}` & keyof Answers>(
   operation: K,
   options: ApiOptions<K>,
-): Promise<Versioned<ApiAnswers[K]>> {
+): Promise<Versioned<Answers[K]>> {
   let version: string | null = null;
   const answer = await api(operation, { ...options, onHeaders: (headers) => (version = headers.get('x-data-version')) });
-  return Object.assign(answer as object, { version }) as Versioned<ApiAnswers[K]>;
+  return Object.assign(answer as object, { version }) as Versioned<Answers[K]>;
 }

@@ -1,18 +1,14 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { RolloutList } from '@palestra/protocol';
-import type { ApiAnswers } from './generated/api.ts';
+import type { FailureList, RolloutList, RunTask, RunTaskList, ToolList } from '@palestra/protocol';
 import { asRead } from './client.ts';
 import { api, apiOfRun, request } from './http.ts';
 import type { RunScope } from './run-reads.ts';
 
 /** Tools, tasks, failures and ingest of a run. */
-export type ToolFigures = ApiAnswers['GET /v1/runs/{run}/tools']['tools'][number];
-export type Failure = ApiAnswers['GET /v1/runs/{run}/failures']['failures'][number];
-export type TaskStrip = ApiAnswers['GET /v1/runs/{run}/tasks']['tasks'][number];
-export type TaskView = ApiAnswers['GET /v1/runs/{run}/tasks/{task}'];
-export type TaskGroup = TaskView['groups'][number];
-export type RunConfig = ApiAnswers['GET /v1/runs/{run}/config'];
-
+export type ToolFigures = ToolList['tools'][number];
+export type Failure = FailureList['failures'][number];
+export type TaskStrip = RunTaskList['tasks'][number];
+export type TaskGroup = RunTask['groups'][number];
 const TASK_PAGE = 100;
 const FAILURE_CLUSTERS = 50;
 const FAILURES_NOW_MS = 15_000;
@@ -26,9 +22,6 @@ export const toolsQuery = (run: string, { steps, phase }: RunScope) =>
   });
 
 /** The newest calls of a tool against its published schema, and the tool by step. */
-export type ToolCheck = ApiAnswers['GET /v1/runs/{run}/tools/check'];
-export type ToolSteps = ApiAnswers['GET /v1/runs/{run}/tools/steps'];
-
 export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunScope) =>
   queryOptions({
     queryKey: ['run', run, 'tool-steps', tool, steps, phase],

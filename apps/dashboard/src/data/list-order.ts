@@ -1,15 +1,15 @@
+import { ROLLOUT_SORTS, type RolloutSort } from '@palestra/protocol';
+
 /** Orders of a list of rollouts, and how an address writes them. */
-export const SORTS = ['created_at', 'reward', 'step', 'task', 'turns', 'messages'] as const;
-export type SortKey = (typeof SORTS)[number];
 export interface ListOrder {
-  id: SortKey;
+  id: RolloutSort;
   order: 'asc' | 'desc';
 }
 export const NEWEST_FIRST: ListOrder = { id: 'created_at', order: 'desc' };
 
 /** `-reward` is from high to low; without a word, or with an unknown one, the newest come first. */
 export function readOrder(sort: string | undefined): ListOrder {
-  const id = SORTS.find((one) => one === sort?.replace(/^-/, ''));
+  const id = ROLLOUT_SORTS.find((one) => one === sort?.replace(/^-/, ''));
   return id === undefined ? NEWEST_FIRST : { id, order: sort!.startsWith('-') ? 'desc' : 'asc' };
 }
 export function printOrder({ id, order }: { id: string; order: 'asc' | 'desc' }): string | undefined {

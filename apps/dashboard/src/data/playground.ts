@@ -1,6 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { type MessageBlock, type SessionStateView, SseParser, type ToolsAnswer } from '@palestra/protocol';
-import type { ApiAnswers } from './generated/api.ts';
+import { type KeptSession, type MessageBlock, type SessionStateView, SseParser, type ToolsAnswer } from '@palestra/protocol';
 import { api, ApiError, request, toError } from './http.ts';
 
 /**
@@ -196,9 +195,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-export type Kept = ApiAnswers['POST /v1/sessions/{sid}/rollout'];
 /** Has the session written as a rollout of a run. Idempotent. */
-export const keepSession = (sid: string, body: { run: string; rollout: string | null }): Promise<Kept> =>
+export const keepSession = (sid: string, body: { run: string; rollout: string | null }): Promise<KeptSession> =>
   api('POST /v1/sessions/{sid}/rollout', { path: { sid }, body });
 
 /** Whether the rollout can be read already: its calls are written a second after they ended. */

@@ -1,17 +1,10 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, type QueryKey } from '@tanstack/react-query';
-import type { RolloutView } from '@palestra/protocol';
+import type { RolloutCalls, RolloutDiff, RolloutHeader, RolloutMessageView, RolloutOutline, RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
-import type { ApiAnswers } from './generated/api.ts';
 import { api, isGone, request, toError } from './http.ts';
 import { type FromList, readOrder } from './list-order.ts';
 
 /** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
-
-export type RolloutHeader = ApiAnswers['GET /v1/rollouts/{id}/header'];
-export type RolloutMessage = ApiAnswers['GET /v1/rollouts/{id}/messages']['messages'][number];
-export type LedgerCalls = ApiAnswers['GET /v1/rollouts/{id}/calls'];
-export type RolloutDiff = ApiAnswers['GET /v1/diff'];
-export type Outline = Omit<ApiAnswers['GET /v1/rollouts/{id}/outline'], 'missing'> & { missing: [from: number, to: number][] };
 
 /** A rollout that is still being sent is looked at this often; what the reader reads never moves, new rows come at its end. */
 const LIVE_MS = 1_500;
@@ -52,23 +45,23 @@ export const headerQuery = (id: string) =>
 export const outlineQuery = (id: string, told: Pick<RolloutHeader, 'num_messages' | 'gaps'> | null) =>
   queryOptions({
     queryKey: key(id, 'outline', ...(told === null ? ['first'] : [told.num_messages, told.gaps])),
-    queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/outline', { path: { id }, signal }) as Promise<unknown> as Promise<Outline>,
+    queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/outline', { path: { id }, signal }),
     placeholderData: (previous, before) => (before?.queryKey[1] === id ? previous : undefined),
     staleTime: Infinity,
   });
 
 /** Messages that an outline shows as missing. */
-const missingIn = ({ missing }: Outline): number => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+const missingIn = ({ missing }: RolloutOutline): number => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0);
 
 /** Whether an outline has what the header counts: messages come, and what is missing is told once it had its time to come. */
-export const isCurrent = (outline: Outline, { num_messages, gaps }: RolloutHeader): boolean =>
+export const isCurrent = (outline: RolloutOutline, { num_messages, gaps }: RolloutHeader): boolean =>
   outline.total === num_messages && missingIn(outline) === gaps;
 
 const readMessages = (id: string, from: number, limit: number, signal?: AbortSignal) =>
   api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, ...(signal && { signal }) });
 
 /** What to read for a page of texts: messages of one index come in a row; those before the page are asked for again and dropped. */
-function placeOf(outline: Outline, page: number): { first: number; count: number; from: number; skip: number } {
+function placeOf(outline: RolloutOutline, page: number): { first: number; count: number; from: number; skip: number } {
   const first = page * PAGE;
   const from = outline.index[first] ?? 0;
   let skip = 0;
@@ -77,7 +70,7 @@ function placeOf(outline: Outline, page: number): { first: number; count: number
 }
 
 /** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
-export function pageQuery(id: string, outline: Outline, page: number) {
+export function pageQuery(id: string, outline: RolloutOutline, page: number) {
   const { first, count, from, skip } = placeOf(outline, page);
   return queryOptions({
     queryKey: key(id, 'page', page, from, skip, count),
@@ -121,7 +114,7 @@ export const messagesAtQuery = (id: string, from: number, limit: number, counted
   queryOptions({
     queryKey: key(id, 'at', from, limit, counted),
     queryFn: async ({ signal }) => (await readMessages(id, from, limit, signal)).messages,
-    placeholderData: () => lastRead<RolloutMessage[]>(key(id, 'at', from, limit)),
+    placeholderData: () => lastRead<RolloutMessageView[]>(key(id, 'at', from, limit)),
     staleTime: Infinity,
   });
 
@@ -130,7 +123,7 @@ export const callsQuery = ({ id, num_tool_calls: count, verified, latency_ms: la
   queryOptions({
     queryKey: key(id, 'calls', count, verified, latency),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/calls', { path: { id }, signal }),
-    placeholderData: () => lastRead<LedgerCalls>(key(id, 'calls')),
+    placeholderData: () => lastRead<RolloutCalls>(key(id, 'calls')),
     staleTime: 60_000,
   });
 

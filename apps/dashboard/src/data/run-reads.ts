@@ -1,6 +1,6 @@
 import { printText } from '@palestra/query';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { Denominator, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
 import { api, type Query } from './http.ts';
 
 /** Which part of a run a page is about, as its address says it (dashboard.md section 5): all pages of a run share it. */
@@ -12,21 +12,10 @@ export interface RunScope {
   lens?: Lens | undefined;
   den?: Denominator | undefined;
 }
-export const LENS_NAMES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
-export type Lens = (typeof LENS_NAMES)[number];
-export const DENOMINATORS = ['scored', 'all', 'effective'] as const;
-export type Denominator = (typeof DENOMINATORS)[number];
 
-export type RunSummary = ApiAnswers['GET /v1/runs/{run}/summary'];
 export type Kpi = RunSummary['kpis'][number];
 export type Advisory = RunSummary['advisories'][number];
-export type RunSeries = ApiAnswers['GET /v1/runs/{run}/series'];
 export type Series = RunSeries['series'][number];
-export type Heatmap = ApiAnswers['GET /v1/runs/{run}/heatmap'];
-
-export type StepCounts = ApiAnswers['GET /v1/runs/{run}/steps'];
-export type LatestGroup = ApiAnswers['GET /v1/runs/{run}/groups']['groups'][number];
-
 const live = { live: 'replace' } as const;
 /** An answer that is still being made is asked for again. */
 const AGAIN_MS = 1_000;
@@ -62,7 +51,7 @@ export const seriesQuery = (run: string, { m, x, by, ...scope }: SeriesAsk) =>
     meta: live,
   });
 
-export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y: Heatmap['y']; bins?: number }) =>
+export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y: RunHeatmap['y']; bins?: number }) =>
   queryOptions({
     queryKey: ['run', run, 'heatmap', y, bins, scope],
     queryFn: ({ signal }) =>

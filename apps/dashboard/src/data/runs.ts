@@ -1,11 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { ApiAnswers } from './generated/api.ts';
+import type { ListedRun, RunList } from '@palestra/protocol';
 import { asRead } from './client.ts';
 import { api } from './http.ts';
-
-export type ListedRun = ApiAnswers['GET /v1/runs']['runs'][number];
-
-export type RunPage = ApiAnswers['GET /v1/runs'];
 
 export interface RunsAsk {
   /** Part of a name. */
@@ -31,7 +27,7 @@ export const runPagesQuery = ({ search, tag }: RunsAsk, snapshot: string) =>
   });
 
 /** The first page as it is now: `first` is how it was read, `at` when. */
-export const runsNowQuery = ({ search, tag }: RunsAsk, snapshot: string, first: RunPage | undefined, at: number) =>
+export const runsNowQuery = ({ search, tag }: RunsAsk, snapshot: string, first: RunList | undefined, at: number) =>
   queryOptions({
     queryKey: ['runs', 'now', search ?? '', tag ?? '', snapshot],
     queryFn: ({ signal }) => api('GET /v1/runs', { query: { search, tag, limit: PAGE }, signal }),
@@ -44,7 +40,7 @@ export const runsNowQuery = ({ search, tag }: RunsAsk, snapshot: string, first: 
 export function runsWithNews(
   read: readonly ListedRun[],
   total: number,
-  now: RunPage | undefined,
+  now: RunList | undefined,
 ): { runs: readonly ListedRun[]; fresh: number } {
   if (now === undefined) return { runs: read, fresh: 0 };
   const newest = new Map(now.runs.map((run) => [run.id, run]));

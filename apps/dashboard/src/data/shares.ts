@@ -1,12 +1,9 @@
 import { queryOptions } from '@tanstack/react-query';
+import type { NewShare } from '@palestra/protocol';
 import { queryClient } from './client.ts';
-import type { ApiAnswers, ApiBodies } from './generated/api.ts';
 import { api, ApiError } from './http.ts';
 
 /** Links that show one rollout to people without an account. */
-
-export type Share = ApiAnswers['GET /v1/shares']['shares'][number];
-export type NewShare = ApiBodies['POST /v1/shares'];
 
 const shares = ['shares'] as const;
 

@@ -1,19 +1,25 @@
+import type { RolloutMessageView, RolloutOutline } from '@palestra/protocol';
 import { useQueries } from '@tanstack/react-query';
 import { useCallback, useMemo } from 'react';
-import { type Outline, PAGE, pageQuery, type RolloutMessage } from './rollout.ts';
+import { PAGE, pageQuery } from './rollout.ts';
 
 /**
  * The texts of the positions `first`..`last` of a rollout, read by page as they come into view. Returns the message at a position, or
  * undefined until it is here; what was read once stays for the life of the reader, so that scrolling back shows it at once.
  */
-export function useTranscriptPages(id: string, outline: Outline, first: number, last: number): (at: number) => RolloutMessage | undefined {
-  const seen = useMemo(() => ({ id, version: 0, messages: new Map<number, RolloutMessage>() }), [id]);
+export function useTranscriptPages(
+  id: string,
+  outline: RolloutOutline,
+  first: number,
+  last: number,
+): (at: number) => RolloutMessageView | undefined {
+  const seen = useMemo(() => ({ id, version: 0, messages: new Map<number, RolloutMessageView>() }), [id]);
   const [from, to] = [Math.floor(Math.max(0, first) / PAGE), Math.floor(Math.max(0, Math.min(last, outline.total - 1)) / PAGE)];
   const pages = outline.total === 0 ? [] : Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const version = useQueries({
     queries: pages.map((page) => pageQuery(id, outline, page)),
     combine: useCallback(
-      (answers: { data?: { first: number; messages: RolloutMessage[] } | undefined }[]) => {
+      (answers: { data?: { first: number; messages: RolloutMessageView[] } | undefined }[]) => {
         for (const { data } of answers) {
           data?.messages.forEach((message, i) => {
             if (seen.messages.get(data.first + i) === message) return;

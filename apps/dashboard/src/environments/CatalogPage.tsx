@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import type { EnvironmentView } from '@palestra/protocol';
+import type { EnvironmentUsage, EnvironmentView } from '@palestra/protocol';
 import { useMemo, useRef, useState } from 'react';
-import { type EnvironmentUsage, usageQuery } from '../data/environments.ts';
+import { usageQuery } from '../data/environments.ts';
 import { environmentsQuery } from '../data/queries.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';

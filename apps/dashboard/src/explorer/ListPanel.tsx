@@ -1,8 +1,8 @@
 import { parseQuery, type Query } from '@palestra/query';
 import { useNavigate, useRouter } from '@tanstack/react-router';
-import type { RolloutRow } from '@palestra/protocol';
+import type { RolloutRow, RolloutSort } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
-import { type FromList, type ListOrder, printOrder, type SortKey } from '../data/list-order.ts';
+import { type FromList, type ListOrder, printOrder } from '../data/list-order.ts';
 import { ApiError } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
@@ -73,7 +73,7 @@ export function ListPanel(props: Props) {
             pages={pages}
             columns={columns}
             sort={order}
-            onSort={(next) => onOrder({ id: next.id as SortKey, order: next.order })}
+            onSort={(next) => onOrder({ id: next.id as RolloutSort, order: next.order })}
             selected={selected}
             onSelect={setSelected}
             onOpen={open}

@@ -1,8 +1,9 @@
+import type { RolloutHeader, RolloutMessageView, RolloutOutline } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { FromList } from '../data/list-order.ts';
-import { type Outline, peekQuery, type Preview, type RolloutHeader } from '../data/explorer.ts';
+import { peekQuery } from '../data/explorer.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { formatDuration } from '../format/time.ts';
@@ -32,7 +33,7 @@ export function Peek({ id, from, solved, onClose }: { id: string | null; from: F
   const { data, error, isPlaceholderData } = useQuery({ ...peekQuery(settled ?? ''), enabled: settled !== null });
   return (
     <aside
-      aria-label="Preview of the rollout"
+      aria-label="RolloutMessageView of the rollout"
       className="flex h-full w-[320px] flex-none flex-col border-l border-line bg-paper-1 min-[1700px]:w-[480px]"
     >
       <div className="flex h-[34px] flex-none items-center gap-2 border-b border-line px-3">
@@ -125,7 +126,7 @@ function Facts({ header, solved }: { header: RolloutHeader; solved: Solved }) {
 const CALLS = 60;
 
 /** Tool calls as three letters each; a failed one and a reward are told beside it. */
-function Calls({ outline }: { outline: Outline }) {
+function Calls({ outline }: { outline: RolloutOutline }) {
   const callType = outline.types.indexOf('tool_call');
   const calls = outline.type.flatMap((type, at) => (type === callType ? [at] : []));
   if (calls.length === 0) return <p className="mt-3 text-ink-3">No tool call.</p>;
@@ -164,7 +165,7 @@ const roles: Record<string, readonly [name: string, rule: string]> = {
   tool_result: ['result', 'border-[var(--role-tool)]'],
 };
 
-function Message({ message, id, from }: { message: Preview; id: string; from: FromList }) {
+function Message({ message, id, from }: { message: RolloutMessageView; id: string; from: FromList }) {
   const [name, rule] = roles[message.type] ?? [message.type, 'border-line'];
   const text = message.content ?? message.summary ?? '';
   return (
@@ -187,7 +188,19 @@ function Message({ message, id, from }: { message: Preview; id: string; from: Fr
   );
 }
 
-function Messages({ head, tail, total, id, from }: { head: Preview[]; tail: Preview[]; total: number; id: string; from: FromList }) {
+function Messages({
+  head,
+  tail,
+  total,
+  id,
+  from,
+}: {
+  head: RolloutMessageView[];
+  tail: RolloutMessageView[];
+  total: number;
+  id: string;
+  from: FromList;
+}) {
   const between = total - head.length - tail.length;
   return (
     <ol className="mt-3 flex flex-col gap-3">

@@ -1,7 +1,8 @@
+import type { NewSavedView, SavedView } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { deleteView, keepView, replaceView, type SavedView, type ViewBody, viewsQuery } from '../data/views.ts';
+import { deleteView, keepView, replaceView, viewsQuery } from '../data/views.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { useRun } from '../run/context.ts';
 import { readScope } from '../run/scope.ts';
@@ -19,7 +20,7 @@ export function ViewsMenu({ q, sort, cols }: ViewState) {
   const views = useQuery(viewsQuery(run.id));
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: viewsQuery(run.id).queryKey });
-  const body = (name: string, everywhere: boolean): ViewBody => {
+  const body = (name: string, everywhere: boolean): NewSavedView => {
     const { lens, ...rest } = scope;
     const state = Object.fromEntries(Object.entries({ ...rest, sort, cols }).filter(([, value]) => value !== undefined));
     return { run: everywhere ? null : run.id, name, query: q, lens: lens ?? null, state };

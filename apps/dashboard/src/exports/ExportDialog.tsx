@@ -1,9 +1,9 @@
+import { type Lens, LENSES, type RolloutExportFormat } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { rolloutTotalQuery } from '../data/explorer.ts';
-import { createExport, type ExportFormat, exportsQuery } from '../data/exports.ts';
-import { LENS_NAMES, type Lens } from '../data/run-reads.ts';
+import { createExport, exportsQuery } from '../data/exports.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
@@ -24,7 +24,7 @@ export function ExportDialog({ q, open, onClose }: { q: string; open: boolean; o
 function ExportForm({ q }: { q: string }) {
   const { run, scope } = useRun();
   const client = useQueryClient();
-  const [format, setFormat] = useState<ExportFormat>('parquet');
+  const [format, setFormat] = useState<RolloutExportFormat>('parquet');
   const [lens, setLens] = useState<Lens>(scope.lens ?? 'canonical');
   const [redact, setRedact] = useState(false);
   const total = useQuery(rolloutTotalQuery(run.id, q));
@@ -75,9 +75,9 @@ function ExportForm({ q }: { q: string }) {
           <select
             className="input"
             value={lens}
-            onChange={(event) => setLens(LENS_NAMES.find((one) => one === event.target.value) ?? 'canonical')}
+            onChange={(event) => setLens(LENSES.find((one) => one === event.target.value) ?? 'canonical')}
           >
-            {LENS_NAMES.map((name) => (
+            {LENSES.map((name) => (
               <option key={name} value={name}>
                 {lensNames[name]}
               </option>
@@ -106,7 +106,7 @@ function ExportForm({ q }: { q: string }) {
   );
 }
 
-function FormatChoice({ name, chosen, onChoose }: { name: ExportFormat; chosen: boolean; onChoose: () => void }) {
+function FormatChoice({ name, chosen, onChoose }: { name: RolloutExportFormat; chosen: boolean; onChoose: () => void }) {
   const { label, row, files, purpose } = EXPORT_FORMATS[name];
   return (
     <label

@@ -1,6 +1,7 @@
+import type { RolloutExportView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type ExportJob, exportsQuery, isUnderWay } from '../data/exports.ts';
+import { exportsQuery, isUnderWay } from '../data/exports.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
@@ -12,7 +13,7 @@ import { asCommand } from './commands.ts';
 import { EXPORT_FORMATS } from './formats.ts';
 import { JobDetails, JobProgress, JobState } from './JobDetails.tsx';
 
-const columns: Column<ExportJob>[] = [
+const columns: Column<RolloutExportView>[] = [
   { id: 'state', head: 'state', track: '92px', cell: (job) => <JobState job={job} /> },
   { id: 'run', head: 'run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
   {
@@ -86,7 +87,7 @@ function NoExport() {
   );
 }
 
-function Details({ job }: { job: ExportJob }) {
+function Details({ job }: { job: RolloutExportView }) {
   const me = useQuery(meQuery);
   const facts: [string, string][] = [
     ['format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],

@@ -1,16 +1,17 @@
+import type { RolloutExportView } from '@palestra/protocol';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { deleteExport, exportFileHref, type ExportJob, exportsQuery, isUnderWay } from '../data/exports.ts';
+import { deleteExport, exportFileHref, exportsQuery, isUnderWay } from '../data/exports.ts';
 import { formatBytes, formatCount, formatReward, plural } from '../format/number.ts';
 
-const words: Record<ExportJob['state'], readonly [text: string, className: string]> = {
+const words: Record<RolloutExportView['state'], readonly [text: string, className: string]> = {
   pending: ['waiting', 'text-ink-2'],
   running: ['writing', 'text-ink-1'],
   complete: ['complete', 'text-good'],
   failed: ['failed', 'text-bad'],
 };
 
-export function JobState({ job }: { job: ExportJob }) {
+export function JobState({ job }: { job: RolloutExportView }) {
   const [text, className] = words[job.state];
   return (
     <span className={className}>
@@ -21,7 +22,7 @@ export function JobState({ job }: { job: ExportJob }) {
 }
 
 /** Rows written of those that are known to come; pairs, tasks and regexes are not counted before. */
-export function JobProgress({ job }: { job: ExportJob }) {
+export function JobProgress({ job }: { job: RolloutExportView }) {
   const share = job.state === 'complete' ? 1 : job.total ? Math.min(1, (job.written + job.skipped) / job.total) : 0;
   const text =
     job.total !== null && isUnderWay(job) ? `${formatCount(job.written)} of ${formatCount(job.total)} rows` : plural(job.written, 'row');
@@ -43,7 +44,7 @@ export function JobProgress({ job }: { job: ExportJob }) {
 }
 
 /** How far an export is, what is in it, its files, and the way to be rid of it. */
-export function JobDetails({ job }: { job: ExportJob }) {
+export function JobDetails({ job }: { job: RolloutExportView }) {
   return (
     <div className="flex flex-col gap-3">
       <div className="flex items-center gap-3">
@@ -88,7 +89,7 @@ export function JobDetails({ job }: { job: ExportJob }) {
   );
 }
 
-function Erase({ job }: { job: ExportJob }) {
+function Erase({ job }: { job: RolloutExportView }) {
   const client = useQueryClient();
   const [sure, setSure] = useState(false);
   const erase = useMutation({ mutationFn: () => deleteExport(job.id), onSuccess: () => client.invalidateQueries(exportsQuery) });

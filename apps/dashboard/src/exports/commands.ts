@@ -1,11 +1,11 @@
-import type { ExportBody } from '../data/exports.ts';
+import type { RolloutExportBody } from '@palestra/protocol';
 
 /** A word of a POSIX shell: bare where nothing in it means something, else in single quotes. */
 export function shellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-export type Asked = Pick<ExportBody, 'run' | 'query' | 'format' | 'lens' | 'redact'>;
+export type Asked = Pick<RolloutExportBody, 'run' | 'query' | 'format' | 'lens' | 'redact'>;
 
 /** The export as a command of the CLI. */
 export function asCommand({ run, query, format, lens, redact }: Asked): string {

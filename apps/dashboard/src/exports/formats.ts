@@ -1,4 +1,4 @@
-import type { ExportFormat } from '../data/exports.ts';
+import type { RolloutExportFormat } from '@palestra/protocol';
 
 interface FormatFacts {
   label: string;
@@ -11,7 +11,7 @@ interface FormatFacts {
 }
 
 /** Every format of the API: a new one does not compile without its line. docs/exports.md says more. */
-export const EXPORT_FORMATS: Record<ExportFormat, FormatFacts> = {
+export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatFacts> = {
   parquet: {
     label: 'Parquet',
     row: 'a rollout with its messages',
@@ -69,10 +69,10 @@ export const EXPORT_FORMATS: Record<ExportFormat, FormatFacts> = {
     rows: 'tasks',
   },
 };
-export const FORMAT_NAMES = Object.keys(EXPORT_FORMATS) as ExportFormat[];
+export const FORMAT_NAMES = Object.keys(EXPORT_FORMATS) as RolloutExportFormat[];
 
 /** What is known of the number of rows before the export counts them. */
-export function estimateRows(format: ExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
+export function estimateRows(format: RolloutExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
   if (!rollouts) return 'counting';
   const some = `${rollouts.total_is === 'at_least' ? 'over ' : ''}${rollouts.total}`;
   switch (EXPORT_FORMATS[format].rows) {

@@ -1,8 +1,7 @@
 import type { ReactNode } from 'react';
+import type { Provenance } from '@palestra/protocol';
 
-export type ProvenanceValue = 'unknown' | 'inferred' | 'parsed' | 'reported';
-
-const words: Record<ProvenanceValue, string> = {
+const words: Record<Provenance, string> = {
   reported: 'As uploaded.',
   parsed: 'Read from another field of the upload.',
   inferred: 'Inferred from counts, order and timing: it can be wrong.',
@@ -16,7 +15,7 @@ export function Known({
   confidence,
   children,
 }: {
-  provenance: ProvenanceValue | undefined;
+  provenance: Provenance | undefined;
   /** The normaliser's rule, for the hover. */
   rule?: string | undefined;
   /** 0 to 1, of an inferred value. */

@@ -1,6 +1,7 @@
+import type { Share } from '@palestra/protocol';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { createShare, type Share, sharesQuery, takeBackShare } from '../data/shares.ts';
+import { createShare, sharesQuery, takeBackShare } from '../data/shares.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { CopyButton } from './CopyButton.tsx';
 import { Popover } from './Popover.tsx';

@@ -1,6 +1,6 @@
+import type { GroupView, RunTask } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { GroupView, TaskStrip } from '../data/groups.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { RunStep } from '../run/Step.tsx';
@@ -73,7 +73,7 @@ export function TaskLine({
 }: {
   group: GroupView;
   spec: unknown;
-  strip: TaskStrip | undefined;
+  strip: RunTask | undefined;
   org: string;
   run: string;
 }) {

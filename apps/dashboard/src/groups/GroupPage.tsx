@@ -1,7 +1,8 @@
+import type { GroupView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { type GroupMember, groupNowQuery, groupQuery, type GroupView, taskStripQuery, useAlignments } from '../data/groups.ts';
+import { type GroupMember, groupNowQuery, groupQuery, taskStripQuery, useAlignments } from '../data/groups.ts';
 import { type News, useNews } from '../data/news.ts';
 import { headerQuery } from '../data/rollout.ts';
 import { useKeys } from '../frame/keyboard.ts';

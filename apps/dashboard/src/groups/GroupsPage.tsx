@@ -1,8 +1,9 @@
 import { passAtKOfGroup } from '@palestra/metrics';
+import { type Group, GROUP_SORTS, type GroupSort } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useRef } from 'react';
-import { type Group, GROUP_SORTS, type GroupsAsk, groupsNowQuery, type GroupSort, groupsQuery } from '../data/groups.ts';
+import { type GroupsAsk, groupsNowQuery, groupsQuery } from '../data/groups.ts';
 import { useNews } from '../data/news.ts';
 import { useFirstRows, useReadings } from '../table/restore.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';

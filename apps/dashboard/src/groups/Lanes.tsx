@@ -1,9 +1,10 @@
+import type { RolloutMessageView } from '@palestra/protocol';
 import { useQueries } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Link } from '@tanstack/react-router';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import { messagesAtQuery, type RolloutMessage } from '../data/rollout.ts';
+import { messagesAtQuery } from '../data/rollout.ts';
 import { formatReward, plural } from '../format/number.ts';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
@@ -31,7 +32,7 @@ interface LanesProps {
 }
 
 /** Arguments and what came back, in one line. */
-function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessage> | undefined): string {
+function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessageView> | undefined): string {
   const message = at?.get(cell.action.index);
   if (!message) return '';
   if (cell.action.kind === 'answer') return (message.content ?? '').slice(0, 200).replaceAll(/\s+/g, ' ');
@@ -42,11 +43,11 @@ function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessage> | undefin
 }
 
 /** Texts of the lanes in view, by message index. */
-function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyMap<number, RolloutMessage> | undefined)[] {
+function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyMap<number, RolloutMessageView> | undefined)[] {
   return useQueries({
     queries: members.map(({ id, num_messages: count }) => messagesAtQuery(id, from, READ, count)),
     combine: useCallback(
-      (answers: { data?: RolloutMessage[] | undefined }[]) =>
+      (answers: { data?: RolloutMessageView[] | undefined }[]) =>
         answers.map(({ data }) => data && new Map(data.map((message) => [message.index, message]))),
       [],
     ),

@@ -1,4 +1,4 @@
-import type { Group } from '../data/groups.ts';
+import type { Group } from '@palestra/protocol';
 
 const MAX_PIPS = 12;
 

@@ -1,5 +1,5 @@
+import type { RolloutDiff } from '@palestra/protocol';
 import { expect, test } from 'vitest';
-import type { RolloutDiff } from '../data/rollout.ts';
 import { type Action, boardOf, glyphsOf } from './align.ts';
 
 const action = (tool: string): Action => ({ index: 0, kind: 'call', tool, error: false, reward: null });

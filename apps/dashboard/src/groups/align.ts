@@ -1,4 +1,4 @@
-import type { RolloutDiff } from '../data/rollout.ts';
+import type { RolloutDiff } from '@palestra/protocol';
 
 export type Action = NonNullable<RolloutDiff['rows'][number]['a']>;
 

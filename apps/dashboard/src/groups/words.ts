@@ -1,4 +1,4 @@
-import type { Group } from '../data/groups.ts';
+import type { Group } from '@palestra/protocol';
 
 /** Whether the group teaches anything: without variance every advantage is zero. */
 export const signalOf = (zero: Group['zero_variance'], scored: number): { text: string; className: string } => {

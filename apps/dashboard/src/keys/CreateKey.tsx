@@ -1,6 +1,7 @@
+import type { NewKey } from '@palestra/protocol';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { createApiKey, type NewKey } from '../data/accounts.ts';
+import { createApiKey } from '../data/accounts.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { ShownOnce } from '../frame/ShownOnce.tsx';
 

@@ -1,7 +1,8 @@
+import type { ApiKeyView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { type ApiKey, revokeApiKey } from '../data/accounts.ts';
+import { revokeApiKey } from '../data/accounts.ts';
 import { apiKeysQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
 import { formatAbsolute, formatDate } from '../format/time.ts';
@@ -12,9 +13,9 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { CreateKey } from './CreateKey.tsx';
 
-const isOver = ({ expires_at: end }: ApiKey): boolean => end !== null && Date.parse(end) <= Date.now();
+const isOver = ({ expires_at: end }: ApiKeyView): boolean => end !== null && Date.parse(end) <= Date.now();
 
-const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
+const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>[] => [
   {
     id: 'name',
     head: 'Name',
@@ -92,7 +93,7 @@ const columnsFor = (ask: (key: ApiKey) => void): readonly Column<ApiKey>[] => [
 /** API keys of the organisation: made with what they may do, shown once, revoked for good. */
 export function KeysPage() {
   const apiKeys = useQuery(apiKeysQuery);
-  const [asked, setAsked] = useState<ApiKey | null>(null);
+  const [asked, setAsked] = useState<ApiKeyView | null>(null);
   const columns = useMemo(() => columnsFor(setAsked), []);
   return (
     <>

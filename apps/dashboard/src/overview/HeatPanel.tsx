@@ -1,10 +1,11 @@
+import type { RunHeatmap } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { binAt, HeatChart, HeatLegend, mostOf } from '../charts/HeatChart.tsx';
 import { binClauses, shownHeat } from '../charts/heat.ts';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
-import { type Heatmap, heatmapQuery } from '../data/run-reads.ts';
+import { heatmapQuery } from '../data/run-reads.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { useRun } from '../run/context.ts';
 import { columnsOn } from './curves.ts';
@@ -43,7 +44,7 @@ export function HeatPanel() {
   );
 }
 
-function Heat({ answer }: { answer: Heatmap }) {
+function Heat({ answer }: { answer: RunHeatmap }) {
   const { nameOf, open, main, isWindow } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const { edges, counts } = useMemo(() => shownHeat(answer), [answer]);

@@ -1,6 +1,7 @@
 import { metric } from '@palestra/metrics';
+import type { Lens, RunSummary } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import type { Kpi, Lens, RunSummary } from '../data/run-reads.ts';
+import type { Kpi } from '../data/run-reads.ts';
 import { formatCount, formatShare } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { Known } from '../frame/Provenance.tsx';

@@ -1,6 +1,7 @@
+import type { Group } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type LatestGroup, latestGroupsQuery } from '../data/run-reads.ts';
+import { latestGroupsQuery } from '../data/run-reads.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { useRun } from '../run/context.ts';
@@ -9,7 +10,7 @@ import { RunStep } from '../run/Step.tsx';
 const MAX_PIPS = 16;
 
 /** A dot a rollout: filled solved, hollow not, hatched unscored, dotted not here yet. */
-export function GroupPips({ group }: { group: Pick<LatestGroup, 'received' | 'scored' | 'successes' | 'expected'> }) {
+export function GroupPips({ group }: { group: Pick<Group, 'received' | 'scored' | 'successes' | 'expected'> }) {
   const { received, scored, successes, expected } = group;
   const waiting = Math.max(0, (expected ?? received) - received);
   const kinds = [
@@ -73,7 +74,7 @@ export function LatestGroups() {
 
 const signals = { 'all-pass': 'all solved', 'all-fail': 'none solved', 'equal-other': 'all equal' } as const;
 
-function Row({ group }: { group: LatestGroup }) {
+function Row({ group }: { group: Group }) {
   const { org, run, scope } = useRun();
   return (
     <Link

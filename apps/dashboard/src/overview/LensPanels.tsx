@@ -1,6 +1,7 @@
+import type { Lens } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { type ChartX, type Kpi, type Lens, seriesQuery } from '../data/run-reads.ts';
+import { type ChartX, type Kpi, seriesQuery } from '../data/run-reads.ts';
 import { useRun } from '../run/context.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 import { curvesOf } from './curves.ts';

@@ -1,5 +1,5 @@
+import type { RunSeries, RunSteps } from '@palestra/protocol';
 import { useMemo } from 'react';
-import type { RunSeries, StepCounts } from '../data/run-reads.ts';
 import { columnsOn, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { type Curve, factOf } from './figures.ts';
@@ -74,7 +74,7 @@ export function RewardPanel({
 }
 
 /** Every question that our own definitions answer. */
-export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: StepCounts | undefined }) {
+export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: RunSteps | undefined }) {
   const { main, phase, isWindow } = useOverview();
   const lines = useMemo(() => linesOf(main), [main]);
   const errors = useMemo(() => errorLines(main, counts, isWindow), [main, counts, isWindow]);
@@ -138,7 +138,7 @@ function linesOf(main: ReturnType<typeof curvesOf>) {
 }
 
 /** Shares of different things: each line says in its formula of what. */
-function errorLines(main: ReturnType<typeof curvesOf>, counts: StepCounts | undefined, isWindow: boolean) {
+function errorLines(main: ReturnType<typeof curvesOf>, counts: RunSteps | undefined, isWindow: boolean) {
   const failed: Curve | undefined = counts && {
     key: 'errors',
     formula: 'rollouts that stopped by env_error, infra_error, timeout, aborted or cancelled / rollouts',
@@ -205,7 +205,7 @@ const stopFact = {
   notes: ['All rollouts that were received', '● its own end · ▲ the policy · ◆ the environment · ✕ the infrastructure'],
 };
 
-function StopsPanel({ counts }: { counts: StepCounts | undefined }) {
+function StopsPanel({ counts }: { counts: RunSteps | undefined }) {
   const { main, isWindow } = useOverview();
   const columns = useMemo(() => columnsOn(counts ?? { from: [], to: [] }, main, isWindow), [counts, main, isWindow]);
   const layers = useMemo(() => {

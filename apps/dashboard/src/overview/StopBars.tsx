@@ -1,5 +1,5 @@
+import type { RunSummary } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
-import type { RunSummary } from '../data/run-reads.ts';
 import { formatCount, formatShare, plural } from '../format/number.ts';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';

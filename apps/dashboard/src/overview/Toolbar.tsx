@@ -1,6 +1,7 @@
+import type { RunSummary } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef } from 'react';
-import { CHART_X, type ChartX, type RunScope, type RunSummary } from '../data/run-reads.ts';
+import { CHART_X, type ChartX, type RunScope } from '../data/run-reads.ts';
 import { plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Menu, MenuChoice } from '../frame/Menu.tsx';

@@ -1,6 +1,6 @@
+import type { RunSeries } from '@palestra/protocol';
 import { columnEdges } from '../charts/columns.ts';
 import type { ChartAxis } from '../charts/scope.ts';
-import type { RunSeries } from '../data/run-reads.ts';
 import { formatCount } from '../format/number.ts';
 import type { Curves } from './curves.ts';
 

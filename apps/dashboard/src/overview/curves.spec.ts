@@ -1,6 +1,7 @@
+import type { RunSeries } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { columnEdges } from '../charts/columns.ts';
-import type { RunSeries, Series } from '../data/run-reads.ts';
+import type { Series } from '../data/run-reads.ts';
 import { chartAxis, pointName } from './axis.ts';
 import { columnsOn, curveInWords, curvesOf } from './curves.ts';
 

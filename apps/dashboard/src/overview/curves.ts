@@ -1,4 +1,5 @@
-import type { RunSeries, Series } from '../data/run-reads.ts';
+import type { RunSeries } from '@palestra/protocol';
+import type { Series } from '../data/run-reads.ts';
 import type { Curve } from './figures.ts';
 
 export type Phase = Series['phase'];

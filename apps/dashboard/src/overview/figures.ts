@@ -1,4 +1,5 @@
-import type { Kpi, RunSummary, Series } from '../data/run-reads.ts';
+import { PROVENANCES, type RunSummary } from '@palestra/protocol';
+import type { Kpi, Series } from '../data/run-reads.ts';
 import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 
@@ -92,7 +93,7 @@ export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denomin
 
 export function notesOfSeries(series: Curve): string[] {
   const sum = (column: readonly number[]) => column.reduce((a, b) => a + b, 0);
-  const weakest = (['unknown', 'inferred', 'parsed', 'reported'] as const).find((one) => series.provenance.includes(one));
+  const weakest = PROVENANCES.find((one) => series.provenance.includes(one));
   return [
     series.lens === null
       ? 'Counted, whatever the lens'
@@ -134,7 +135,7 @@ function fieldsOf(key: string): string[] {
 
 /** The weakest way in which what went into a figure became known. What nobody knows went into none. */
 export function provenanceOf(key: string, { provenance }: Pick<RunSummary, 'provenance'>): 'reported' | 'parsed' | 'inferred' {
-  const used = fieldsOf(key).map((field) => provenance[field] ?? {});
-  if (used.some((counted) => (counted['inferred'] ?? 0) > 0)) return 'inferred';
-  return used.some((counted) => (counted['parsed'] ?? 0) > 0) ? 'parsed' : 'reported';
+  const used = fieldsOf(key).map((field) => provenance[field]);
+  if (used.some((counted) => (counted?.inferred ?? 0) > 0)) return 'inferred';
+  return used.some((counted) => (counted?.parsed ?? 0) > 0) ? 'parsed' : 'reported';
 }

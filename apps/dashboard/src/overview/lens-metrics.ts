@@ -1,4 +1,5 @@
-import type { Kpi, Lens } from '../data/run-reads.ts';
+import type { Lens } from '@palestra/protocol';
+import type { Kpi } from '../data/run-reads.ts';
 
 /** What a trainer's own dashboard shows first; of the others, what they can say of the upload. */
 const first: Partial<Record<Lens, readonly string[]>> = {

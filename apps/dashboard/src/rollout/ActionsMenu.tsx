@@ -1,4 +1,5 @@
-import { rawUrl, readWholeRollout, type RolloutHeader } from '../data/rollout.ts';
+import type { RolloutHeader } from '@palestra/protocol';
+import { rawUrl, readWholeRollout } from '../data/rollout.ts';
 import { formatBytes } from '../format/number.ts';
 import { Menu, MenuItem, MenuLine } from '../frame/Menu.tsx';
 import { COPY_BYTES, curlOf, openAiMessages, replayTest } from './snippets.ts';

@@ -1,6 +1,7 @@
+import type { RolloutMessageView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
-import { bodyQuery, bodyUrl, objectUrl, type RolloutMessage } from '../data/rollout.ts';
+import { bodyQuery, bodyUrl, objectUrl } from '../data/rollout.ts';
 import { formatBytes, formatCount } from '../format/number.ts';
 import { JsonTree } from '../text/JsonTree.tsx';
 import { parseTree } from '../text/json.ts';
@@ -82,7 +83,7 @@ function Images({ names }: { names: readonly string[] }) {
 }
 
 interface BodyProps {
-  message: RolloutMessage;
+  message: RolloutMessageView;
   /** The message's text when it is not its content as sent. */
   text?: string;
   kind: 'markdown' | 'plain';

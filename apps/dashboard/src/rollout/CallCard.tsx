@@ -1,4 +1,4 @@
-import type { RolloutMessage } from '../data/rollout.ts';
+import type { RolloutMessageView } from '@palestra/protocol';
 import { formatBytes } from '../format/number.ts';
 import { argumentsOf } from '../text/json.ts';
 import { PlainText } from '../text/PlainText.tsx';
@@ -10,7 +10,7 @@ import { OUTLINE_ERROR, OUTLINE_PARSE_ERROR, type TranscriptItem } from './trans
 /** One argument may fill so many characters of its card; the whole is under Raw. */
 const ARGUMENT_CHARACTERS = 4_096;
 
-function Arguments({ call, open, toggle }: { call: RolloutMessage } & Pick<RowProps, 'open'> & { toggle: () => void }) {
+function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<RowProps, 'open'> & { toggle: () => void }) {
   const entries = call.body_bytes === undefined ? argumentsOf(call.content) : null;
   if (entries === null)
     return call.content ? (

@@ -1,8 +1,9 @@
+import type { RolloutDiff, RolloutHeader } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import { diffQuery, messagesAtQuery, type RolloutDiff, type RolloutHeader } from '../data/rollout.ts';
+import { diffQuery, messagesAtQuery } from '../data/rollout.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { Pill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';

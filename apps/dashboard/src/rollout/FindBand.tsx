@@ -1,6 +1,6 @@
+import type { RolloutHeader } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useRef } from 'react';
-import type { RolloutHeader } from '../data/rollout.ts';
 import { formatCount } from '../format/number.ts';
 import type { Find } from './useFind.ts';
 

@@ -1,7 +1,7 @@
+import type { RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import type { Outline, RolloutHeader } from '../data/rollout.ts';
 import { formatBytes, formatCount, formatReward } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Known } from '../frame/Provenance.tsx';
@@ -61,7 +61,7 @@ export function Header({
   header: RolloutHeader;
   /** The rollout in its group, where that is known. */
   member: GroupMember | undefined;
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   solved: (reward: number) => boolean;
   /** Of an inferred step. */

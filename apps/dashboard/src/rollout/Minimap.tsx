@@ -1,5 +1,5 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { useEffect, useRef } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import { useTheme } from '../theme/theme.ts';
 import { errorOf, rewardOf, type TranscriptItem } from './transcript.ts';
 
@@ -10,7 +10,7 @@ const MAX_ROW = 6;
 
 /** What the bars are drawn of. */
 interface Bars {
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   decisive: number;
   failures: ReadonlyMap<number, string>;

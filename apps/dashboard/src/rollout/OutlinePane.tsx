@@ -1,6 +1,6 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import { formatReward } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { Minimap } from './Minimap.tsx';
@@ -16,7 +16,7 @@ const roles: Record<string, readonly [mark: string, label: string, className: st
 };
 
 interface PaneProps {
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   selected: number;
   decisive: number;
@@ -61,7 +61,7 @@ export function OutlinePane(props: PaneProps) {
   }, [list, selected]);
   return (
     <nav
-      aria-label="Outline"
+      aria-label="RolloutOutline"
       className="grid min-h-0 grid-cols-[14px_minmax(0,1fr)] border-r border-line bg-paper-1 max-[760px]:hidden"
       data-screen-only
     >

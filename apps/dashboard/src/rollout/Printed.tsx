@@ -1,5 +1,5 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { useEffect } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import { useTranscriptPages } from '../data/transcript-pages.ts';
 import type { Openness } from './context.ts';
 import { Row } from './Row.tsx';
@@ -17,7 +17,7 @@ export function Printed({
   onReady,
 }: {
   id: string;
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   decisive: number;
   onReady: () => void;

@@ -1,12 +1,13 @@
+import type { RolloutMessageView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type RolloutMessage, WINDOW_BYTES, windowQuery } from '../data/rollout.ts';
+import { WINDOW_BYTES, windowQuery } from '../data/rollout.ts';
 import { formatBytes, formatCount } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { useRollout } from './context.ts';
 
 /** A very large text one window of raw lines at a time: only that is read from the server, and none of it is parsed. */
-export function RawLines({ message, bytes }: { message: RolloutMessage; bytes: number }) {
+export function RawLines({ message, bytes }: { message: RolloutMessageView; bytes: number }) {
   const { id } = useRollout();
   const [window, setWindow] = useState(0);
   const windows = Math.ceil(bytes / WINDOW_BYTES);

@@ -1,11 +1,12 @@
+import type { Annotation, RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useCanGoBack, useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { addAnnotation, type Annotation, annotationsQuery } from '../data/annotations.ts';
+import { addAnnotation, annotationsQuery } from '../data/annotations.ts';
 import type { FromList } from '../data/list-order.ts';
 import { groupAroundQuery } from '../data/groups.ts';
 import { runQuery } from '../data/queries.ts';
-import { beside, callsQuery, type Outline, type RolloutHeader } from '../data/rollout.ts';
+import { beside, callsQuery } from '../data/rollout.ts';
 import { taskLabel } from '../format/task.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useGuest } from '../frame/guest.ts';
@@ -47,7 +48,7 @@ function useNotice(): [text: string, say: (text: string) => void] {
 
 const wordsOf = ({ verdict, score, tag, note }: Annotation): string => verdict ?? (score === null ? (tag ?? note ?? '') : `${score} of 5`);
 
-export function Reader({ header, outline: untimed }: { header: RolloutHeader; outline: Outline }) {
+export function Reader({ header, outline: untimed }: { header: RolloutHeader; outline: RolloutOutline }) {
   const { id, run } = header;
   const calls = useQuery(callsQuery(header)).data;
   const outline = useMemo(() => withDurations(untimed, calls?.calls ?? []), [untimed, calls]);

@@ -1,5 +1,5 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { useMemo } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import { formatReward } from '../format/number.ts';
 import { rewardOf, type TranscriptItem } from './transcript.ts';
 
@@ -7,7 +7,7 @@ import { rewardOf, type TranscriptItem } from './transcript.ts';
 const MOST_POINTS = 400;
 
 /** Row and total behind each reward, thinned out evenly. */
-function totalsOf(outline: Outline, items: readonly TranscriptItem[]): (readonly [row: number, total: number])[] {
+function totalsOf(outline: RolloutOutline, items: readonly TranscriptItem[]): (readonly [row: number, total: number])[] {
   const all: (readonly [number, number])[] = [];
   items.forEach((item, row) => {
     const reward = rewardOf(outline, item);
@@ -24,7 +24,7 @@ export function RewardStrip({
   width = 200,
   height = 26,
 }: {
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   width?: number;
   height?: number;

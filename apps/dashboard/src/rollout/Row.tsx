@@ -1,5 +1,5 @@
+import type { RolloutMessageView } from '@palestra/protocol';
 import { memo, type ReactNode } from 'react';
-import type { RolloutMessage } from '../data/rollout.ts';
 import { formatBytes, formatReward } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { PlainText } from '../text/PlainText.tsx';
@@ -35,8 +35,8 @@ export interface RowProps {
   /** The row that decided the reward: the only strong mark of the page. */
   decisive: boolean;
   /** Undefined until their page is here. */
-  message: RolloutMessage | undefined;
-  result: RolloutMessage | undefined;
+  message: RolloutMessageView | undefined;
+  result: RolloutMessageView | undefined;
   open: Openness;
   toggle: (anchor: number) => void;
 }
@@ -111,7 +111,7 @@ function Fold({
 
 const prose = 'max-w-[84ch] text-[14px] leading-[22px]';
 
-function Message({ row, message, toggle }: { row: RowProps; message: RolloutMessage; toggle: () => void }) {
+function Message({ row, message, toggle }: { row: RowProps; message: RolloutMessageView; toggle: () => void }) {
   const text = message.content ?? message.summary ?? '';
   const open = row.open !== 'folded';
   const bytes = message.body_bytes ?? row.bytes;

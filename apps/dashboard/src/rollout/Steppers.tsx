@@ -1,6 +1,7 @@
+import type { RolloutHeader } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import type { FromList } from '../data/list-order.ts';
-import { besideQuery, type RolloutHeader } from '../data/rollout.ts';
+import { besideQuery } from '../data/rollout.ts';
 import { formatCount } from '../format/number.ts';
 import { Known } from '../frame/Provenance.tsx';
 

@@ -1,6 +1,6 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import { useTranscriptPages } from '../data/transcript-pages.ts';
 import { formatCount } from '../format/number.ts';
 import type { Openness } from './context.ts';
@@ -25,7 +25,7 @@ export interface TranscriptHandle {
 
 interface TranscriptProps {
   id: string;
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   selected: number;
   decisive: number;
@@ -40,7 +40,7 @@ interface TranscriptProps {
   handle: Ref<TranscriptHandle>;
 }
 
-const labelOf = (outline: Outline, item: TranscriptItem): string => {
+const labelOf = (outline: RolloutOutline, item: TranscriptItem): string => {
   if (item.kind === 'gap') return `Missing messages ${item.from} to ${item.to}`;
   if (item.kind === 'message') return `${item.type.replace('_message', '')}, message ${item.anchor}`;
   return `${nameAt(outline, item.call) ?? 'result without a call'}, message ${item.anchor}`;

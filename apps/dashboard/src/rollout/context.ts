@@ -1,12 +1,12 @@
+import type { RolloutCalls } from '@palestra/protocol';
 import { createContext, useContext } from 'react';
-import type { LedgerCalls } from '../data/rollout.ts';
 
 /** What every row of one rollout needs. */
 export interface RolloutContext {
   id: string;
   /** Ledger's word on a call, by its message index. */
-  calls: ReadonlyMap<number, LedgerCalls['calls'][number]>;
-  verified: LedgerCalls['verified'];
+  calls: ReadonlyMap<number, RolloutCalls['calls'][number]>;
+  verified: RolloutCalls['verified'];
   /** Opens the picture over the page. */
   showImage: (url: string) => void;
   /** Says in words that readers wrote something about this message; by index. */

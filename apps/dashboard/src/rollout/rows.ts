@@ -1,8 +1,8 @@
-import type { Outline } from '../data/rollout.ts';
+import type { RolloutOutline } from '@palestra/protocol';
 import { errorOf, nameAt, rewardOf, type TranscriptItem } from './transcript.ts';
 
 /** What a row needs of the outline; the message texts come by position. */
-export function rowFacts(outline: Outline, item: TranscriptItem) {
+export function rowFacts(outline: RolloutOutline, item: TranscriptItem) {
   const [call, result] = item.kind === 'call' ? [item.call, item.result] : [item.kind === 'message' ? item.at : null, null];
   const sized = result ?? call;
   return {

@@ -1,5 +1,5 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import type { Outline } from '../data/rollout.ts';
 import { sideBySide } from './DiffPanel.tsx';
 import { toolFigures } from './side/ToolsTab.tsx';
 import { openAiMessages, replayTest } from './snippets.ts';
@@ -17,7 +17,7 @@ import {
 
 type Line = [index: number, type: string, more?: { pair?: number; reward?: number; name?: string; error?: number }];
 
-function outlineOf(lines: Line[], missing: [number, number][] = []): Outline {
+function outlineOf(lines: Line[], missing: [number, number][] = []): RolloutOutline {
   const types = [...new Set(lines.map(([, type]) => type))];
   const names = [...new Set(lines.flatMap(([, , more]) => more?.name ?? []))];
   return {

@@ -1,4 +1,4 @@
-import type { Outline } from '../data/rollout.ts';
+import type { RolloutOutline } from '@palestra/protocol';
 
 /**
  * One row of the transcript, made from the outline alone: texts come later. Positions (`at`, `call`, `result`) are those of the outline's
@@ -15,8 +15,8 @@ export const OUTLINE_PARSE_ERROR = 2;
 export const OUTLINE_NUDGE = 4;
 
 const isAction = (type: string) => type === 'reasoning' || type === 'assistant_message' || type === 'tool_call';
-export const typeAt = (outline: Outline, at: number): string => outline.types[outline.type[at]!] ?? '';
-export const nameAt = (outline: Outline, at: number | null): string | null => {
+export const typeAt = (outline: RolloutOutline, at: number): string => outline.types[outline.type[at]!] ?? '';
+export const nameAt = (outline: RolloutOutline, at: number | null): string | null => {
   const name = at === null ? null : outline.name[at];
   return name === null || name === undefined ? null : (outline.names[name] ?? null);
 };
@@ -26,7 +26,7 @@ export const nameAt = (outline: Outline, at: number | null): string | null => {
  * row of its own, and missing indexes are shown where they are missing. A turn is a run of reasoning, assistant text and
  * calls between results or user messages (dashboard.md 2.3).
  */
-export function buildTranscript(outline: Outline): TranscriptItem[] {
+export function buildTranscript(outline: RolloutOutline): TranscriptItem[] {
   const gaps = [...outline.missing];
   const items: TranscriptItem[] = [];
   let turn = 0;
@@ -56,7 +56,7 @@ export function buildTranscript(outline: Outline): TranscriptItem[] {
 }
 
 /** The outline with what the ledger has told of its calls since the outline was read; the same one where it told nothing new. */
-export function withDurations(outline: Outline, calls: readonly { index: number; duration_ms: number | null }[]): Outline {
+export function withDurations(outline: RolloutOutline, calls: readonly { index: number; duration_ms: number | null }[]): RolloutOutline {
   const told = new Map(calls.map(({ index, duration_ms }) => [index, duration_ms]));
   const durationAt = (at: number) => (typeAt(outline, at) === 'tool_call' ? (told.get(outline.index[at]!) ?? null) : null);
   const isNew = (before: number | null, at: number) => before === null && durationAt(at) !== null;
@@ -65,21 +65,21 @@ export function withDurations(outline: Outline, calls: readonly { index: number;
 }
 
 /** Of the result, else of the call or the message. */
-export function rewardOf(outline: Outline, item: TranscriptItem): number | null {
+export function rewardOf(outline: RolloutOutline, item: TranscriptItem): number | null {
   if (item.kind === 'gap') return null;
   if (item.kind === 'message') return outline.reward[item.at] ?? null;
   return (item.result === null ? null : outline.reward[item.result]) ?? (item.call === null ? null : outline.reward[item.call]) ?? null;
 }
 
 /** Bits of both halves of the row. */
-export function errorOf(outline: Outline, item: TranscriptItem): number {
+export function errorOf(outline: RolloutOutline, item: TranscriptItem): number {
   if (item.kind === 'gap') return 0;
   const at = (position: number | null) => (position === null ? 0 : (outline.error[position] ?? 0));
   return item.kind === 'message' ? at(item.at) : at(item.call) | at(item.result);
 }
 
 /** The row that decided the reward: the scored one with the largest size, the last of equals; -1 without any. */
-export function decisiveRow(outline: Outline, items: readonly TranscriptItem[]): number {
+export function decisiveRow(outline: RolloutOutline, items: readonly TranscriptItem[]): number {
   let best = -1;
   let size = 0;
   items.forEach((item, i) => {
@@ -90,7 +90,7 @@ export function decisiveRow(outline: Outline, items: readonly TranscriptItem[]):
 }
 
 /** The row that shows message `index` (a result is shown by its call's row), or -1. */
-export function rowOfMessage(outline: Outline, items: readonly TranscriptItem[], index: number): number {
+export function rowOfMessage(outline: RolloutOutline, items: readonly TranscriptItem[], index: number): number {
   return items.findIndex((item) => {
     if (item.kind === 'gap') return item.from <= index && index <= item.to;
     if (item.kind === 'message') return item.anchor === index;
@@ -99,7 +99,7 @@ export function rowOfMessage(outline: Outline, items: readonly TranscriptItem[],
 }
 
 /** The row of each message index; the first one where an index repeats. */
-export function rowsByIndex(outline: Outline, items: readonly TranscriptItem[]): ReadonlyMap<number, number> {
+export function rowsByIndex(outline: RolloutOutline, items: readonly TranscriptItem[]): ReadonlyMap<number, number> {
   const rows = new Map<number, number>();
   const put = (index: number | undefined, row: number) => index !== undefined && !rows.has(index) && rows.set(index, row);
   items.forEach((item, row) => {
@@ -136,7 +136,7 @@ export function positionsOf(items: readonly TranscriptItem[], from: number, to: 
 }
 
 /** About how high a row will be, px, before it is measured. */
-export function estimateHeight(outline: Outline, item: TranscriptItem): number {
+export function estimateHeight(outline: RolloutOutline, item: TranscriptItem): number {
   if (item.kind === 'gap') return 38;
   const lines = (bytes: number, width: number, most: number) => Math.max(1, Math.min(most, Math.ceil(bytes / width)));
   if (item.kind === 'message') {

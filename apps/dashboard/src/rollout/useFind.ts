@@ -1,6 +1,7 @@
+import type { RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { findQuery, lookAround, type Outline, type RolloutHeader } from '../data/rollout.ts';
+import { findQuery, lookAround } from '../data/rollout.ts';
 import { rowsByIndex, type TranscriptItem } from './transcript.ts';
 
 const TYPING_MS = 200;
@@ -19,7 +20,7 @@ export interface Find {
 }
 
 /** Finds a text in the whole rollout, also in what is not in the page: the server looks through its messages. */
-export function useFind(header: RolloutHeader, typed: string, outline: Outline, items: readonly TranscriptItem[]): Find {
+export function useFind(header: RolloutHeader, typed: string, outline: RolloutOutline, items: readonly TranscriptItem[]): Find {
   const { id, run } = header;
   const growing = lookAround(header) !== false;
   const [text, setText] = useState('');

@@ -1,5 +1,5 @@
+import type { RolloutOutline } from '@palestra/protocol';
 import { type RefObject, useCallback, useEffect, useMemo, useState } from 'react';
-import type { Outline } from '../data/rollout.ts';
 import type { Openness } from './context.ts';
 import { rowOfMessage, type TranscriptItem } from './transcript.ts';
 import type { TranscriptHandle } from './Transcript.tsx';
@@ -10,7 +10,7 @@ const messageOfHash = (): number | null => {
 };
 
 /** The selected row is the address's `#m-<index>`, so that a link always names what is read. */
-export function useSelection(outline: Outline, items: readonly TranscriptItem[], transcript: RefObject<TranscriptHandle | null>) {
+export function useSelection(outline: RolloutOutline, items: readonly TranscriptItem[], transcript: RefObject<TranscriptHandle | null>) {
   const [message, setMessage] = useState(messageOfHash);
   const selected = useMemo(() => (message === null ? -1 : rowOfMessage(outline, items, message)), [outline, items, message]);
   const select = useCallback(

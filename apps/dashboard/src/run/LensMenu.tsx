@@ -1,4 +1,4 @@
-import { DENOMINATORS, type Denominator, LENS_NAMES, type Lens } from '../data/run-reads.ts';
+import { type Denominator, DENOMINATORS, type Lens, LENSES } from '@palestra/protocol';
 import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
 import { useRun } from './context.ts';
 
@@ -32,7 +32,7 @@ export function LensMenu() {
       <MenuChoice
         title="Metrics as defined by"
         value={lens}
-        options={LENS_NAMES.map((value) => ({ value, label: lensNames[value] }))}
+        options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
         onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
       />
       <MenuLine />

@@ -1,5 +1,6 @@
+import { DENOMINATORS, LENSES } from '@palestra/protocol';
 import { printText } from '@palestra/query';
-import { DENOMINATORS, LENS_NAMES, type RunScope } from '../data/run-reads.ts';
+import { type RunScope } from '../data/run-reads.ts';
 import { searchText } from '../search.ts';
 
 const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined => values.find((one) => one === value);
@@ -12,7 +13,7 @@ export function readScope(search: Record<string, unknown>): RunScope {
     steps: steps !== undefined && stepRange.test(steps) ? steps : undefined,
     env: searchText(search['env']),
     phase: oneOf(['train', 'eval'] as const, search['phase']),
-    lens: oneOf(LENS_NAMES, search['lens']),
+    lens: oneOf(LENSES, search['lens']),
     den: oneOf(DENOMINATORS, search['den']),
   };
 }

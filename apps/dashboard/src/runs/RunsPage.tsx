@@ -1,7 +1,8 @@
+import type { ListedRun } from '@palestra/protocol';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef, useState } from 'react';
-import { type ListedRun, runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
+import { runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
 import { formatCount, plural } from '../format/number.ts';
 import { useReadings } from '../table/restore.ts';
 import { useKeys } from '../frame/keyboard.ts';

@@ -1,6 +1,6 @@
+import type { ListedRun } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { Sparkline } from '../charts/Sparkline.tsx';
-import type { ListedRun } from '../data/runs.ts';
 import { formatCount, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';

@@ -1,4 +1,5 @@
 import { type ReactNode, type RefObject, useRef } from 'react';
+import { FAILURE_CLASSES } from '@palestra/protocol';
 import { useKeys } from '../frame/keyboard.ts';
 
 export interface SessionSearch {
@@ -12,7 +13,6 @@ export interface SessionSearch {
 
 const liveStates = ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed'];
 const endedStates = ['closed', 'expired', 'lost', 'diverged'];
-const failures = ['ok', 'policy', 'environment', 'infrastructure'];
 
 interface Change {
   set: (change: Partial<SessionSearch>) => void;
@@ -55,7 +55,7 @@ function ChoiceFilter({
   any,
   choices,
   set,
-}: Change & { name: 'state' | 'failure'; value: string | undefined; any: string; choices: string[] }) {
+}: Change & { name: 'state' | 'failure'; value: string | undefined; any: string; choices: readonly string[] }) {
   return (
     <select
       className="input"
@@ -94,7 +94,7 @@ export function Filters({ search, ended, set }: Change & { search: SessionSearch
       />
       <NameFilter name="run" value={search.run} label="Run that the sessions are recorded to" placeholder="run" set={set} />
       <ChoiceFilter name="state" value={search.state} any="Any state" choices={ended ? endedStates : liveStates} set={set} />
-      {ended && <ChoiceFilter name="failure" value={search.failure} any="Any failure" choices={failures} set={set} />}
+      {ended && <ChoiceFilter name="failure" value={search.failure} any="Any failure" choices={FAILURE_CLASSES} set={set} />}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import type { FailureClassName, SessionRow } from '@palestra/protocol';
+import type { FailureClass, SessionRow } from '@palestra/protocol';
 import { UNKNOWN } from '../format/number.ts';
 
 type Shown = Pick<SessionRow, 'state'> & { queue?: SessionRow['queue']; waiting?: boolean };
@@ -26,14 +26,14 @@ export function SessionState({ session }: { session: Shown }) {
   );
 }
 
-const classes: Record<Exclude<FailureClassName, 'ok'>, readonly [mark: string, className: string]> = {
+const classes: Record<Exclude<FailureClass, 'ok'>, readonly [mark: string, className: string]> = {
   policy: ['▲', 'text-policy'],
   environment: ['◆', 'text-environment'],
   infrastructure: ['✕', 'text-infrastructure'],
 };
 
 /** Whose failure: `▲` the policy's, `◆` the environment's, `✕` the infrastructure's (look.md). */
-export function FailureClass({ of }: { of: FailureClassName | null }) {
+export function FailureClass({ of }: { of: FailureClass | null }) {
   if (of === null) return <span className="text-ink-3">{UNKNOWN}</span>;
   if (of === 'ok') return <span className="text-ink-3">ok</span>;
   const [mark, className] = classes[of];

@@ -1,6 +1,7 @@
+import type { Role } from '@palestra/protocol';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { addMember, type Role } from '../data/accounts.ts';
+import { addMember } from '../data/accounts.ts';
 import { ShownOnce } from '../frame/ShownOnce.tsx';
 
 /** Somebody new in the organisation, and the link that signs them in. */

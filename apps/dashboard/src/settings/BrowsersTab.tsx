@@ -1,6 +1,7 @@
+import type { BrowserSession } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { type BrowserSession, browserSessionsQuery, endBrowserSession, organisationQuery } from '../data/accounts.ts';
+import { browserSessionsQuery, endBrowserSession, organisationQuery } from '../data/accounts.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';

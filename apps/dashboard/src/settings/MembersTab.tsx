@@ -1,6 +1,7 @@
+import type { Member, Role } from '@palestra/protocol';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { changeMember, type Member, membersQuery, organisationQuery, removeMember, type Role, signInLink } from '../data/accounts.ts';
+import { changeMember, membersQuery, organisationQuery, removeMember, signInLink } from '../data/accounts.ts';
 import { queryClient } from '../data/client.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';

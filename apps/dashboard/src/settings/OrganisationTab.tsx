@@ -1,6 +1,7 @@
+import type { Organisation } from '@palestra/protocol';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { changeOrganisation, createOrganisation, type Organisation, organisationQuery } from '../data/accounts.ts';
+import { changeOrganisation, createOrganisation, organisationQuery } from '../data/accounts.ts';
 import { formatCount } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { Loaded } from '../frame/Loaded.tsx';

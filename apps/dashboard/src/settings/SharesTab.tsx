@@ -1,7 +1,8 @@
+import type { Share } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { type Share, sharesQuery, takeBackShare } from '../data/shares.ts';
+import { sharesQuery, takeBackShare } from '../data/shares.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';

@@ -1,7 +1,8 @@
+import type { RunTask } from '@palestra/protocol';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { type TaskGroup, taskGroupQuery, taskNowQuery, taskQuery, type TaskView } from '../data/insights.ts';
+import { type TaskGroup, taskGroupQuery, taskNowQuery, taskQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
@@ -84,7 +85,7 @@ function Samples({ group }: { group: TaskGroup }) {
   );
 }
 
-function Body({ task, pill }: { task: TaskView; pill: ReactNode }) {
+function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
   const { run } = useRun();
   const { at } = useSearch({ from: '/$org/runs/$run/tasks/$task' });
   const navigate = useNavigate();

@@ -1,6 +1,7 @@
+import type { ToolCheck } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type ToolCheck, toolCheckQuery } from '../data/insights.ts';
+import { toolCheckQuery } from '../data/insights.ts';
 import { formatCount, formatShare, plural } from '../format/number.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';

@@ -1,3 +1,4 @@
+import type { ToolSteps } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useMemo, useState } from 'react';
@@ -6,7 +7,7 @@ import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { type ChartScope, ChartScopeProvider, useChartScope } from '../charts/scope.ts';
 import { columnEdges } from '../charts/draw.ts';
-import { type ToolFigures, type ToolSteps, toolStepsQuery } from '../data/insights.ts';
+import { type ToolFigures, toolStepsQuery } from '../data/insights.ts';
 import { formatCount, formatShare, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';

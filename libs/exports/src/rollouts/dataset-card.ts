@@ -1,11 +1,11 @@
+import { PROVENANCES, type RolloutExportFormat } from '@palestra/protocol';
 import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
-import type { RolloutFormat } from './formats.ts';
 import { type ExportFigures, rewardStd } from './statistics.ts';
 
 /** Where an export comes from: enough to make it again. */
 export interface ExportLineage {
   export_id: string;
-  format: RolloutFormat;
+  format: RolloutExportFormat;
   org: string;
   /** null: all runs of the organisation. */
   run: string | null;
@@ -59,10 +59,10 @@ ${list(figures.runs)}
 Each \`*_prov\` column says how its field came to be known: \`reported\` by the trainer, \`parsed\` out of another field, \`inferred\` from counts,
 order and times (it can be wrong), or \`unknown\` (then the field is null, never 0).
 
-| field | ${PROVENANCES.join(' | ')} |
-| --- | ${PROVENANCES.map(() => '---').join(' | ')} |
+| field | ${STRONGEST_FIRST.join(' | ')} |
+| --- | ${STRONGEST_FIRST.map(() => '---').join(' | ')} |
 ${Object.entries(figures.provenance)
-  .map(([field, counts]) => `| ${field} | ${PROVENANCES.map((word) => counts[word] ?? 0).join(' | ')} |`)
+  .map(([field, counts]) => `| ${field} | ${STRONGEST_FIRST.map((word) => counts[word] ?? 0).join(' | ')} |`)
   .join('\n')}
 
 ## Lens
@@ -80,7 +80,7 @@ Rewards are those of the environment, before any post-processing of the trainer.
 `;
 }
 
-const PROVENANCES = ['reported', 'parsed', 'inferred', 'unknown'];
+const STRONGEST_FIRST = PROVENANCES.toReversed();
 
 function facts(lineage: ExportLineage, figures: ExportFigures): Record<string, string | number> {
   const { mean, min, max } = figures.reward;

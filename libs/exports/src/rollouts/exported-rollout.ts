@@ -1,7 +1,4 @@
-import type { MessageType } from '@palestra/protocol';
-
-/** How a field came to be known (dashboard.md 2.2). */
-export type ProvenanceWord = 'unknown' | 'inferred' | 'parsed' | 'reported';
+import type { MessageType, Provenance } from '@palestra/protocol';
 
 /** Fields of a message as they are exported; `metadata` is JSON text, so that nothing is lost on the way through. */
 export interface ExportedMessage {
@@ -39,16 +36,16 @@ export interface NarrowRollout {
   task_index: number | null;
   task_spec: string | null;
   phase: 'train' | 'eval' | 'unknown';
-  phase_prov: ProvenanceWord;
+  phase_prov: Provenance;
   step: number | null;
-  step_prov: ProvenanceWord;
+  step_prov: Provenance;
   policy_step: number | null;
   group_key: string | null;
-  group_prov: ProvenanceWord;
+  group_prov: Provenance;
   sample_idx: number | null;
-  sample_prov: ProvenanceWord;
+  sample_prov: Provenance;
   reward: number | null;
-  reward_prov: ProvenanceWord;
+  reward_prov: Provenance;
   reward_reported: number | null;
   reward_positive: number | null;
   max_reward: number | null;
@@ -59,23 +56,23 @@ export interface NarrowRollout {
   group_std: number | null;
   advantage: number | null;
   stop: string | null;
-  stop_prov: ProvenanceWord;
+  stop_prov: Provenance;
   stop_raw: string | null;
   failure: 'environment' | 'infrastructure' | null;
   finished: boolean;
   turns: number | null;
-  turns_prov: ProvenanceWord;
+  turns_prov: Provenance;
   num_messages: number;
   tool_calls: number;
   tool_errors: number;
   tokens_out: number | null;
   tokens_tool: number | null;
-  tokens_prov: ProvenanceWord;
+  tokens_prov: Provenance;
   bytes: number;
   gaps: number;
   flags: string[];
   latency_ms: number | null;
-  telemetry_prov: ProvenanceWord;
+  telemetry_prov: Provenance;
   verdict: 'unverified' | 'partial' | 'verified' | null;
   session_id: string | null;
   metadata: string | null;

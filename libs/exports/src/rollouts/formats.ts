@@ -1,12 +1,9 @@
+import type { RolloutExportFormat } from '@palestra/protocol';
 import { chatMessages } from './chat-messages.ts';
 import type { ExportedRollout, ExportedRow } from './exported-rollout.ts';
 import { rolloutJsonLines } from './rollout-jsonl.ts';
 import { rolloutParquet } from './rollout-parquet.ts';
 import { type PairOf, preferenceExample, sftExample } from './training-examples.ts';
-
-/** By what one row of a file is. */
-export const ROLLOUT_FORMATS = ['parquet', 'rollouts-parquet', 'jsonl', 'openai', 'hf', 'sft', 'preference', 'curriculum'] as const;
-export type RolloutFormat = (typeof ROLLOUT_FORMATS)[number];
 
 /** What goes in: rollouts with messages, narrow rows, pairs of a group, or tasks. */
 export type FormatInput = 'rollouts' | 'narrow' | 'pairs' | 'tasks';
@@ -16,7 +13,7 @@ interface FormatDescription {
   extension: 'parquet' | 'jsonl';
 }
 
-export const FORMATS: Record<RolloutFormat, FormatDescription> = {
+export const FORMATS: Record<RolloutExportFormat, FormatDescription> = {
   parquet: { input: 'rollouts', extension: 'parquet' },
   'rollouts-parquet': { input: 'narrow', extension: 'parquet' },
   jsonl: { input: 'rollouts', extension: 'jsonl' },
@@ -39,7 +36,7 @@ export interface FileOptions {
 type Rows<T> = AsyncIterable<T>;
 
 /** One file of the formats whose rows are rollouts with messages. */
-export function rolloutFile(rows: Rows<ExportedRollout>, format: RolloutFormat, options: FileOptions): AsyncGenerator<Uint8Array> {
+export function rolloutFile(rows: Rows<ExportedRollout>, format: RolloutExportFormat, options: FileOptions): AsyncGenerator<Uint8Array> {
   switch (format) {
     case 'jsonl':
       return rolloutJsonLines(rows);

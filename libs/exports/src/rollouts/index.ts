@@ -9,18 +9,8 @@ export {
   isEffective,
   type LensColumns,
   type NarrowRollout,
-  type ProvenanceWord,
 } from './exported-rollout.ts';
-export {
-  CONTENT_TYPES,
-  type FileOptions,
-  FORMATS,
-  narrowFile,
-  preferenceFile,
-  ROLLOUT_FORMATS,
-  rolloutFile,
-  type RolloutFormat,
-} from './formats.ts';
+export { CONTENT_TYPES, type FileOptions, FORMATS, narrowFile, preferenceFile, rolloutFile } from './formats.ts';
 export { EXPORT_COLUMNS, LENS_COLUMNS, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
 export { redactMessages, redactNarrow } from './redact.ts';
 export { charactersOf, rolloutParquet } from './rollout-parquet.ts';

@@ -1,6 +1,7 @@
 import { decompress } from '@bokuweb/zstd-wasm';
+import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportedMessage, ExportedRollout } from './exported-rollout.ts';
-import { rolloutFile, type RolloutFormat, zstdCompressor } from './index.ts';
+import { rolloutFile, zstdCompressor } from './index.ts';
 
 /** A rollout as exports have it, and the bytes of files. */
 await zstdCompressor();
@@ -121,4 +122,4 @@ export const options = () => {
   return { lineage: { query: 'reward:>0' }, onSkip: () => (skipped.count += 1), skipped };
 };
 export const arrayBufferOf = (bytes: Buffer) => new Uint8Array(bytes).buffer;
-export const write = (rows: ExportedRollout[], format: RolloutFormat) => rolloutFile(each(rows), format, options());
+export const write = (rows: ExportedRollout[], format: RolloutExportFormat) => rolloutFile(each(rows), format, options());

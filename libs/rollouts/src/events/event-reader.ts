@@ -1,4 +1,4 @@
-import { messageTypes, type JsonObject, type MessageType } from '@palestra/protocol';
+import { type JsonObject, MESSAGE_TYPES, type MessageType } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { clean, type TolerantJson } from '../json/tolerant-json.ts';
 
@@ -115,7 +115,7 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
   if (typeof rolloutEventId !== 'string' || !isUuid(rolloutEventId)) return 'rolloutEventId must be a UUID.';
   if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index > 2_147_483_647)
     return 'index must be an integer from 0.';
-  if (!(messageTypes as readonly unknown[]).includes(type)) return `type must be one of ${messageTypes.join(', ')}.`;
+  if (!(MESSAGE_TYPES as readonly unknown[]).includes(type)) return `type must be one of ${MESSAGE_TYPES.join(', ')}.`;
   if (reward !== undefined && reward !== null && typeof reward !== 'number') return 'reward must be a number.';
   if (metadata !== undefined && metadata !== null && !isObject(metadata)) return 'metadata must be an object.';
   const extra = Object.entries(event).filter(([key]) => !MESSAGE_KEYS.has(key));

@@ -1,18 +1,11 @@
-import type { JsonObject } from '@palestra/protocol';
+import { type JsonObject, PROVENANCE_FIELDS, PROVENANCES } from '@palestra/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countGaps, missingIndexes, missingRanges } from '../events/gaps.ts';
 import { canonicalArgsHash, canonicalJson } from '../json/canonical-json.ts';
 import { trainedReward, type TrainedRewardFacts } from '../outcome/trained-reward.ts';
 import { matchName, nameRegexProblem } from '../provenance/name-regex.ts';
-import {
-  packProvenance,
-  PROVENANCE_FIELDS,
-  PROVENANCES,
-  provenanceShift,
-  unpackProvenance,
-  withProvenance,
-} from '../provenance/provenance.ts';
+import { packProvenance, provenanceShift, unpackProvenance, withProvenance } from '../provenance/provenance.ts';
 import { sourceOf } from '../provenance/source.ts';
 import { groupKeyOf } from './group-key.ts';
 import { taskKeyOf } from './task-key.ts';

@@ -3,7 +3,7 @@ import { asCount, asId, asObject, asReward, asText, type Found, findField, own }
 import { cutText } from '../json/tolerant-json.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
-import { type Phase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
+import { type KnownPhase, groupKeyOf, reportedGroup, taskOfVariant } from './group-key.ts';
 import type { TaskKey } from './task-key.ts';
 
 /**
@@ -57,7 +57,7 @@ export function sampleOf(places: Places): Filled<number> {
 }
 
 /** Words for the two phases; anything else (`adhoc`) is neither. */
-const PHASES: Record<string, Phase> = {
+const PHASES: Record<string, KnownPhase> = {
   train: 'train',
   training: 'train',
   eval: 'eval',
@@ -67,7 +67,7 @@ const PHASES: Record<string, Phase> = {
   validation: 'eval',
   test: 'eval',
 };
-const asPhase = (value: unknown): Phase | null => {
+const asPhase = (value: unknown): KnownPhase | null => {
   const word = asText(value)?.toLowerCase();
   return word !== undefined && Object.hasOwn(PHASES, word) ? PHASES[word]! : null;
 };
@@ -76,7 +76,7 @@ const asPhase = (value: unknown): Phase | null => {
  * A split for evaluation tells the phase. A split `train` only suggests it: SkyRL evaluates on the training split under the same names
  * when it is told to.
  */
-export function phaseOf(places: Places): Filled<Phase> {
+export function phaseOf(places: Places): Filled<KnownPhase> {
   const field = fromField(places, ['phase'], asPhase);
   if (field !== null) return field;
   const runType = asPhase(own(places.runInfo, 'run_type'));
@@ -96,7 +96,7 @@ export interface FilledGroup extends Filled<string> {
  * each epoch, and in each environment.
  * Without a reported id it is parsed when task and step are known for certain; else only the run as a whole can tell (step-inference.ts).
  */
-export function groupOf(places: Places, task: TaskKey, step: Filled<number>, phase: Phase | null): FilledGroup {
+export function groupOf(places: Places, task: TaskKey, step: Filled<number>, phase: KnownPhase | null): FilledGroup {
   const field = fromField(places, ['group_id', 'uid', 'prompt_id', 'instance_id'], asId);
   const [environment, variant] = [asText(own(places.start, 'environment')), asText(own(places.start, 'variant'))];
   if (field !== null) return { ...field, key: groupKeyOf(phase, reportedGroup(field.value!, environment, variant), step.value) };

@@ -1,4 +1,4 @@
-import { messageTypes, type JsonObject, type MessageType, type RolloutEvent } from '@palestra/protocol';
+import { type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutEvent } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { type DraftMessage, digestOf, eventsOf, importId, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
 import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, textOrJson, timeOf } from './json-fields.ts';
@@ -92,7 +92,7 @@ function draftOf(record: JsonObject, key: readonly unknown[]): RolloutDraft {
 
 function readMessage(value: unknown, index: number): DraftMessage {
   const view = objectOf(value);
-  if (!(messageTypes as readonly unknown[]).includes(view.type)) throw new RecordError(`message ${index} has no type of ours.`);
+  if (!(MESSAGE_TYPES as readonly unknown[]).includes(view.type)) throw new RecordError(`message ${index} has no type of ours.`);
   const text = (name: string) => {
     const read = textOrJson(view[name]);
     return read === undefined ? {} : { [name]: read };

@@ -1,4 +1,4 @@
-import type { Provenance } from '../provenance/provenance.ts';
+import type { Provenance } from '@palestra/protocol';
 import { align, type Alignment, type LedgerCall, type LedgerDifference, type UploadedCall } from './ledger-alignment.ts';
 
 /** A rollout, as far as it can be compared with a session. Null = not known. */

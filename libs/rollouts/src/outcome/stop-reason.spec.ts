@@ -1,7 +1,8 @@
+import { STOP_REASONS } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
 import { normaliseRollout } from '../normalise.ts';
 import { rollout, skyrlCall, skyrlStart } from '../raw-rollouts.fixture.ts';
-import { CANONICAL_STOPS, canonicalStop, type StopFacts, stopReason, turnOfCall } from './stop-reason.ts';
+import { canonicalStop, type StopFacts, stopReason, turnOfCall } from './stop-reason.ts';
 
 const facts = (rest: Partial<StopFacts>): StopFacts => ({
   source: 'generic',
@@ -15,7 +16,7 @@ const facts = (rest: Partial<StopFacts>): StopFacts => ({
 });
 
 describe('stopReason', () => {
-  it.each(CANONICAL_STOPS.filter((stop) => stop !== 'unknown'))('keeps the canonical %s', (raw) => {
+  it.each(STOP_REASONS.filter((stop) => stop !== 'unknown'))('keeps the canonical %s', (raw) => {
     expect(stopReason(facts({ raw }))).toMatchObject({ stop: raw, provenance: 'reported' });
   });
 

@@ -1,26 +1,8 @@
 import { md5Hex } from '../json/hash.ts';
-import type { Provenance } from '../provenance/provenance.ts';
-import type { RolloutSource } from '../provenance/source.ts';
-
-/** Why a rollout ended (dashboard.md 2.5). Its place in this list is its stored code: append only. */
-export const CANONICAL_STOPS = [
-  'finished',
-  'max_turns',
-  'max_tokens',
-  'context_length',
-  'no_tool_call',
-  'parse_error',
-  'env_error',
-  'infra_error',
-  'timeout',
-  'aborted',
-  'cancelled',
-  'unknown',
-] as const;
-export type CanonicalStop = (typeof CANONICAL_STOPS)[number];
+import { STOP_REASONS, type Provenance, type RolloutSource, type StopReason } from '@palestra/protocol';
 
 /** Other words of trainers and engines for the same. `error` does not say whose; slime means its own. */
-const SYNONYMS: Record<string, CanonicalStop> = {
+const SYNONYMS: Record<string, StopReason> = {
   reached_terminal_state: 'finished',
   stop: 'finished',
   length: 'max_tokens',
@@ -28,10 +10,10 @@ const SYNONYMS: Record<string, CanonicalStop> = {
 };
 
 /** A raw stop reason in canonical words; null for what nobody defined. SkyRL's `finished` only says that a tool ran. */
-export function canonicalStop(raw: string | null): CanonicalStop | null {
+export function canonicalStop(raw: string | null): StopReason | null {
   if (raw === null || raw === 'unknown') return null;
   if (Object.hasOwn(SYNONYMS, raw)) return SYNONYMS[raw]!;
-  return (CANONICAL_STOPS as readonly string[]).includes(raw) ? (raw as CanonicalStop) : null;
+  return (STOP_REASONS as readonly string[]).includes(raw) ? (raw as StopReason) : null;
 }
 
 export interface StopFacts {
@@ -54,13 +36,13 @@ export interface StopContext {
   runMaxTurns?: number | null;
 }
 
-export interface StopReason {
-  stop: CanonicalStop;
+export interface ExplainedStop {
+  stop: StopReason;
   provenance: Provenance;
   rule: string | null;
 }
 
-export function stopReason(facts: StopFacts, context: StopContext = {}): StopReason {
+export function stopReason(facts: StopFacts, context: StopContext = {}): ExplainedStop {
   if (facts.failureClass !== null) {
     return { stop: facts.failureClass === 'environment' ? 'env_error' : 'infra_error', provenance: 'reported', rule: 'failure_class' };
   }
@@ -75,7 +57,7 @@ export function stopReason(facts: StopFacts, context: StopContext = {}): StopRea
  * SkyRL says `finished` as soon as any tool ran. How it really ended follows from t, the turn of the last call, against the number of
  * turns n and the limit M: turns without a call are counted there but not uploaded.
  */
-function skyrlStop(facts: StopFacts, context: StopContext): StopReason {
+function skyrlStop(facts: StopFacts, context: StopContext): ExplainedStop {
   if (facts.raw === 'no_tool_call') return { stop: 'no_tool_call', provenance: 'parsed', rule: 'skyrl.no_call' };
   if (facts.lastResultFinished) return { stop: 'finished', provenance: 'parsed', rule: 'is_finished' };
   const { lastCallTurn: t, numTurns: n } = facts;

@@ -1,11 +1,10 @@
+import type { RolloutSource, StopReason } from '@palestra/protocol';
 import type { RunSettings } from '../provenance/run-settings.ts';
-import type { RolloutSource } from '../provenance/source.ts';
-import type { CanonicalStop } from './stop-reason.ts';
 
 /** What the trained reward of a rollout follows from; a `NormalisedRollout` has it all. */
 export interface TrainedRewardFacts {
   source: RolloutSource;
-  stop: CanonicalStop;
+  stop: StopReason;
   failureClass: 'environment' | 'infrastructure' | null;
   rewardSteps: number;
   rewardSum: number | null;

@@ -1,10 +1,4 @@
-/** How a field of a rollout came to be known (dashboard.md 2.2). Its place in this list is its two-bit code; more is stronger. */
-export const PROVENANCES = ['unknown', 'inferred', 'parsed', 'reported'] as const;
-export type Provenance = (typeof PROVENANCES)[number];
-
-/** The fields that carry one; field k takes the bits 2k and 2k + 1 of the packed number. Append only: numbers are stored. */
-export const PROVENANCE_FIELDS = ['step', 'group', 'sample', 'reward', 'stop', 'turns', 'tokens', 'phase', 'telemetry'] as const;
-export type ProvenanceField = (typeof PROVENANCE_FIELDS)[number];
+import { PROVENANCE_FIELDS, PROVENANCES, type Provenance, type ProvenanceField } from '@palestra/protocol';
 
 export interface FieldProvenance {
   value: Provenance;

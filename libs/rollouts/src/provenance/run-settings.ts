@@ -1,4 +1,4 @@
-import type { RolloutSource } from './source.ts';
+import type { RolloutSource } from '@palestra/protocol';
 
 /** How a trainer reduces the rewards of a rollout's steps to one. */
 export type RewardReduce = 'sum' | 'last' | 'max' | 'mean' | 'min';

@@ -1,20 +1,5 @@
-import type { JsonObject, MessageType } from '@palestra/protocol';
+import type { JsonObject, MessageType, RolloutSource } from '@palestra/protocol';
 import { asObject, asText, own } from '../json/fields.ts';
-
-/** Which integration uploaded a rollout. slime and miles upload the same; `palestra` are sessions recorded here. */
-export const ROLLOUT_SOURCES = [
-  'skyrl',
-  'slime/miles',
-  'tinker',
-  'firehorse',
-  'palestra',
-  'verl',
-  'trl',
-  'prime-rl',
-  'rllm',
-  'generic',
-] as const;
-export type RolloutSource = (typeof ROLLOUT_SOURCES)[number];
 
 /** Beginnings of `run_info.framework`, lower case. */
 const FRAMEWORKS: readonly [string, RolloutSource][] = [

@@ -1,4 +1,4 @@
-import { groupKeyOf, type Phase } from '../fill-rules/group-key.ts';
+import { groupKeyOf, type KnownPhase } from '../fill-rules/group-key.ts';
 import type { RunSettings } from '../provenance/run-settings.ts';
 import { type ArrivalLine, type Burst, burstsOf, evaluationBursts, longGaps, modalCount } from './bursts.ts';
 import { cutWaves, type WaveRule, type Waves } from './waves.ts';
@@ -10,7 +10,7 @@ export interface Arrival {
   /** First event, milliseconds since the epoch by our clock. */
   receivedAt: number;
   /** As reported or parsed; null = not known, which lets a burst that samples unlike the others be taken for an evaluation. */
-  phase: Phase | null;
+  phase: KnownPhase | null;
 }
 
 export interface InferredArrival {
@@ -25,7 +25,7 @@ export interface InferredArrival {
   /** Order of arrival inside the group. */
   sampleIdx: number | null;
   /** As given, or `eval` where it was inferred. */
-  phase: Phase | null;
+  phase: KnownPhase | null;
 }
 
 export interface InferredRun {

@@ -1,11 +1,5 @@
-import type { ErrorCode } from '@palestra/protocol';
+import type { ErrorCode, FailureClass } from '@palestra/protocol';
 import type { ToolCallResult } from './backend.port.ts';
-
-/**
- * Whose failure it was: of the policy (bad tool, bad arguments), of the environment (tool or setup raised), or of the
- * infrastructure (timeout, lost backend, refused capacity). Infrastructure failures never count as reward 0.
- */
-export type FailureClass = 'ok' | 'policy' | 'environment' | 'infrastructure';
 
 /** Written, and safe against a crash of the API, before the tool runs; unless nobody can come back for the call (`note`). */
 export interface CallIntent {

@@ -1,4 +1,5 @@
-import type { CallOutcome, CallIntent, FailureClass } from './call-ledger.port.ts';
+import type { FailureClass } from '@palestra/protocol';
+import type { CallOutcome, CallIntent } from './call-ledger.port.ts';
 import type { SessionRecord } from './session-store.port.ts';
 
 /** Told of what happens, as it happens, on this process: for metrics, traces, logs and recordings. Must not throw and not block. */

@@ -1,8 +1,6 @@
-import type { ErrorCode, JsonObject } from '@palestra/protocol';
-import type { SessionState } from '../state.ts';
+import type { ErrorCode, FailureClass, JsonObject, SessionState } from '@palestra/protocol';
 import type { SlotLimits } from './admission-store.port.ts';
 import type { BackendSessionRef } from './backend.port.ts';
-import type { FailureClass } from './call-ledger.port.ts';
 
 /** Why a session failed; thrown again on every later request. */
 export interface SessionFailure {

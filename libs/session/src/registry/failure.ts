@@ -1,7 +1,6 @@
-import { type ErrorCode, PalestraError } from '@palestra/protocol';
+import { type ErrorCode, type FailureClass, PalestraError, type SessionState } from '@palestra/protocol';
 import { ToolFailedError } from '../ports/backend.port.ts';
-import type { CallOutcome, FailureClass } from '../ports/call-ledger.port.ts';
-import type { SessionState } from '../state.ts';
+import type { CallOutcome } from '../ports/call-ledger.port.ts';
 
 export function classifyOutcome(outcome: CallOutcome): FailureClass {
   if (outcome.type === 'result') return outcome.ok ? 'ok' : 'policy';

@@ -1,11 +1,11 @@
 import { type Clock, SingleFlight } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, type SessionState } from '@palestra/protocol';
 import type { BackendSession, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import type { SecretBox } from '../ports/secret-box.port.ts';
 import type { SessionRecord, SessionStore } from '../ports/session-store.port.ts';
-import { isDead, mayFollow, type SessionState, transition } from '../state.ts';
+import { isDead, mayFollow, transition } from '../state.ts';
 import { classifyEnd } from './failure.ts';
 import { deathError, LiveSession } from './live-session.ts';
 import { scopedSid } from './client-sid.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
-import type { AuditEntry, RequestSource } from './audit-actions.ts';
+import type { AuditEntry, RequestSource } from './audit-entry.ts';
 import { type Actor, auditValues, INSERT_AUDIT } from './audit.sql.ts';
 
 /** Prisma's client, or a transaction of it. */

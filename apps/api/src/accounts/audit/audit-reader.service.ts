@@ -1,12 +1,11 @@
 import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
+import { type AuditEvent, type AuditExportQuery, type AuditQuery, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
 import { decodeCursor, encodeCursor, INT64 } from '../../platform/http/cursor.ts';
 import { FIRST_ORG, isOwner } from '../owner.ts';
 import { AuditLog } from './audit-log.service.ts';
-import type { AuditEventView, AuditExportQuery, AuditQuery } from './audit.schema.ts';
 import { type AuditFilter, type AuditRow, selectAuditRows } from './audit.sql.ts';
 
 /** Rows of an export that are in memory at the same time. */
@@ -56,7 +55,7 @@ export class AuditReader {
   }
 }
 
-function present(row: AuditRow): AuditEventView {
+function present(row: AuditRow): AuditEvent {
   return {
     id: row.id,
     at: row.at.toISOString(),

@@ -1,8 +1,9 @@
 import { Controller, Get, Header, Query, StreamableFile } from '@nestjs/common';
+import type { AuditExportQuery, AuditQuery } from '@palestra/protocol';
+import { auditExportQuerySchema, auditListSchema, auditQuerySchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { CurrentCaller, RequireScope } from '../caller.decorator.ts';
-import { type AuditExportQuery, auditExportQuerySchema, auditListSchema, type AuditQuery, auditQuerySchema } from './audit.schema.ts';
 import { AuditReader } from './audit-reader.service.ts';
 
 @Controller('v1/audit')

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { AuditEntry, RequestSource } from './audit-actions.ts';
+import type { AuditEntry, RequestSource } from './audit-entry.ts';
 
 /** Who acts. Names of users and keys are looked up when the row is written, and stay as they were. */
 export interface Actor {

@@ -8,9 +8,10 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import type { AuditAction } from '@palestra/protocol';
 import type { FastifyRequest } from 'fastify';
 import { from, map, mergeMap, type Observable } from 'rxjs';
-import type { AuditAction, AuditEntry } from './audit-actions.ts';
+import type { AuditEntry } from './audit-entry.ts';
 import { AuditLog } from './audit-log.service.ts';
 
 const AUDITED = 'palestra:audited';

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { RequestSource } from './audit-actions.ts';
+import type { RequestSource } from './audit-entry.ts';
 
 export const sourceOf = ({ ip, headers }: Pick<FastifyRequest, 'ip' | 'headers'>): RequestSource => ({
   address: ip,

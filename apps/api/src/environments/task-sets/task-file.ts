@@ -1,10 +1,8 @@
 import { createReadStream } from 'node:fs';
+import type { TaskFileFormat } from '@palestra/protocol';
 import { linesOf } from './lines.ts';
 import { parquetRecords } from './parquet-file.ts';
 import { boundedJson, MAX_TASK_BYTES, taskFileError, type TaskRecord } from './task-record.ts';
-
-export const TASK_FILE_FORMATS = ['jsonl', 'parquet'] as const;
-export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 
 /** The records in the order of the file. `name` is what the client calls it. Throws `invalid_task_file`. */
 export function taskRecords(path: string, name: string, format: TaskFileFormat): AsyncGenerator<TaskRecord> {

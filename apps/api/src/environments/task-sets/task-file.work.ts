@@ -1,6 +1,7 @@
+import type { TaskFileFormat } from '@palestra/protocol';
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
-import { type TaskFileFormat, taskRecords } from './task-file.ts';
+import { taskRecords } from './task-file.ts';
 import { taskFileError, type TaskRecord } from './task-record.ts';
 import { readTaskRow, type TaskRow } from './task-row.ts';
 import { lineOf } from './task-rows.file.ts';

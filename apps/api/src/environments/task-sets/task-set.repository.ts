@@ -11,7 +11,7 @@ import type { ReadTaskFile } from './task-file.work.ts';
 import { taskFileError } from './task-record.ts';
 import { storeRows } from './task-row.sql.ts';
 import type { ReadRow } from './task-rows.file.ts';
-import { MAX_BYTES, MAX_TASKS } from './task-set.schema.ts';
+import { MAX_BYTES, MAX_TASKS } from './task-set-limits.ts';
 
 const whole = {
   splits: { orderBy: { id: 'asc' } },

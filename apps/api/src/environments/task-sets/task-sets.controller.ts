@@ -1,3 +1,12 @@
+import type { PublishedTaskSet, SplitUpload } from '@palestra/protocol';
+import {
+  deletedDraftSchema,
+  publishedTaskSetSchema,
+  splitUploadSchema,
+  storedSplitSchema,
+  taskSetListSchema,
+  taskSetSchema,
+} from '@palestra/protocol/schemas';
 import type { Readable } from 'node:stream';
 import { Controller, Delete, Get, HttpCode, Inject, Param, Post, Put, Query, Req } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
@@ -7,16 +16,6 @@ import { Audited } from '../../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { discardRest } from '../../platform/http/body.ts';
-import {
-  type PublishedView,
-  draftDeletedSchema,
-  publishedSchema,
-  type SplitUpload,
-  splitUploadSchema,
-  storedSplitSchema,
-  taskSetListSchema,
-  taskSetSchema,
-} from './task-set.schema.ts';
 import { TaskSetsService } from './task-sets.service.ts';
 
 /** Uploaded tasks of an environment. */
@@ -78,10 +77,10 @@ export class TaskSetsController {
   @HttpCode(200)
   @Api({
     summary: 'Publish a draft: a new version of the environment has these tasks. The same content again makes none',
-    response: publishedSchema,
+    response: publishedTaskSetSchema,
     errors: ['environment_not_found', 'deployment_not_found', 'task_set_not_found', 'task_set_published'],
   })
-  @Audited<unknown, PublishedView>('task_set.publish', ({ params, result }) => ({
+  @Audited<unknown, PublishedTaskSet>('task_set.publish', ({ params, result }) => ({
     targetId: params['id']!,
     target: `${params['owner']}/${params['name']}`,
     details: { version: result.version },
@@ -94,7 +93,7 @@ export class TaskSetsController {
   @RequireScope('environments')
   @Api({
     summary: 'Delete a task set that no version has',
-    response: draftDeletedSchema,
+    response: deletedDraftSchema,
     errors: ['environment_not_found', 'task_set_not_found', 'task_set_in_use'],
   })
   @Audited('task_set.delete', ({ params }) => ({ targetId: params['id']!, target: `${params['owner']}/${params['name']}` }))

@@ -1,6 +1,7 @@
+import { splitNameSchema } from '@palestra/protocol/schemas';
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
-import { PalestraError, type SplitType } from '@palestra/protocol';
+import { PalestraError, type PublishedTaskSet, type SplitType, type SplitUpload, type TaskSetView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
 import { TenantSlots, Turns } from '../../platform/tenant-slots.ts';
@@ -10,16 +11,8 @@ import { type EnvironmentRecord, sourceOf, storedDiscovery } from '../environmen
 import { EnvironmentRepository } from '../environment.repository.ts';
 import type { ReadTaskFile, TaskFileInput } from './task-file.work.ts';
 import { readRows } from './task-rows.file.ts';
+import { MAX_BYTES, MAX_TASKS, MAX_TEXT_BYTES } from './task-set-limits.ts';
 import { TaskSetRepository, type TaskSetRecord, withTaskSet } from './task-set.repository.ts';
-import {
-  MAX_BYTES,
-  MAX_TASKS,
-  MAX_TEXT_BYTES,
-  type PublishedView,
-  splitNameSchema,
-  type SplitUpload,
-  type TaskSetView,
-} from './task-set.schema.ts';
 import { withSpooled } from './upload-spool.ts';
 
 /** Each has a file on the disk. */
@@ -86,7 +79,7 @@ export class TaskSetsService {
     return this.#uploads.use(caller.orgId, () => withSpooled(body, MAX_BYTES, store));
   }
 
-  async publish(caller: Caller, owner: string, name: string, id: string): Promise<PublishedView> {
+  async publish(caller: Caller, owner: string, name: string, id: string): Promise<PublishedTaskSet> {
     const environment = await this.access.managed(caller, owner, name);
     requireServer(environment);
     await this.taskSets.find(environment.id, id);

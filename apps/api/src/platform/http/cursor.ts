@@ -47,10 +47,3 @@ export const exactly =
   (wanted: string): Check =>
   (text) =>
     text === wanted;
-
-/** The keys of a query for a page of a list. */
-export const pageQuery = {
-  limit: z.coerce.number().int().min(1).max(500).default(20),
-  offset: z.coerce.number().int().min(0).default(0).describe('Slow far from the start; prefer `cursor`.'),
-  cursor: z.string().max(400).optional().describe('`next` of the page before.'),
-};

@@ -1,9 +1,6 @@
+import type { Axis } from '@palestra/protocol';
 import { widthInWords } from '../../store/derive/rollup/arrival-windows.ts';
 import { isWindow, type StepRow } from './step-figures.sql.ts';
-
-/** What a reader may ask for, and what a curve then really has below it. */
-export const AXES = ['step', 'time', 'count', 'window'] as const;
-export type Axis = (typeof AXES)[number];
 
 /** The axis of these points, in a reader's words: a step that is not known is none, whatever was asked for. */
 export function axisOf(rows: readonly StepRow[], asked: Axis): { axis: Axis; axis_label: string; window_ms: number | null } {

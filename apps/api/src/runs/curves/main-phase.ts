@@ -1,4 +1,5 @@
-import { codeOf, type Phase, PHASES, wordOf } from '../../store/codes.ts';
+import { type Phase, PHASES } from '@palestra/protocol';
+import { codeOf, wordOf } from '../../store/codes.ts';
 import type { StepRow } from './step-figures.sql.ts';
 
 /** Rows of steps that are known, of one phase: the asked one, else the one with the most rollouts. Training and evaluation are never one figure. */

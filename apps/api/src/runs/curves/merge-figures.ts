@@ -1,4 +1,5 @@
-import { type Interval, type Lens, metric, passAtKOfGroup, passIntervals, powersOfTwo, studentInterval } from '@palestra/metrics';
+import { type Interval, metric, passAtKOfGroup, passIntervals, powersOfTwo, studentInterval } from '@palestra/metrics';
+import type { Lens } from '@palestra/protocol';
 import type { GroupClass } from './run-summary.sql.ts';
 import { type Percentiles, PERCENTILES } from './reward-percentiles.service.ts';
 import { type FigureSet, figuresOf } from './step-figures.service.ts';

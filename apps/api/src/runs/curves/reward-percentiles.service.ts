@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
   binWidth,
-  type Denominator,
   histogram,
   mergeHistograms,
   NOT_THE_POLICY,
@@ -9,8 +8,9 @@ import {
   percentileOfHistogram,
   type RewardHistogram,
 } from '@palestra/metrics';
+import { type Denominator, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, STOPS } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
 import type { StepRow } from './step-figures.sql.ts';
@@ -19,7 +19,7 @@ import type { StepRow } from './step-figures.sql.ts';
 export const PERCENTILES = [10, 25, 50, 75, 90] as const;
 /** Rollouts of which one statement has the percentiles in a few hundredths of a second. */
 const MAX_READ = 20_000;
-const BROKEN_OFF = [...NOT_THE_POLICY].map((stop) => codeOf(STOPS, stop)!);
+const BROKEN_OFF = [...NOT_THE_POLICY].map((stop) => codeOf(STOP_REASONS, stop)!);
 
 export interface Percentiles {
   /** One for each of `PERCENTILES`. */

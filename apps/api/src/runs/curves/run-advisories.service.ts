@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { PHASES, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES, STOPS } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
 import { mainPhase } from './main-phase.ts';
 import { mergeFigures } from './merge-figures.ts';
@@ -11,7 +12,7 @@ import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
 
 /** Steps whose duration tells how long a step takes. */
 const TIMED_STEPS = 30;
-const BROKEN_OFF = [codeOf(STOPS, 'aborted')!, codeOf(STOPS, 'cancelled')!];
+const BROKEN_OFF = [codeOf(STOP_REASONS, 'aborted')!, codeOf(STOP_REASONS, 'cancelled')!];
 /** Some follow from the clock: what was found for a version of the figures is good for so long. */
 const KEEP_MS = 10_000;
 /** Runs that somebody looks at right now. */

@@ -1,18 +1,16 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { RunHeatmapQuery, RunSeriesQuery, RunSummaryQuery } from '@palestra/protocol';
+import {
+  runHeatmapQuerySchema,
+  runHeatmapSchema,
+  runSeriesQuerySchema,
+  runSeriesSchema,
+  runSummaryQuerySchema,
+  runSummarySchema,
+} from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../run-freshness.ts';
-import {
-  type HeatmapQuery,
-  heatmapQuerySchema,
-  heatmapSchema,
-  type SeriesQuery,
-  seriesQuerySchema,
-  seriesSchema,
-  type SummaryQuery,
-  summaryQuerySchema,
-  summarySchema,
-} from './run-curves.schema.ts';
 import { RunHeatmapService } from './run-heatmap.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { RunSeriesService } from './run-series.service.ts';
@@ -31,11 +29,11 @@ export class RunCurvesController {
   @ReadsRun()
   @Api({
     summary: 'Metrics over steps, as columns',
-    query: seriesQuerySchema,
-    response: seriesSchema,
+    query: runSeriesQuerySchema,
+    response: runSeriesSchema,
     errors: ['run_not_found', 'invalid_query'],
   })
-  series(@OfRun() run: RunScope, @Query({ schema: seriesQuerySchema }) query: SeriesQuery) {
+  series(@OfRun() run: RunScope, @Query({ schema: runSeriesQuerySchema }) query: RunSeriesQuery) {
     return this.curves.series(run.seq, query);
   }
 
@@ -43,11 +41,11 @@ export class RunCurvesController {
   @ReadsRun()
   @Api({
     summary: 'Figures and advisories of a range of steps',
-    query: summaryQuerySchema,
-    response: summarySchema,
+    query: runSummaryQuerySchema,
+    response: runSummarySchema,
     errors: ['run_not_found'],
   })
-  summary(@OfRun() run: RunScope, @Query({ schema: summaryQuerySchema }) query: SummaryQuery) {
+  summary(@OfRun() run: RunScope, @Query({ schema: runSummaryQuerySchema }) query: RunSummaryQuery) {
     return this.summaries.summary(run, query);
   }
 
@@ -55,11 +53,11 @@ export class RunCurvesController {
   @ReadsRun()
   @Api({
     summary: 'Rewards, turns or tokens by step and bin',
-    query: heatmapQuerySchema,
-    response: heatmapSchema,
+    query: runHeatmapQuerySchema,
+    response: runHeatmapSchema,
     errors: ['run_not_found'],
   })
-  heatmap(@OfRun() run: RunScope, @Query({ schema: heatmapQuerySchema }) query: HeatmapQuery) {
+  heatmap(@OfRun() run: RunScope, @Query({ schema: runHeatmapQuerySchema }) query: RunHeatmapQuery) {
     return this.heat.heatmap(run.seq, query);
   }
 }

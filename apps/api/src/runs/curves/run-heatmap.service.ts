@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { emptyHistogram, histogramEdges, mergeHistograms, type RewardHistogram } from '@palestra/metrics';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { PHASES, type RunHeatmapQuery } from '@palestra/protocol';
+import { codeOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
-import type { HeatmapQuery } from './run-curves.schema.ts';
 import { mainPhase } from './main-phase.ts';
 import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 
@@ -11,7 +11,7 @@ import { histogramOf, StepFiguresService } from './step-figures.service.ts';
 export class RunHeatmapService {
   constructor(private readonly figures: StepFiguresService) {}
 
-  async heatmap(runSeq: number, { x, y, bins, max, ...scope }: HeatmapQuery) {
+  async heatmap(runSeq: number, { x, y, bins, max, ...scope }: RunHeatmapQuery) {
     const read = await this.figures.steps({ runSeq, ...scope });
     const main = mainPhase(read.rows, scope.phase);
     const { phase } = main;

@@ -1,13 +1,20 @@
 import { Injectable } from '@nestjs/common';
-import { groupBy, type Lens, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
-import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { groupBy, metric, type MetricDefinition, resolveMetricName } from '@palestra/metrics';
+import {
+  type Lens,
+  PalestraError,
+  PHASES,
+  PROVENANCE_FIELDS,
+  type ProvenanceField,
+  PROVENANCES,
+  type RunSeriesQuery,
+} from '@palestra/protocol';
+import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { PHASES, wordOf } from '../../store/codes.ts';
+import { wordOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import { environmentOf, rowsOfEnvironments } from './environment-rows.ts';
-import type { SeriesQuery } from './run-curves.schema.ts';
 import { type FigureSet, figuresOf, StepFiguresService } from './step-figures.service.ts';
 import { isWindow, selectStepTimes, type StepRow } from './step-figures.sql.ts';
 
@@ -24,7 +31,7 @@ export class RunSeriesService {
     private readonly figures: StepFiguresService,
   ) {}
 
-  async series(runSeq: number, query: SeriesQuery) {
+  async series(runSeq: number, query: RunSeriesQuery) {
     const wanted = query.m.map((m) => ({ m, definition: definitionOf(m, query.lens) }));
     const scope = { runSeq, env: query.env, phase: query.phase, steps: query.steps };
     const { rows: read, names } = await this.figures.steps(scope, query.by === 'env');
@@ -63,7 +70,7 @@ export class RunSeriesService {
   }
 
   /** What curves go through: steps, and windows of arrival. A phase of which no step is known has windows, whatever was asked for. */
-  async #points(rows: readonly StepRow[], { x }: SeriesQuery, windows: () => Promise<StepRow[]>): Promise<[StepRow[], StepRow[]]> {
+  async #points(rows: readonly StepRow[], { x }: RunSeriesQuery, windows: () => Promise<StepRow[]>): Promise<[StepRow[], StepRow[]]> {
     const known = rows.filter(({ step }) => step >= 0);
     const phases = new Set(rows.filter(({ step }) => step < 0).map(({ phase }) => phase));
     if (x !== 'window') for (const { phase } of known) phases.delete(phase);
@@ -76,7 +83,7 @@ export class RunSeriesService {
     runSeq: number,
     rows: readonly StepRow[],
     names: Names,
-    x: SeriesQuery['x'],
+    x: RunSeriesQuery['x'],
   ): Promise<(curve: string, row: StepRow) => number | null> {
     if (x === 'step' || x === 'window') return (_curve, row) => (isWindow(row) ? row.window.from : row.step);
     if (x === 'time') {

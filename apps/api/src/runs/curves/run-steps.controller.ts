@@ -1,9 +1,10 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { RunStepsQuery } from '@palestra/protocol';
+import { runStepsQuerySchema, runStepsSchema } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
-import { type StepsQuery, stepsQuerySchema, stepsSchema } from './run-steps.schema.ts';
 import { RunStepsService } from './run-steps.service.ts';
 
 @Controller('v1/runs/:run')
@@ -15,11 +16,11 @@ export class RunStepsController {
   @ReadsRun()
   @Api({
     summary: 'Counts and stop reasons by step, as columns',
-    query: stepsQuerySchema,
-    response: stepsSchema,
+    query: runStepsQuerySchema,
+    response: runStepsSchema,
     errors: ['run_not_found'],
   })
-  steps(@OfRun() run: RunScope, @Query({ schema: stepsQuerySchema }) query: StepsQuery) {
+  steps(@OfRun() run: RunScope, @Query({ schema: runStepsQuerySchema }) query: RunStepsQuery) {
     return this.counts.steps(run.seq, query);
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { PHASES, type RunStepsQuery } from '@palestra/protocol';
+import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from './main-phase.ts';
-import type { StepsQuery } from './run-steps.schema.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import { isWindow, type StepRow } from './step-figures.sql.ts';
 
@@ -10,7 +10,7 @@ import { isWindow, type StepRow } from './step-figures.sql.ts';
 export class RunStepsService {
   constructor(private readonly figures: StepFiguresService) {}
 
-  async steps(runSeq: number, { max, ...scope }: StepsQuery) {
+  async steps(runSeq: number, { max, ...scope }: RunStepsQuery) {
     const read = await this.figures.steps({ runSeq, ...scope });
     const main = mainPhase(read.rows, scope.phase);
     const { phase } = main;

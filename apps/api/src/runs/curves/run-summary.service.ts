@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { PHASES, PROVENANCE_FIELDS, PROVENANCES, type RunSummaryQuery } from '@palestra/protocol';
+import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';
 import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis, stepsIn } from './merge-figures.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './run-advisories.service.ts';
-import type { SummaryQuery } from './run-curves.schema.ts';
 import type { RunScope } from '../run-scope.ts';
 import { selectGroupClasses } from './run-summary.sql.ts';
 import { type FigureSet, StepFiguresService } from './step-figures.service.ts';
@@ -24,7 +24,7 @@ export class RunSummaryService {
     private readonly advisories: RunAdvisoriesService,
   ) {}
 
-  async summary(run: RunScope, { lens, den, ...scope }: SummaryQuery) {
+  async summary(run: RunScope, { lens, den, ...scope }: RunSummaryQuery) {
     const read = await this.figures.steps({ runSeq: run.seq, ...scope });
     const { phase, rows: known } = mainPhase(read.rows, scope.phase);
     // Where no step is known there still are figures, of everything together.

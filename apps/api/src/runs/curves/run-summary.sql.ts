@@ -1,4 +1,4 @@
-import type { Denominator } from '@palestra/metrics';
+import type { Denominator } from '@palestra/protocol';
 import type pg from 'pg';
 
 /** Groups that agree in what figures over groups need. */

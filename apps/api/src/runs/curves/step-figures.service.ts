@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { type Denominator, histogram, type Lens, lensRevision, select, type SuccessRule } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
+import { histogram, lensRevision, select, type SuccessRule } from '@palestra/metrics';
+import { type Denominator, type Lens, PalestraError, PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { factsOf, lensFigures, type StepFigures, type StoredFigure, successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import {
@@ -10,7 +10,7 @@ import {
   selectThresholds,
   selectWindowRows,
 } from '../../store/derive/rollup/rollup.sql.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import {
   isWindow,
   keepFigures,

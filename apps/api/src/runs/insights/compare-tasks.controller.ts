@@ -1,9 +1,10 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { CompareTasksQuery } from '@palestra/protocol';
+import { compareTasksQuerySchema, compareTasksSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../../platform/http/freshness.ts';
-import { type CompareTasksQuery, compareTasksQuerySchema, compareTasksSchema } from './compare-tasks.schema.ts';
 import { CompareTasksService } from './compare-tasks.service.ts';
 
 @Controller('v1/compare')

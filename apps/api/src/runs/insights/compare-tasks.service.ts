@@ -1,14 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { studentInterval } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
+import { type CompareTasksQuery, PalestraError, PHASES } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
 import { selectSteps } from '../curves/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';
-import type { CompareTasksQuery } from './compare-tasks.schema.ts';
 import { type ComparedTask, selectComparedTasks } from './compare-tasks.sql.ts';
 
 /** Means of rewards that are alike up to rounding are equal. */

@@ -1,8 +1,8 @@
 import { NOT_THE_POLICY } from '@palestra/metrics';
+import { type COMPARE_SORTS, STOP_REASONS } from '@palestra/protocol';
 import type pg from 'pg';
-import { codeOf, STOPS } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { SOLVED } from '../solved.sql.ts';
-import type { COMPARE_SORTS } from './compare-tasks.schema.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];
 
@@ -107,7 +107,7 @@ export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, '
 
 export async function selectComparedTasks(pool: pg.Pool, page: ComparePage): Promise<ComparedTasks> {
   const { runSeqs, phase, from, to, against, limit, after, env } = page;
-  const codes = BROKEN_OFF.map((stop) => codeOf(STOPS, stop)!);
+  const codes = BROKEN_OFF.map((stop) => codeOf(STOP_REASONS, stop)!);
   const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null, env, BROKEN_OFF, codes];
   const { rows } = await pool.query<ComparedTasks>(compareTasksSql(page), values);
   return rows[0]!;

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import { type FailureQuery, STOP_REASONS } from '@palestra/protocol';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { STOPS, wordOf } from '../../store/codes.ts';
+import { wordOf } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';
-import type { FailureQuery } from './run-insights.schema.ts';
 import { type FailedRow, selectFailed } from './run-insights.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
@@ -46,7 +46,7 @@ export class RunFailuresService {
   }
 }
 
-const keyWithoutText = ({ stop }: FailedRow): FailureKey => ({ error: null, tool: null, stop: wordOf(STOPS, stop) ?? 'unknown' });
+const keyWithoutText = ({ stop }: FailedRow): FailureKey => ({ error: null, tool: null, stop: wordOf(STOP_REASONS, stop) ?? 'unknown' });
 
 function clusters(keys: readonly { row: FailedRow; key: FailureKey }[]) {
   const byPrint = new Map<string, { key: FailureKey; rows: FailedRow[] }>();

@@ -1,24 +1,22 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
+import type { GroupListQuery, GroupQuery, RunTaskListQuery } from '@palestra/protocol';
+import {
+  groupListQuerySchema,
+  groupListSchema,
+  groupQuerySchema,
+  groupViewSchema,
+  runTaskListQuerySchema,
+  runTaskListSchema,
+  runTaskSchema,
+} from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../run-freshness.ts';
-import {
-  type GroupListQuery,
-  groupListQuerySchema,
-  groupListSchema,
-  type GroupQuery,
-  groupQuerySchema,
-  groupViewSchema,
-  type TaskListQuery,
-  taskListQuerySchema,
-  taskListSchema,
-  taskViewSchema,
-} from './run-groups.schema.ts';
 import { RunGroupsService } from './run-groups.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { RunTasksService } from './run-tasks.service.ts';
 
-const taskQuerySchema = taskListQuerySchema.pick({ phase: true });
+const taskQuerySchema = runTaskListQuerySchema.pick({ phase: true });
 
 @Controller('v1/runs/:run')
 @RequireScope('rollouts')
@@ -56,11 +54,11 @@ export class RunGroupsController {
   @ReadsRun()
   @Api({
     summary: 'Tasks of a run, solve rates by step',
-    query: taskListQuerySchema,
-    response: taskListSchema,
+    query: runTaskListQuerySchema,
+    response: runTaskListSchema,
     errors: ['run_not_found', 'invalid_cursor'],
   })
-  listTasks(@OfRun() run: RunScope, @Query({ schema: taskListQuerySchema }) query: TaskListQuery) {
+  listTasks(@OfRun() run: RunScope, @Query({ schema: runTaskListQuerySchema }) query: RunTaskListQuery) {
     return this.tasks.list(run, query);
   }
 
@@ -69,10 +67,10 @@ export class RunGroupsController {
   @Api({
     summary: 'A task of a run with its groups',
     query: taskQuerySchema,
-    response: taskViewSchema,
+    response: runTaskSchema,
     errors: ['run_not_found', 'task_not_found'],
   })
-  getTask(@OfRun() run: RunScope, @Param('task') task: string, @Query({ schema: taskQuerySchema }) query: Pick<TaskListQuery, 'phase'>) {
+  getTask(@OfRun() run: RunScope, @Param('task') task: string, @Query({ schema: taskQuerySchema }) query: Pick<RunTaskListQuery, 'phase'>) {
     return this.tasks.get(run, task, query);
   }
 }

@@ -8,15 +8,14 @@ import {
   ZERO_VARIANCE_TOLERANCE,
   zeroVarianceKind,
 } from '@palestra/metrics';
-import { PalestraError } from '@palestra/protocol';
+import { type GroupListQuery, type GroupQuery, PalestraError, PHASES, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT16, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, FAILURES, PHASES, STOPS, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';
-import type { GroupListQuery, GroupQuery } from './run-groups.schema.ts';
 import { FIRST_GROUP_PARAMETER, type GroupPage, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
@@ -124,7 +123,7 @@ const factsOf = (member: GroupMember) => ({
   rewardPositive: null,
   lastReward: null,
   rewardSteps: member.reward_steps,
-  stop: wordOf(STOPS, member.stop),
+  stop: wordOf(STOP_REASONS, member.stop),
   turns: member.turns,
   assistantTurns: null,
   toolTurns: null,
@@ -132,7 +131,7 @@ const factsOf = (member: GroupMember) => ({
   callErrors: member.call_errors,
   tokensOut: member.tokens_out,
   tokensTool: member.tokens_tool,
-  failure: wordOf(FAILURES, member.failure),
+  failure: wordOf(UNSCORED_FAILURES, member.failure),
   environment: member.environment,
   phase: null,
 });
@@ -143,8 +142,8 @@ function trainedRewardOf(member: GroupMember, settings: RunSettings): number | n
   return trainedReward(
     {
       source: (member.source ?? 'generic') as Parameters<typeof trainedReward>[0]['source'],
-      stop: wordOf(STOPS, member.stop) ?? 'unknown',
-      failureClass: wordOf(FAILURES, member.failure),
+      stop: wordOf(STOP_REASONS, member.stop) ?? 'unknown',
+      failureClass: wordOf(UNSCORED_FAILURES, member.failure),
       rewardSteps: member.reward_steps,
       rewardSum: member.reward,
       rewardMax: member.max_reward,

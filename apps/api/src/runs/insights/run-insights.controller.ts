@@ -1,29 +1,24 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { FailureQuery, ToolCheckQuery, ToolListQuery, ToolQuery } from '@palestra/protocol';
+import {
+  failureListSchema,
+  failureQuerySchema,
+  runConfigSchema,
+  runFacetsQuerySchema,
+  runFacetsSchema,
+  toolCheckQuerySchema,
+  toolCheckSchema,
+  toolListQuerySchema,
+  toolListSchema,
+  toolQuerySchema,
+  toolStepsSchema,
+} from '@palestra/protocol/schemas';
 import type { z } from 'zod';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { RunFailuresService } from './run-failures.service.ts';
-import {
-  configSchema,
-  facetQuerySchema,
-  facetsSchema,
-  failureListSchema,
-  type FailureQuery,
-  failureQuerySchema,
-  type StepsQuery,
-  stepsQuerySchema,
-  toolListSchema,
-} from './run-insights.schema.ts';
 import { RunInsightsService } from './run-insights.service.ts';
-import {
-  type ToolCheckQuery,
-  toolCheckQuerySchema,
-  toolCheckSchema,
-  type ToolQuery,
-  toolQuerySchema,
-  toolStepsSchema,
-} from './run-tools.schema.ts';
 import { RunToolsService } from './run-tools.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 
@@ -40,11 +35,11 @@ export class RunInsightsController {
   @ReadsRun()
   @Api({
     summary: 'Values of the rollouts of a query, counted',
-    query: facetQuerySchema,
-    response: facetsSchema,
+    query: runFacetsQuerySchema,
+    response: runFacetsSchema,
     errors: ['run_not_found', 'invalid_query'],
   })
-  facets(@OfRun() run: RunScope, @Query({ schema: facetQuerySchema }) query: z.infer<typeof facetQuerySchema>) {
+  facets(@OfRun() run: RunScope, @Query({ schema: runFacetsQuerySchema }) query: z.infer<typeof runFacetsQuerySchema>) {
     return this.insights.facets(run, query.q);
   }
 
@@ -52,11 +47,11 @@ export class RunInsightsController {
   @ReadsRun()
   @Api({
     summary: 'Tools of a run: errors, true latency, reward',
-    query: stepsQuerySchema,
+    query: toolListQuerySchema,
     response: toolListSchema,
     errors: ['run_not_found'],
   })
-  tools(@OfRun() run: RunScope, @Query({ schema: stepsQuerySchema }) query: StepsQuery) {
+  tools(@OfRun() run: RunScope, @Query({ schema: toolListQuerySchema }) query: ToolListQuery) {
     return this.insights.tools(run, query);
   }
 
@@ -88,7 +83,7 @@ export class RunInsightsController {
 
   @Get('config')
   @ReadsRun()
-  @Api({ summary: 'Ingest, provenance and settings of a run', response: configSchema, errors: ['run_not_found'] })
+  @Api({ summary: 'Ingest, provenance and settings of a run', response: runConfigSchema, errors: ['run_not_found'] })
   config(@OfRun() run: RunScope) {
     return this.insights.config(run);
   }

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { NORMALISER_VERSION, PROVENANCE_FIELDS, PROVENANCES, provenanceShift } from '@palestra/rollouts';
+import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, type ToolListQuery, VERIFICATIONS } from '@palestra/protocol';
+import { NORMALISER_VERSION, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES, STOPS, VERDICTS, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/codes.ts';
 import { successRule } from '../../store/derive/rollup/rollup.figures.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
-import type { StepsQuery } from './run-insights.schema.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';
 import { publishedTools } from './run-tools.service.ts';
 import { type RunEnvironmentRow, selectRunEnvironments, selectToolEnvironments } from './run-tools.sql.ts';
@@ -17,14 +17,14 @@ const COUNTED = 10_000;
 /** Up to so many rollouts percentiles of latency are those of the calls themselves. */
 const TIMED_ROLLOUTS = 20_000;
 
-const rangeOf = (steps: StepsQuery['steps']): [number, number] => [steps?.from ?? -1, steps?.to ?? 2_147_483_647];
+const rangeOf = (steps: ToolListQuery['steps']): [number, number] => [steps?.from ?? -1, steps?.to ?? 2_147_483_647];
 
 /** Tools, facets and ingest of a run. */
 @Injectable()
 export class RunInsightsService {
   constructor(private readonly database: Database) {}
 
-  async tools(run: RunScope, { steps, phase }: StepsQuery) {
+  async tools(run: RunScope, { steps, phase }: ToolListQuery) {
     const { pool } = this.database;
     const [code, range] = [phase === undefined ? null : codeOf(PHASES, phase), rangeOf(steps)];
     const scope = { runSeq: run.seq, phase: code, from: range[0], to: range[1] };
@@ -85,7 +85,7 @@ export class RunInsightsService {
       model,
       errors,
       phase: found.phase.map(({ value, count }) => ({ value: wordOf(PHASES, value) ?? ('unknown' as const), count })),
-      stop: found.stop.map(({ value, count }) => ({ value: wordOf(STOPS, value) ?? 'unknown', count })),
+      stop: found.stop.map(({ value, count }) => ({ value: wordOf(STOP_REASONS, value) ?? 'unknown', count })),
       step: { min: found.step_min, max: found.step_max },
       policy_step: { min: found.policy_step_min, max: found.policy_step_max },
       reward: { min: found.reward_min, max: found.reward_max, unscored, bins },
@@ -102,7 +102,7 @@ export class RunInsightsService {
     ]);
     const { id, name, version, settings, inference, retention_days } = run;
     const verdicts = [
-      ...VERDICTS.map((word, code) => [word, found.verdicts[code] ?? 0] as const),
+      ...VERIFICATIONS.map((word, code) => [word, found.verdicts[code] ?? 0] as const),
       ['not_yet', found.verdicts.null ?? 0] as const,
     ];
     const pinned = typeof settings.successThreshold === 'number' ? settings.successThreshold : undefined;

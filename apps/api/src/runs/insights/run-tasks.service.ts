@@ -1,9 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, PHASES, type RunTaskListQuery } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
-import type { TaskListQuery } from './run-groups.schema.ts';
+import { codeOf } from '../../store/codes.ts';
 import { presentGroup } from './run-groups.service.ts';
 import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
@@ -17,7 +16,7 @@ const MAX_POINTS = 500;
 export class RunTasksService {
   constructor(private readonly database: Database) {}
 
-  async list(run: RunScope, { phase, limit, cursor }: TaskListQuery) {
+  async list(run: RunScope, { phase, limit, cursor }: RunTaskListQuery) {
     const { pool } = this.database;
     const after = cursor === undefined ? 0 : Number(decodeCursor(cursor, INT32)[0]);
     const ids = await selectTaskIds(pool, run.seq, after, limit + 1);
@@ -31,7 +30,7 @@ export class RunTasksService {
   }
 
   /** By id. Throws `task_not_found`. */
-  async get(run: RunScope, id: string, { phase }: Pick<TaskListQuery, 'phase'>) {
+  async get(run: RunScope, id: string, { phase }: Pick<RunTaskListQuery, 'phase'>) {
     const known = /^\d{1,10}$/.test(id) && Number(id) <= 2_147_483_647;
     const groups = known ? await selectTaskGroups(this.database.pool, run.seq, [Number(id)], phaseCode(phase), MAX_POINTS) : [];
     if (groups.length === 0) throw new PalestraError('task_not_found');
@@ -39,7 +38,7 @@ export class RunTasksService {
   }
 }
 
-const phaseCode = (phase: TaskListQuery['phase']): number | null => (phase === undefined ? null : codeOf(PHASES, phase));
+const phaseCode = (phase: RunTaskListQuery['phase']): number | null => (phase === undefined ? null : codeOf(PHASES, phase));
 
 function presentTask(groups: readonly GroupRecord[]) {
   const { task_id, task_key, task_index, split, environment } = groups[0]!;

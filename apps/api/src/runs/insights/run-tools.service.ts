@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
+import { PHASES, type ToolCheckQuery, type ToolQuery } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
-import { codeOf, PHASES } from '../../store/codes.ts';
+import { codeOf } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
 import type { Violation } from './argument-schema.ts';
 import type { ArgumentCheckInput, ArgumentCheckOutput } from './argument-schema.work.ts';
-import type { ToolCheckQuery, ToolQuery } from './run-tools.schema.ts';
 import {
   type CallerRow,
   type RunEnvironmentRow,

@@ -1,11 +1,12 @@
 import { Controller, Get, Query } from '@nestjs/common';
+import type { SearchQuery } from '@palestra/protocol';
+import { searchQuerySchema, searchSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { ReadsAnswer } from '../../platform/http/freshness.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
-import { type SearchQuery, searchQuerySchema, searchSchema } from './search.schema.ts';
 import { SearchService } from './search.service.ts';
 
 @Controller('v1')

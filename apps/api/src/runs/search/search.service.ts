@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, type SearchQuery } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { DeriveService } from '../../store/derive/derive.service.ts';
@@ -7,7 +7,6 @@ import { QueryFilter } from '../../rollouts/query-filter.service.ts';
 import { regexQuery, rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
 import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
-import type { SearchQuery } from './search.schema.ts';
 import { countHits, FIRST_SEARCH_PARAMETER, hasUnsearched, type HitRow, selectHitHeads, selectHits, selectRunSeqs } from './search.sql.ts';
 import { type Finder, regexFinder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 

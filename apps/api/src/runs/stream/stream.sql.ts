@@ -1,4 +1,5 @@
-import { rolloutState, type RolloutState } from '@palestra/rollouts';
+import type { RolloutState } from '@palestra/protocol';
+import { rolloutState } from '@palestra/rollouts';
 import type pg from 'pg';
 
 export interface RunCounters {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { isDead, sessionStates } from '@palestra/session';
+import { SESSION_STATES } from '@palestra/protocol';
+import { isDead } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
 import { BoundedLabel, Metrics } from '../../platform/telemetry/metrics.ts';
 import { ObserverList } from './observer-list.ts';
@@ -31,7 +32,7 @@ export class SessionMetrics {
   }
 
   #gauges(metrics: Metrics): void {
-    const living = sessionStates.filter((state) => !isDead(state));
+    const living = SESSION_STATES.filter((state) => !isDead(state));
     metrics.gauge('palestra_sessions', 'Living sessions of all replicas', ['environment', 'state'], async (gauge) => {
       gauge.reset();
       const rows = await this.#counted();

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { CallOutcome, FailureClass, SessionRecord } from '@palestra/session';
+import type { FailureClass } from '@palestra/protocol';
+import type { CallOutcome, SessionRecord } from '@palestra/session';
 import { isDead } from '@palestra/session';
 import type { Logger } from 'pino';
 import { LOGGER } from '../../platform/tokens.ts';

@@ -1,8 +1,9 @@
 import { Body, Controller, HttpCode, Inject, Param, Post } from '@nestjs/common';
+import type { KeepSession } from '@palestra/protocol';
+import { keepSessionSchema, keptSessionSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { type KeepSession, keepSessionSchema, keptSessionSchema } from './session-rollout.schema.ts';
 import { SessionRolloutService } from './session-rollout.service.ts';
 
 @Controller('v1/sessions')

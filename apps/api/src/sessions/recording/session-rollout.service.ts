@@ -1,11 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
-import { PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
+import { type KeepSession, type KeptSession, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Caller, Recording } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
 import { Recorder } from './recorder.ts';
 import { beginRecording } from './recording.sql.ts';
-import type { KeepSession, KeptSession } from './session-rollout.schema.ts';
 import { SessionPlane } from '../session-plane.ts';
 import { SessionService } from '../session.service.ts';
 

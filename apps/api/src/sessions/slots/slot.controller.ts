@@ -1,8 +1,9 @@
 import { Controller, Get, Inject, Query } from '@nestjs/common';
+import type { SlotListQuery } from '@palestra/protocol';
+import { slotListQuerySchema, slotListSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { type SlotListQuery, slotListQuerySchema, slotListSchema } from './slot.schema.ts';
 import { SlotService } from './slot.service.ts';
 
 @Controller('v1/slots')

@@ -1,12 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { parseJson, type SlotGroup, type SlotHolder, type SlotList } from '@palestra/protocol';
+import { parseJson, type SlotGroup, type SlotHolder, type SlotList, type SlotListQuery } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../../environments/directory.token.ts';
 import { EnvironmentAccess } from '../../environments/environment.access.ts';
 import { Database } from '../../platform/database/database.ts';
 import { LEASE_MS } from '../replica-leases.sql.ts';
 import { presentHolder, presentLastCall } from '../session.presenter.ts';
-import type { SlotListQuery } from './slot.schema.ts';
 import { countReplicas, selectSlotGroups, selectSlotHolders, type SlotGroupRecord, type SlotHolderRecord } from './slot.sql.ts';
 
 /** Who holds the slots of environments. */

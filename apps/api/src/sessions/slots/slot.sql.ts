@@ -1,5 +1,5 @@
+import type { SessionState } from '@palestra/protocol';
 import type pg from 'pg';
-import type { SessionStateName } from '@palestra/protocol';
 import type { SessionRowRecord } from '../session-list.sql.ts';
 
 /** An environment version with its slots. */
@@ -72,7 +72,7 @@ export interface SlotHolderRecord extends Pick<
 > {
   sid: string;
   version_id: string;
-  state: SessionStateName;
+  state: SessionState;
   /** JSON text */
   task: string | null;
   org_id: string;

@@ -1,15 +1,16 @@
 import type { RawData, WebSocket } from 'ws';
-import { z } from 'zod';
 import {
   type JsonObject,
   type JsonValue,
-  parseJson,
   PalestraError,
+  parseJson,
+  type SessionAsk,
   type SessionTold,
   type SessionView,
   stringifyJson,
 } from '@palestra/protocol';
 import { type CallOutcome, type Caller, errorOfOutcome, type SessionEngine } from '@palestra/session';
+import { sessionAskSchema } from '@palestra/protocol/schemas';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { SessionEvents, SessionNews } from '../events/session-events.service.ts';
 import { type EventPosition, formatPosition } from '../events/session-events.watcher.ts';
@@ -36,12 +37,6 @@ const AUTHORISE_MS = 30_000;
 const LAST_ANSWERS_MS = 5_000;
 
 const CLOSE = { ended: 1000, text: 1003, unauthorised: 1008, elsewhere: 1012 } as const;
-
-const askSchema = z.discriminatedUnion('type', [
-  z.looseObject({ type: z.literal('call'), id: z.string(), tool: z.string(), input: z.record(z.string(), z.unknown()) }),
-  z.looseObject({ type: z.literal('ping') }),
-]);
-type Ask = z.output<typeof askSchema>;
 
 /** One socket of a session: its client's calls and their answers, and what happens to the session, in one order (docs/sessions.md). */
 export class SessionConnection {
@@ -90,7 +85,7 @@ export class SessionConnection {
   }
 
   async #answer(asked: JsonValue): Promise<string> {
-    const ask = new SchemaPipe().transform(asked, { type: 'body', schema: askSchema } as never) as Ask;
+    const ask = new SchemaPipe().transform(asked, { type: 'body', schema: sessionAskSchema } as never) as SessionAsk;
     const { engine, sid } = this.#options;
     const caller = await this.#caller();
     if (ask.type === 'call') return this.#call(caller, ask);
@@ -99,7 +94,7 @@ export class SessionConnection {
     return frame({ type: 'pong' });
   }
 
-  async #call(caller: Caller, { id, tool, input }: Ask & { type: 'call' }): Promise<string> {
+  async #call(caller: Caller, { id, tool, input }: SessionAsk & { type: 'call' }): Promise<string> {
     const { engine, events, sid } = this.#options;
     const call = await engine.call(caller, sid, { tool, input: input as JsonObject, taskId: null, name: id });
     const taskId = call.taskId ?? '';

@@ -1,13 +1,13 @@
+import { textStepSchema } from '@palestra/protocol/schemas';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import { type JsonObject, type JsonValue, parseJson, PalestraError, stringifyJson } from '@palestra/protocol';
+import { type JsonObject, type JsonValue, PalestraError, parseJson, stringifyJson, type TextStepBody } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { SessionPlane } from '../session-plane.ts';
 import { readOpenText } from './text-opening.ts';
 import type { PeerRequest, TextPeers } from './text-peers.ts';
-import { textStepSchema, type TextStepBody } from './text.schema.ts';
 import { newTextId, type TextService } from './text.service.ts';
 
 export interface TextConnectionOptions {

@@ -1,10 +1,10 @@
+import { openTextSchema } from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
+import { type OpenText, PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import { countRequest, onDelivery } from '../ors/delivery.ts';
 import type { SessionPlane } from '../session-plane.ts';
-import { type OpenText, openTextSchema } from './text.schema.ts';
 import { newTextId, type TextService } from './text.service.ts';
 
 interface Opening {

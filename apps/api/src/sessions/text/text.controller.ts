@@ -1,23 +1,22 @@
 import { Body, Controller, Delete, Get, Inject, Param, Post, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorCode, type JsonObject, stringifyJson } from '@palestra/protocol';
-import type { Caller } from '@palestra/session';
-import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
-import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
-import { Api } from '../../platform/http/api.decorator.ts';
-import { SessionPlane } from '../session-plane.ts';
-import { openTextHere } from './text-opening.ts';
 import {
   openTextSchema,
   textClosedSchema,
   textMetricsSchema,
   textSessionSchema,
   textSessionViewSchema,
-  type TextStepBody,
   textStepSchema,
   textStepViewSchema,
-} from './text.schema.ts';
+} from '@palestra/protocol/schemas';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type ErrorCode, type JsonObject, stringifyJson, type TextStepBody } from '@palestra/protocol';
+import type { Caller } from '@palestra/session';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
+import { SessionPlane } from '../session-plane.ts';
+import { openTextHere } from './text-opening.ts';
 import { TextService } from './text.service.ts';
 
 const GONE: ErrorCode[] = ['session_not_found', 'session_deleted', 'session_expired', 'session_lost', 'session_moved'];

@@ -2,13 +2,20 @@ import { Inject, Injectable } from '@nestjs/common';
 import { TextDialect, type TextTurnRequest } from '@palestra/dialects';
 import { taskMessages } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
-import { type JsonObject, type JsonValue, parseJson, PalestraError, type ToolSpec } from '@palestra/protocol';
+import {
+  type JsonObject,
+  type JsonValue,
+  type OpenText,
+  PalestraError,
+  parseJson,
+  type TextStepBody,
+  type ToolSpec,
+} from '@palestra/protocol';
 import { type Caller, SecretMask } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
 import { SessionPlane } from '../session-plane.ts';
 import { readSecrets, SessionService } from '../session.service.ts';
 import { SqlTextStore } from './text-turns.sql.ts';
-import type { OpenText, TextStepBody } from './text.schema.ts';
 
 const DEFAULT_TURNS = { tool_call: 10, action: 1 };
 

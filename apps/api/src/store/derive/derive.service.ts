@@ -5,20 +5,17 @@ import {
   NORMALISER_VERSION,
   type NormalisedRollout,
   normaliseRollout,
-  PROVENANCE_FIELDS,
-  type ProvenanceField,
-  PROVENANCES,
   provenanceShift,
   type RunSettings,
   withProvenance,
 } from '@palestra/rollouts';
-import type { JsonObject } from '@palestra/protocol';
+import { type JsonObject, PHASES, PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
 import type pg from 'pg';
 import { type Config, CONFIG } from '../../platform/config.ts';
 import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { codeOf, PHASES, wordOf } from '../codes.ts';
+import { codeOf, wordOf } from '../codes.ts';
 import { isOwnFault, isStoreAway, withoutFaulty } from '../faulty-members.ts';
 import {
   type DirtyHead,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import type { JsonObject } from '@palestra/protocol';
-import { type ProvenanceField, provenanceShift } from '@palestra/rollouts';
+import type { JsonObject, ProvenanceField } from '@palestra/protocol';
+import { provenanceShift } from '@palestra/rollouts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */

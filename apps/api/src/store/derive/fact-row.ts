@@ -1,4 +1,4 @@
-import type { JsonObject } from '@palestra/protocol';
+import { type JsonObject, PHASES, PROVENANCE_FIELDS, type ProvenanceField, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import {
   cutText,
   groupKeyOf,
@@ -6,14 +6,12 @@ import {
   type MessageSkeleton,
   type NormalisedRollout,
   NORMALISER_VERSION,
-  PROVENANCE_FIELDS,
-  type ProvenanceField,
   ROLLOUT_FLAGS,
   type RunSettings,
   taskOfVariant,
   withProvenance,
 } from '@palestra/rollouts';
-import { codeOf, FAILURES, PHASES, STOPS } from '../codes.ts';
+import { codeOf } from '../codes.ts';
 import type { DirtyHead, FactRow } from './derive.sql.ts';
 
 export interface Names {
@@ -76,8 +74,8 @@ export function factRow(
     reward_reported: rollout.rewardReported,
     reward_steps: Math.min(rollout.rewardSteps, 32_767),
     group_size: rollout.groupSize === null ? null : Math.min(rollout.groupSize, 32_767),
-    stop: codeOf(STOPS, rollout.stop),
-    failure: codeOf(FAILURES, head.failure_class),
+    stop: codeOf(STOP_REASONS, rollout.stop),
+    failure: codeOf(UNSCORED_FAILURES, head.failure_class),
     turns: rollout.turns,
     tool_turns: rollout.toolTurns,
     messages: rollout.messageCount,

@@ -1,12 +1,12 @@
 import { Body, Controller, Headers, Post, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
+import { traceReceiptSchema, traceRequestSchema } from '@palestra/protocol/schemas';
 import type { FastifyReply } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { INGEST_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { traceReceiptSchema, traceRequestSchema } from './otlp.schema.ts';
 import { encodeTraceResponse } from './otlp-protobuf.ts';
 import { OtlpService } from './otlp.service.ts';
 

@@ -1,5 +1,6 @@
+import { STREAM_EVENTS } from '@palestra/protocol';
 import workerUrl from './stream.worker.ts?sharedworker&url';
-import { STREAM_EVENTS, type FromTab, type ToTab } from './wire.ts';
+import { type FromTab, type ToTab } from './wire.ts';
 
 /** A tab says so often that it is still there. */
 const ALIVE_MS = 20_000;

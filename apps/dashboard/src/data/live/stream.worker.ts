@@ -2,7 +2,8 @@
  * One connection per stream address for all tabs of the browser (dashboard.md section 7): over HTTP/1.1 a browser has six to one origin,
  * and every open page would hold one of them.
  */
-import { STREAM_EVENTS, type FromTab, type ToTab } from './wire.ts';
+import { STREAM_EVENTS } from '@palestra/protocol';
+import { type FromTab, type ToTab } from './wire.ts';
 
 /** A tab that has not been heard of for so long is gone: browsers do not say when one closes. */
 const SILENT_MS = 60_000;

@@ -1,6 +1,4 @@
-/** What `/v1/stream` tells (apps/api/src/runs/stream). */
-export const STREAM_EVENTS = ['run', 'counters', 'dirty', 'reset', 'advisory', 'rollout'] as const;
-export type StreamEvent = (typeof STREAM_EVENTS)[number];
+import type { StreamEvent } from '@palestra/protocol';
 
 /** From a tab to the worker that holds its connection. */
 export type FromTab = { kind: 'join' | 'leave'; url: string } | { kind: 'alive' };

@@ -1,6 +1,6 @@
+import type { RunFacets as FacetCounts } from '@palestra/protocol';
 import { findKey, type QueryKey } from '@palestra/query';
 import { type ReactNode, useState } from 'react';
-import type { Facets as FacetCounts } from '../../data/explorer.ts';
 import { boundsOf, choicesOf, choose, setBounds } from '../query/query-edit.ts';
 import { type FacetContext, useFacets } from './facet-counts.ts';
 import { Row } from './FacetRow.tsx';

@@ -1,4 +1,4 @@
-import { PROVENANCE_FIELDS, PROVENANCES, type ProvenanceField } from '@palestra/query';
+import { PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
 import { type FacetContext, useFacets } from './facet-counts.ts';
 import { Row } from './FacetRow.tsx';
 import { choicesOf, choose } from '../query/query-edit.ts';
@@ -20,9 +20,9 @@ function Field({ field, ...context }: FacetContext & { field: ProvenanceField })
   const { query, onQuery } = context;
   const key = `prov.${field}` as const;
   const facets = useFacets(context, key);
-  const counts = facets?.provenance[field] ?? {};
+  const counts = facets?.provenance[field];
   const choices = choicesOf(query, key);
-  const shown = PROVENANCES.filter((value) => (counts[value] ?? 0) > 0 || choices.has(value));
+  const shown = PROVENANCES.filter((value) => (counts?.[value] ?? 0) > 0 || choices.has(value));
   return (
     <div role="group" aria-label={`How ${field} is known`} className="pt-1">
       <h3 className="label">{field}</h3>
@@ -31,7 +31,7 @@ function Field({ field, ...context }: FacetContext & { field: ProvenanceField })
           key={value}
           name={value}
           title={`${key}:${value}`}
-          count={counts[value] ?? 0}
+          count={counts?.[value] ?? 0}
           more={facets?.total_is === 'at_least'}
           choice={choices.get(value) ?? null}
           onChoose={(choice) => onQuery(choose(query, key, value, choice))}

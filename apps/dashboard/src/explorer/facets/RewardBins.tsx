@@ -1,8 +1,8 @@
-import type { Facets } from '../../data/explorer.ts';
+import type { RunFacets } from '@palestra/protocol';
 import { formatCount, formatReward } from '../../format/number.ts';
 import type { Bounds } from '../query/query-edit.ts';
 
-type Bin = Facets['reward']['bins'][number];
+type Bin = RunFacets['reward']['bins'][number];
 const HEIGHT_PX = 36;
 
 const isIn = ({ from, below }: Bin, bounds: Bounds): boolean =>

@@ -1,6 +1,7 @@
+import type { RunFacets as FacetCounts } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import type { Query, QueryKey } from '@palestra/query';
-import { type Facets as FacetCounts, facetsQuery } from '../../data/explorer.ts';
+import { facetsQuery } from '../../data/explorer.ts';
 import type { RunScope } from '../../data/run-reads.ts';
 import { effectiveQuery, withoutKey } from '../query/query-edit.ts';
 

@@ -1,10 +1,11 @@
+import type { SearchPage } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Query } from '@palestra/query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import { ApiError } from '../../data/http.ts';
 import { type FromList, type ListOrder, printOrder } from '../../data/list-order.ts';
-import { type FindMode, type FindPage, findQuery, type Hit } from '../../data/find.ts';
+import { type FindMode, findQuery, type Hit } from '../../data/find.ts';
 import { formatCount, formatReward } from '../../format/number.ts';
 import { useKeys } from '../../frame/keyboard.ts';
 import { useRowFocus } from '../../frame/rowFocus.ts';
@@ -93,7 +94,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
 }
 
 /** How many there are, and what the figure leaves out. */
-function Summary({ hits, first, more }: { hits: number; first: FindPage; more: boolean }) {
+function Summary({ hits, first, more }: { hits: number; first: SearchPage; more: boolean }) {
   const counted = first.steps?.reduce((sum, { hits: some }) => sum + some, 0);
   const total =
     counted === undefined ? `${formatCount(hits)}${more ? '+' : ''}` : `${formatCount(counted)}${first.steps_capped ? '+' : ''}`;

@@ -1,8 +1,8 @@
+import type { SearchPage } from '@palestra/protocol';
 import { type MouseEvent, useState } from 'react';
-import type { FindPage } from '../../data/find.ts';
 import { formatCount } from '../../format/number.ts';
 
-type Steps = NonNullable<FindPage['steps']>;
+type Steps = NonNullable<SearchPage['steps']>;
 const HEIGHT = 44;
 /** Of a bar at most: few steps make a short curve, no wall. */
 const BAR_PX = 18;

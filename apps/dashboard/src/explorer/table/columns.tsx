@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import type { RolloutRow } from '@palestra/protocol';
+import { ROLLOUT_SORTS, type RolloutRow } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import { type FromList, SORTS } from '../../data/list-order.ts';
+import { type FromList } from '../../data/list-order.ts';
 import { formatBytes, formatCount, formatReward, UNKNOWN } from '../../format/number.ts';
 import { taskLabel } from '../../format/task.ts';
 import { formatAbsolute, formatDuration } from '../../format/time.ts';
@@ -186,7 +186,7 @@ export function columnIds(cols: string | undefined, width: number): ColumnId[] {
 /** `from`: what links to a rollout carry. */
 export function rolloutColumns(ids: readonly ColumnId[], solved: Solved, from: FromList): Column<RolloutRow>[] {
   const all: Record<ColumnId, Entry> = entries(solved, from);
-  return ids.map((id) => ({ ...all[id], id, sortable: SORTS.some((sort) => sort === id) }));
+  return ids.map((id) => ({ ...all[id], id, sortable: ROLLOUT_SORTS.some((sort) => sort === id) }));
 }
 
 function Reward({ row, solved }: { row: RolloutRow; solved: Solved }) {

@@ -1,6 +1,7 @@
+import { type Annotation, type NewAnnotation, type Verdict, VERDICTS } from '@palestra/protocol';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { addAnnotation, type Annotation, deleteAnnotation, type NewAnnotation, type Verdict, VERDICTS } from '../../data/annotations.ts';
+import { addAnnotation, deleteAnnotation } from '../../data/annotations.ts';
 import { Age } from '../../frame/Age.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 import { rowOfMessage } from '../transcript.ts';

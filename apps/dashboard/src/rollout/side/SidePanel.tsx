@@ -1,8 +1,6 @@
+import type { Annotation, GroupView, RolloutCalls, RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, useRef } from 'react';
-import type { Annotation } from '../../data/annotations.ts';
-import type { GroupView } from '../../data/groups.ts';
-import type { LedgerCalls, Outline, RolloutHeader } from '../../data/rollout.ts';
 import type { TranscriptItem } from '../transcript.ts';
 import { NotesTab } from './NotesTab.tsx';
 import { OutcomeTab } from './OutcomeTab.tsx';
@@ -12,12 +10,12 @@ import { ToolsTab } from './ToolsTab.tsx';
 
 export interface SideProps {
   header: RolloutHeader;
-  outline: Outline;
+  outline: RolloutOutline;
   items: readonly TranscriptItem[];
   /** Index of the selected message, or null. */
   message: number | null;
   group: GroupView | undefined;
-  calls: LedgerCalls | undefined;
+  calls: RolloutCalls | undefined;
   annotations: readonly Annotation[];
   solved: (reward: number) => boolean;
   /** Goes to the row. */

@@ -1,4 +1,4 @@
-import type { RolloutHeader } from '../../data/rollout.ts';
+import type { RolloutHeader } from '@palestra/protocol';
 
 /** What trainers and environments say of an outcome in fields that nobody agreed on: by the names that are in use. Pure. */
 

@@ -11,7 +11,8 @@ import {
   sumColumns,
   TRUNCATED,
 } from '@palestra/metrics';
-import { STOPS, wordOf } from '../../codes.ts';
+import { STOP_REASONS } from '@palestra/protocol';
+import { wordOf } from '../../codes.ts';
 import { NO_FAILURE, NO_STOP, type StepPart, type StepTotals, together, totalsTogether } from './step-columns.ts';
 
 /** What rollups of some rollouts are made of. */
@@ -61,7 +62,7 @@ export class PartSums {
 }
 
 const FLAGS_OF_STOP = Uint8Array.from({ length: NO_STOP + 1 }, (_, code) => {
-  const stop = wordOf(STOPS, code);
+  const stop = wordOf(STOP_REASONS, code);
   if (stop === null || stop === 'unknown') return 0;
   return STOP_KNOWN | (isTruncated({ stop }) ? TRUNCATED : 0) | (isFailed({ stop, failure: null }) ? FAILED : 0);
 });

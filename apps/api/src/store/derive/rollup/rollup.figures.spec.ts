@@ -1,7 +1,8 @@
 import { computeLens, isFailed, isFigure, type RolloutFacts } from '@palestra/metrics';
+import { STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { FAILURES, STOPS, wordOf } from '../../codes.ts';
+import { wordOf } from '../../codes.ts';
 import { rollUpStep, type StepFigures } from './rollup.figures.ts';
 import { NO_FAILURE, NO_STOP, type StepPart } from './step-columns.ts';
 import { full } from '../../../../../../tests/support/full.ts';
@@ -17,8 +18,8 @@ const stored = fc.record({
   group: fc.option(fc.nat(5).map(String)),
   // A few values many times, or many. Zero has one sign: it is kept as JSON.
   reward: fc.option(fc.oneof(fc.constantFrom(0, 1, 0.1, -0.5), fc.double({ min: -2, max: 2, noNaN: true })).map((reward) => reward + 0)),
-  stop: fc.option(fc.nat(STOPS.length - 1)),
-  failure: fc.option(fc.nat(FAILURES.length - 1), { freq: 5 }),
+  stop: fc.option(fc.nat(STOP_REASONS.length - 1)),
+  failure: fc.option(fc.nat(UNSCORED_FAILURES.length - 1), { freq: 5 }),
   task: fc.option(fc.nat(9)),
   size: fc.option(fc.integer({ min: 1, max: 8 })),
   provenance: fc.nat(2 ** 18 - 1),
@@ -85,7 +86,7 @@ const factsOf = (rollouts: readonly Stored[]): RolloutFacts[] =>
     rewardPositive: null,
     lastReward: null,
     rewardSteps: 1,
-    stop: wordOf(STOPS, stop),
+    stop: wordOf(STOP_REASONS, stop),
     turns,
     assistantTurns: turns,
     toolTurns: null,
@@ -93,7 +94,7 @@ const factsOf = (rollouts: readonly Stored[]): RolloutFacts[] =>
     callErrors: errors,
     tokensOut: tokens,
     tokensTool: null,
-    failure: wordOf(FAILURES, failure),
+    failure: wordOf(UNSCORED_FAILURES, failure),
     environment: String(env),
     phase: 'train',
   }));

@@ -1,13 +1,11 @@
 import {
   canonicalOfSums,
   computeLens,
-  type Denominator,
   type Figure,
   figure,
   groupBy,
   histogram,
   isFigure,
-  type Lens,
   listMetrics,
   metric,
   type MetricAnswer,
@@ -15,7 +13,8 @@ import {
   type RolloutFacts,
   type SuccessRule,
 } from '@palestra/metrics';
-import { FAILURES, STOPS, wordOf } from '../../codes.ts';
+import { type Denominator, type Lens, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
+import { wordOf } from '../../codes.ts';
 import { PartSums, type Sums } from './part-sums.ts';
 import type { GroupRow, RollupTuple, StepKey, StepRollup, StepSums, StepWindows } from './rollup.sql.ts';
 import { type Known, NO_FAILURE, type StepPart, type StepTotals, together } from './step-columns.ts';
@@ -134,7 +133,7 @@ function storedSums(sums: Sums, rules: ReadonlyMap<number, SuccessRule>): Stored
 function stopCounts(byCode: Uint32Array): Record<string, number> {
   const stops: Record<string, number> = {};
   byCode.forEach((count, code) => {
-    const name = wordOf(STOPS, code) ?? 'unknown';
+    const name = wordOf(STOP_REASONS, code) ?? 'unknown';
     if (count > 0) stops[name] = (stops[name] ?? 0) + count;
   });
   return stops;
@@ -195,7 +194,7 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
     rewardPositive,
     lastReward,
     rewardSteps,
-    stop: wordOf(STOPS, stop),
+    stop: wordOf(STOP_REASONS, stop),
     turns,
     assistantTurns: turns,
     toolTurns,
@@ -203,7 +202,7 @@ export function factsOf(tuple: RollupTuple): RolloutFacts {
     callErrors,
     tokensOut,
     tokensTool,
-    failure: wordOf(FAILURES, failure),
+    failure: wordOf(UNSCORED_FAILURES, failure),
     environment: String(envId),
     phase: null,
   };

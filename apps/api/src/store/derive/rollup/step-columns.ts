@@ -1,4 +1,4 @@
-import { FAILURES, STOPS } from '../../codes.ts';
+import { STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import type { ArrivalWindow } from './arrival-windows.ts';
 
 /** Sum of what is known, and of how many rollouts it is known. */
@@ -51,7 +51,8 @@ export const NO_FAILURE = 3;
 const FACTS_BYTES = 66;
 const BITS = { provenance: 0x3_ffff, stop: 18, failure: 22, finished: 24, mismatch: 25, grouped: 26 } as const;
 const TWO_TO_32 = 2 ** 32;
-if (STOPS.length > NO_STOP || FAILURES.length > NO_FAILURE) throw new Error('stops and failures do not fit into rollouts.facts any more');
+if (STOP_REASONS.length > NO_STOP || UNSCORED_FAILURES.length > NO_FAILURE)
+  throw new Error('stops and failures do not fit into rollouts.facts any more');
 
 /** Group keys of a step, numbered as they come. */
 export class GroupKeys {

@@ -1,6 +1,7 @@
 import { ascending } from '@palestra/metrics';
+import { CALL_FAILURES } from '@palestra/protocol';
 import type { StepPart } from './step-columns.ts';
-import { CALL_BYTES, CALL_FAILURES, type ToolUses, USE_BYTES } from './tool-uses.sql.ts';
+import { CALL_BYTES, type ToolUses, USE_BYTES } from './tool-uses.sql.ts';
 
 /** Figures of one tool in one environment of a step. */
 export interface ToolRollup {

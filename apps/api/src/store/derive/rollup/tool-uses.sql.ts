@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { CALL_FAILURES } from '@palestra/protocol';
 import { arrayOf, copyOut } from '../../../platform/database/copy-out.ts';
 
 /** Calls of one tool, as many of them as `entries` has records. */
@@ -12,8 +13,6 @@ export interface PackedTool {
 export const USE_BYTES = 24;
 /** Of a call that our ledger saw: seq of its rollout (8 bytes), milliseconds (4, a float; NaN = not known), failure class as in `CALL_FAILURES` (2). */
 export const CALL_BYTES = 14;
-export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as const;
-
 /** Rollouts of several runs that came at the same time take turns: reading so many others is cheaper than another search in the index. */
 const GAP = 4;
 

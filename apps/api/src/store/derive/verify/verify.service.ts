@@ -1,17 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  type CallMessage,
-  isFalseZero,
-  type LedgerDifference,
-  type LedgerMatch,
-  PROVENANCES,
-  provenanceShift,
-  uploadedCalls,
-} from '@palestra/rollouts';
+import { PROVENANCES, VERIFICATIONS } from '@palestra/protocol';
+import { type CallMessage, isFalseZero, type LedgerDifference, type LedgerMatch, provenanceShift, uploadedCalls } from '@palestra/rollouts';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
-import { codeOf, VERDICTS } from '../../codes.ts';
+import { codeOf } from '../../codes.ts';
 import { withoutFaulty } from '../../faulty-members.ts';
 import { TranscriptReader } from '../../storage/transcript-reader.service.ts';
 import { selectPointers } from '../../storage/transcript.sql.ts';
@@ -202,7 +195,7 @@ function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, se
     seq: rollout.seq,
     revision: rollout.revision,
     // What an open session has not told yet is not held against a rollout that names none.
-    verdict: again !== null && claim.sessionId === null ? null : codeOf(VERDICTS, match.verdict),
+    verdict: again !== null && claim.sessionId === null ? null : codeOf(VERIFICATIONS, match.verdict),
     sid: match.sid ?? claim.sessionId,
     latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
     telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,

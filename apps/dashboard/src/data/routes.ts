@@ -1,0 +1,142 @@
+import type {
+  Annotation,
+  AnnotationList,
+  ApiKeyView,
+  AuditList,
+  BrowserSessionList,
+  CancelledExport,
+  ChangeMember,
+  ChangeOrganisation,
+  ComparedTasks,
+  CreatedKey,
+  CreatedMember,
+  CreatedOrganisation,
+  CreatedShare,
+  CreateOrganisation,
+  Deleted,
+  EnvironmentRuns,
+  EnvironmentUsage,
+  EnvironmentVersionList,
+  FailureList,
+  GroupList,
+  GroupView,
+  KeepSessionBody,
+  KeptSession,
+  Member,
+  MemberList,
+  MessagePage,
+  NewAnnotation,
+  NewKey,
+  NewMember,
+  NewSavedView,
+  NewShare,
+  OpenShare,
+  Organisation,
+  RolloutBeside,
+  RolloutCalls,
+  RolloutDiff,
+  RolloutExportBody,
+  RolloutExportList,
+  RolloutExportView,
+  RolloutHeader,
+  RolloutList,
+  RolloutOutline,
+  RunChangeBody,
+  RunConfig,
+  RunFacets,
+  RunHeatmap,
+  RunList,
+  RunSeries,
+  RunSteps,
+  RunSummary,
+  RunTask,
+  RunTaskList,
+  RunView,
+  SavedView,
+  SavedViewList,
+  SearchPage,
+  ShareList,
+  SignInLink,
+  TaskDifficulty,
+  ToolCheck,
+  ToolList,
+  ToolSteps,
+} from '@palestra/protocol';
+
+/** Routes that `api()` calls, with the types of their 200 answers. `tests/dashboard-routes.spec.ts` compares them with docs/openapi.json. */
+export interface Answers {
+  'DELETE /v1/annotations/{id}': Deleted;
+  'DELETE /v1/browser-sessions/{id}': Deleted;
+  'DELETE /v1/exports/{id}': CancelledExport;
+  'DELETE /v1/keys/{id}': ApiKeyView;
+  'DELETE /v1/members/{id}': Deleted;
+  'DELETE /v1/runs/{id}': Deleted;
+  'DELETE /v1/shares/{id}': Deleted;
+  'DELETE /v1/views/{id}': Deleted;
+  'GET /v1/annotations': AnnotationList;
+  'GET /v1/audit': AuditList;
+  'GET /v1/browser-sessions': BrowserSessionList;
+  'GET /v1/compare/tasks': ComparedTasks;
+  'GET /v1/diff': RolloutDiff;
+  'GET /v1/environment-usage': EnvironmentUsage;
+  'GET /v1/environments/{owner}/{name}/runs': EnvironmentRuns;
+  'GET /v1/environments/{owner}/{name}/task-difficulty': TaskDifficulty;
+  'GET /v1/environments/{owner}/{name}/versions': EnvironmentVersionList;
+  'GET /v1/exports': RolloutExportList;
+  'GET /v1/members': MemberList;
+  'GET /v1/organisation': Organisation;
+  'GET /v1/rollouts/{id}/beside': RolloutBeside;
+  'GET /v1/rollouts/{id}/calls': RolloutCalls;
+  'GET /v1/rollouts/{id}/header': RolloutHeader;
+  'GET /v1/rollouts/{id}/messages': MessagePage;
+  'GET /v1/rollouts/{id}/outline': RolloutOutline;
+  'GET /v1/runs': RunList;
+  'GET /v1/runs/{id}/rollouts': RolloutList;
+  'GET /v1/runs/{run}/config': RunConfig;
+  'GET /v1/runs/{run}/facets': RunFacets;
+  'GET /v1/runs/{run}/failures': FailureList;
+  'GET /v1/runs/{run}/groups': GroupList;
+  'GET /v1/runs/{run}/groups/{key}': GroupView;
+  'GET /v1/runs/{run}/heatmap': RunHeatmap;
+  'GET /v1/runs/{run}/search': SearchPage;
+  'GET /v1/runs/{run}/series': RunSeries;
+  'GET /v1/runs/{run}/steps': RunSteps;
+  'GET /v1/runs/{run}/summary': RunSummary;
+  'GET /v1/runs/{run}/tasks': RunTaskList;
+  'GET /v1/runs/{run}/tasks/{task}': RunTask;
+  'GET /v1/runs/{run}/tools': ToolList;
+  'GET /v1/runs/{run}/tools/check': ToolCheck;
+  'GET /v1/runs/{run}/tools/steps': ToolSteps;
+  'GET /v1/shared': OpenShare;
+  'GET /v1/shares': ShareList;
+  'GET /v1/views': SavedViewList;
+  'PATCH /v1/members/{id}': Member;
+  'PATCH /v1/organisation': Organisation;
+  'PATCH /v1/runs/{id}': RunView;
+  'POST /v1/annotations': Annotation;
+  'POST /v1/exports': RolloutExportView;
+  'POST /v1/keys': CreatedKey;
+  'POST /v1/members': CreatedMember;
+  'POST /v1/members/{id}/sign-in-link': SignInLink;
+  'POST /v1/organisations': CreatedOrganisation;
+  'POST /v1/sessions/{sid}/rollout': KeptSession;
+  'POST /v1/shares': CreatedShare;
+  'POST /v1/views': SavedView;
+  'PUT /v1/views/{id}': SavedView;
+}
+
+/** Bodies, as a client sends them, of the routes that take one. */
+export interface Bodies {
+  'PATCH /v1/members/{id}': ChangeMember;
+  'PATCH /v1/organisation': ChangeOrganisation;
+  'PATCH /v1/runs/{id}': RunChangeBody;
+  'POST /v1/annotations': NewAnnotation;
+  'POST /v1/exports': RolloutExportBody;
+  'POST /v1/keys': NewKey;
+  'POST /v1/members': NewMember;
+  'POST /v1/organisations': CreateOrganisation;
+  'POST /v1/sessions/{sid}/rollout': KeepSessionBody;
+  'POST /v1/shares': NewShare;
+  'POST /v1/views': NewSavedView;
+  'PUT /v1/views/{id}': NewSavedView;
+}

@@ -1,0 +1,204 @@
+import { z } from 'zod';
+import type { ToolsAnswer } from '../ors.schema.ts';
+import { SPLIT_TYPES } from '../vocabularies.ts';
+import { sessionPolicySchema } from './session-policy.schema.ts';
+
+/** Bodies and queries of `/v1/environments`; the keys of the CLI are the CLI's (openreward-wire.md 3.1). */
+
+const name = z
+  .string({ error: 'name must be a string' })
+  .regex(/^[A-Za-z0-9_-]{3,64}$/, { error: 'name must be 3 to 64 letters, digits, "-" or "_"' });
+const storable = (text: string) => !text.includes('\0');
+const NUL = { error: 'must not hold NUL characters' };
+const description = z.string().max(10_000).refine(storable, NUL);
+const readme = z.string().max(1_000_000).refine(storable, NUL).nullable();
+const link = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .max(2_000)
+  .nullable();
+
+const serverUrl = z
+  .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
+  .max(2_000)
+  // Asked too of what is no URL, which has been refused for that.
+  .refine((text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''), {
+    error: 'source.url must not hold credentials',
+  });
+const argument = z.string().max(10_000).refine(storable, NUL);
+
+/** Where an environment runs that somebody else keeps running. */
+const serverSource = z.union(
+  [
+    /** Base URL of a running ORS server. */
+    z.strictObject({ kind: z.literal('remote'), url: serverUrl }),
+    /** Base URL of a running OpenEnv server, of any generation. */
+    z.strictObject({ kind: z.literal('openenv'), url: serverUrl }),
+    /** URL of an MCP server's endpoint (streamable HTTP, or the older SSE transport). */
+    z.strictObject({ kind: z.literal('mcp'), url: serverUrl }),
+    /** An MCP server on standard input and output: its program and arguments, run by this service where PALESTRA_ALLOW_COMMANDS=1. */
+    z.strictObject({ kind: z.literal('mcp'), command: z.array(argument).min(1).max(100) }),
+  ],
+  {
+    error:
+      'source must be {"kind":"remote","url"} for an ORS server, {"kind":"openenv","url"}, {"kind":"mcp","url"} or {"kind":"mcp","command":[...]}',
+  },
+);
+
+export const createEnvironmentSchema = z.object({
+  name,
+  /** null = the caller's organisation. */
+  namespace: z.string().min(1).max(64).nullish(),
+  description: description.default(''),
+  isPrivate: z.boolean().default(true).describe('Only the organisation can see and play it'),
+  isHarbor: z.boolean().default(false),
+  readme: readme.optional(),
+  source: serverSource.optional(),
+});
+export type CreateEnvironment = z.infer<typeof createEnvironmentSchema>;
+
+export const updateEnvironmentSchema = z.object({
+  new_name: name.optional(),
+  new_description: description.optional(),
+  new_is_private: z.boolean().optional(),
+  new_is_harbor: z.boolean().optional(),
+  new_readme_content: readme.optional(),
+  new_arxiv_url: link.optional(),
+  new_external_github_url: link.optional(),
+  new_external_hf_url: link.optional(),
+  /** null = as the author declared, else the server's defaults. Sessions that are open keep what they began with. */
+  sessions: sessionPolicySchema.nullable().optional(),
+});
+export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
+
+export const createVersionSchema = z.object({
+  source: serverSource,
+  task_set: z.uuid().nullish().describe('Uploaded tasks that it has; null: those of its server; left out: as the version before.'),
+});
+export type CreateVersion = z.infer<typeof createVersionSchema>;
+
+const source = z.object({
+  kind: z.enum(['bundled', 'remote', 'openenv', 'mcp']),
+  url: z.string().optional(),
+  command: z.array(z.string()).optional(),
+});
+
+/** Answer to a new version; `owner/name@number` selects it. */
+export const environmentVersionSchema = z.object({ id: z.string(), number: z.number(), source, created_at: z.string() });
+export type EnvironmentVersionView = z.infer<typeof environmentVersionSchema>;
+
+export const environmentVersionListSchema = z.object({
+  versions: z.array(
+    z.object({
+      id: z.string(),
+      number: z.number(),
+      created_at: z.string(),
+      source: source.describe('Address and command only for its owners.'),
+      task_set: z.string().nullable().describe('Its uploaded tasks; null: its server has the tasks.'),
+      discovered_at: z.string().nullable().describe('When its server was last asked what it offers; null: never.'),
+      variants: z.array(z.string()),
+      tools: z.array(z.string()).describe('Of the default variant.'),
+      num_tasks: z.number().nullable().describe('Of the default variant; null when its server does not say.'),
+    }),
+  ),
+});
+export type EnvironmentVersionList = z.output<typeof environmentVersionListSchema>;
+
+export const environmentViewSchema = z.object({
+  id: z.string(),
+  owner: z.string(),
+  name: z.string(),
+  description: z.string(),
+  is_private: z.boolean(),
+  readme_content: z.string().nullable(),
+  has_github_connection: z.boolean(),
+  original_github_url: z.string().nullable(),
+  split_types: z.array(z.string()),
+  total_task_count: z.number().nullable(),
+  compute_config: z.object({ cpu_count: z.number(), mem_gb: z.number() }),
+  max_concurrency: z.number(),
+  max_scale: z.number(),
+  sessions: sessionPolicySchema.nullable().describe('What its owner has set; null: nothing was set.'),
+  created_at: z.string(),
+  updated_at: z.string(),
+  version: z.number().nullable().describe('Number of its newest version; null for one without a server.'),
+  source: source
+    .extend({ kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'none']) })
+    .describe('Where it runs. Address and command only for its owners.'),
+  status: z.enum(['ready', 'starting', 'unreachable', 'unlinked']).describe('Whether its server answers now.'),
+  status_detail: z.string().nullable(),
+});
+export type EnvironmentView = z.infer<typeof environmentViewSchema>;
+export const environmentListSchema = z.object({ environments: z.array(environmentViewSchema), total: z.number() });
+export type EnvironmentList = z.infer<typeof environmentListSchema>;
+
+export const deletedEnvironmentSchema = z.object({ deleted: z.literal(true), owner: z.string(), name: z.string() });
+export const environmentVariantsSchema = z.array(z.object({ id: z.string(), name: z.string() }));
+export const requiredSecretsSchema = z.object({ secrets: z.array(z.string()) });
+
+export const environmentDiscoverySchema = z.object({
+  variants: z.array(
+    z.object({
+      name: z.string(),
+      is_default: z.boolean(),
+      splits: z.array(z.object({ name: z.string(), type: z.enum(SPLIT_TYPES), num_tasks: z.number().nullable() })),
+      tools: (z.looseObject({}) as unknown as z.ZodType<ToolsAnswer>).describe('As `GET /{env}/tools` answers.'),
+    }),
+  ),
+  discovered_at: z.string(),
+});
+export type EnvironmentDiscoveryView = z.infer<typeof environmentDiscoverySchema>;
+
+export const environmentListQuerySchema = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+  owner: z.string().max(64).refine(storable, NUL).optional(),
+  search: z.string().max(200).refine(storable, NUL).optional(),
+});
+export type EnvironmentListQuery = z.infer<typeof environmentListQuerySchema>;
+
+export const taskPageQuerySchema = z.object({
+  split: z.string().min(1).max(200),
+  variant: z.string().min(1).max(200).optional(),
+  start: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+});
+export type TaskPageQuery = z.infer<typeof taskPageQuerySchema>;
+export const taskPageSchema = z.object({
+  split: z.string(),
+  start: z.number(),
+  total: z.number().nullable(),
+  tasks: z.array(z.object({ index: z.number(), task_spec: z.unknown() })),
+});
+export type TaskPageView = z.infer<typeof taskPageSchema>;
+
+export const apiUsageQuerySchema = z.object({
+  days: z.coerce.number().int().min(1).max(90).default(30),
+  granularity: z.enum(['total', 'daily']).default('total'),
+  service: z.enum(['search', 'fetch']).optional(),
+});
+export type ApiUsageQuery = z.infer<typeof apiUsageQuerySchema>;
+
+const figures = {
+  rollouts: z.number(),
+  scored: z.number(),
+  reward_mean: z.number().nullable().describe('Over the scored ones; null without any.'),
+};
+export const environmentUsageSchema = z.object({
+  environments: z.array(
+    z.object({
+      environment_id: z.string().nullable(),
+      environment: z.string().nullable().describe('As rollouts name one that is not registered here.'),
+      runs: z.number(),
+      last_at: z.string().nullable(),
+      ...figures,
+    }),
+  ),
+  live_sessions: z.record(z.string(), z.number()).describe('By `owner/name`.'),
+});
+export const environmentRunsQuerySchema = z.object({ limit: z.coerce.number().int().min(1).max(500).default(200) });
+export const environmentRunsSchema = z.object({
+  runs: z.array(z.object({ id: z.string(), name: z.string(), last_step: z.number().nullable(), updated_at: z.string(), ...figures })),
+});
+export type EnvironmentUsage = z.infer<typeof environmentUsageSchema>;
+export type EnvironmentRunsQuery = z.infer<typeof environmentRunsQuerySchema>;
+export type EnvironmentRuns = z.infer<typeof environmentRunsSchema>;

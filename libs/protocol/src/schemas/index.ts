@@ -1,0 +1,146 @@
+/** The schemas of `/v1`, for whoever validates or documents it: the API. Everybody else needs their types only: `@palestra/protocol`. */
+export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
+export { annotationBodySchema, annotationSchema, annotationQuerySchema, annotationListSchema } from './annotation.schema.ts';
+export { auditExportQuerySchema, auditQuerySchema, auditListSchema } from './audit.schema.ts';
+export { compareTasksQuerySchema, compareTasksSchema } from './compare-tasks.schema.ts';
+export {
+  createEnvironmentSchema,
+  updateEnvironmentSchema,
+  createVersionSchema,
+  environmentVersionSchema,
+  environmentVersionListSchema,
+  environmentViewSchema,
+  environmentListSchema,
+  deletedEnvironmentSchema,
+  environmentVariantsSchema,
+  requiredSecretsSchema,
+  environmentDiscoverySchema,
+  environmentListQuerySchema,
+  taskPageQuerySchema,
+  taskPageSchema,
+  apiUsageQuerySchema,
+  environmentUsageSchema,
+  environmentRunsQuerySchema,
+  environmentRunsSchema,
+} from './environment.schema.ts';
+export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
+export { healthSchema } from './health.schema.ts';
+export {
+  createKeyBodySchema,
+  keyViewSchema,
+  keyListSchema,
+  createdKeySchema,
+  rotateSecretSchema,
+  rotatedSecretSchema,
+} from './key.schema.ts';
+export {
+  organisationSchema,
+  changeOrganisationSchema,
+  createOrganisationSchema,
+  createdOrganisationSchema,
+  memberSchema,
+  memberListSchema,
+  createMemberSchema,
+  createdMemberSchema,
+  changeMemberSchema,
+  signInLinkSchema,
+} from './organisation.schema.ts';
+export { pageQuery, deletedSchema } from './page.schema.ts';
+export { createRolloutExportSchema, rolloutExportSchema, rolloutExportListSchema, cancelledExportSchema } from './rollout-export.schema.ts';
+export {
+  rolloutHeaderSchema,
+  rolloutBesideQuerySchema,
+  rolloutBesideSchema,
+  rolloutOutlineSchema,
+  rolloutCallsSchema,
+  messageBodyQuerySchema,
+  rolloutDiffQuerySchema,
+  rolloutDiffSchema,
+} from './rollout-reads.schema.ts';
+export {
+  ingestReceiptSchema,
+  ingestBodySchema,
+  messagePageQuerySchema,
+  rolloutViewSchema,
+  messagePageSchema,
+  rolloutListQuerySchema,
+  rolloutListSchema,
+} from './rollout.schema.ts';
+export {
+  runSeriesQuerySchema,
+  runSeriesSchema,
+  runHeatmapQuerySchema,
+  runHeatmapSchema,
+  runSummaryQuerySchema,
+  runSummarySchema,
+  runStepsQuerySchema,
+  runStepsSchema,
+} from './run-curves.schema.ts';
+export {
+  groupListQuerySchema,
+  groupListSchema,
+  groupQuerySchema,
+  groupViewSchema,
+  runTaskListQuerySchema,
+  runTaskListSchema,
+  runTaskSchema,
+} from './run-groups.schema.ts';
+export {
+  toolListQuerySchema,
+  toolListSchema,
+  failureQuerySchema,
+  failureListSchema,
+  runConfigSchema,
+  runFacetsQuerySchema,
+  runFacetsSchema,
+} from './run-insights.schema.ts';
+export { toolQuerySchema, toolStepsSchema, toolCheckQuerySchema, toolCheckSchema } from './run-tools.schema.ts';
+export {
+  runListQuerySchema,
+  runViewSchema,
+  runListSchema,
+  taskDifficultyQuerySchema,
+  taskDifficultySchema,
+  runChangeSchema,
+} from './run.schema.ts';
+export { savedViewBodySchema, savedViewSchema, savedViewQuerySchema, savedViewListSchema } from './saved-view.schema.ts';
+export { searchQuerySchema, searchSchema } from './search.schema.ts';
+export { sessionPolicySchema } from './session-policy.schema.ts';
+export {
+  sessionListQuerySchema,
+  sessionCallListQuerySchema,
+  sessionEventsQuerySchema,
+  openSessionSchema,
+  forkSessionSchema,
+  sessionListSchema,
+  sessionViewSchema,
+  sessionStateSchema,
+  sessionCallSchema,
+  sessionCallListSchema,
+  sessionForkSchema,
+  keepSessionSchema,
+  keptSessionSchema,
+  sessionAskSchema,
+} from './session.schema.ts';
+export { createShareSchema, createdShareSchema, shareListQuerySchema, shareListSchema, openShareSchema } from './share.schema.ts';
+export { slotListQuerySchema, slotListSchema } from './slot.schema.ts';
+export { createTaskExportSchema, taskExportSchema } from './task-export.schema.ts';
+export {
+  splitNameSchema,
+  splitUploadSchema,
+  storedSplitSchema,
+  taskSetSchema,
+  taskSetListSchema,
+  publishedTaskSetSchema,
+  deletedDraftSchema,
+} from './task-set.schema.ts';
+export {
+  openTextSchema,
+  textStepSchema,
+  textSessionSchema,
+  textStepViewSchema,
+  textMetricsSchema,
+  textSessionViewSchema,
+  textClosedSchema,
+} from './text-session.schema.ts';
+export { traceRequestSchema, traceReceiptSchema } from './trace.schema.ts';

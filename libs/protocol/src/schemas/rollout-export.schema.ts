@@ -1,0 +1,70 @@
+import { LENSES, ROLLOUT_EXPORT_FORMATS } from '../vocabularies.ts';
+import { z } from 'zod';
+
+export const createRolloutExportSchema = z.object({
+  run: z.string().min(1).max(10_240).optional().describe('Name or id; absent = all runs'),
+  query: z.string().max(4_000).default('').describe('The query language of the Explorer; empty = everything'),
+  format: z.enum(ROLLOUT_EXPORT_FORMATS).default('parquet'),
+  lens: z
+    .enum(LENSES)
+    .default('canonical')
+    .describe(
+      'Whose reading of a rollout the columns lens_reward, lens_success and lens_counted are; the others are facts, which no lens changes',
+    ),
+  redact: z.boolean().default(false).describe('Replace what looks like a credential'),
+  shard_rows: z.int().min(1).max(5_000_000).default(250_000).describe('Rows of a file at most'),
+  shard_bytes: z
+    .int()
+    .min(1)
+    .max(8 * 1024 ** 3)
+    .default(256 * 1024 * 1024)
+    .describe('A file ends after the row by which it reaches so many bytes'),
+});
+export type CreateRolloutExport = z.infer<typeof createRolloutExportSchema>;
+
+const counts = z.record(z.string(), z.number());
+
+export const rolloutExportSchema = z.object({
+  id: z.string(),
+  kind: z.literal('rollouts'),
+  state: z.enum(['pending', 'running', 'complete', 'failed']),
+  run: z.string().nullable().describe('null: all runs'),
+  query: z.string().describe('In its canonical spelling'),
+  format: z.enum(ROLLOUT_EXPORT_FORMATS),
+  lens: z.enum(LENSES),
+  redact: z.boolean(),
+  total: z.number().nullable().describe('Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks'),
+  written: z.number().describe('Rows in finished files'),
+  skipped: z.number().describe('Rows that are in no file: no word of the model, or questions that differ'),
+  shards: z.number().describe('Finished files of data'),
+  bytes: z.number(),
+  files: z
+    .array(z.object({ name: z.string(), rows: z.number(), size: z.number(), url: z.string().describe('Signed, for an hour') }))
+    .describe('Once complete'),
+  figures: z
+    .object({
+      rollouts: z.number(),
+      scored: z.number(),
+      effective: z.number(),
+      reward_mean: z.number().nullable(),
+      reward_std: z.number().nullable(),
+      environments: counts.describe('By owner/name@version'),
+      runs: counts,
+      normalisers: counts,
+    })
+    .nullable()
+    .describe('Of the rollouts in finished files; null for tasks'),
+  as_of: z.string().describe('Place in the order of arrival: later rollouts are not in it'),
+  error: z.string().nullable(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  finished_at: z.string().nullable(),
+});
+
+export const rolloutExportListSchema = z.object({ exports: z.array(rolloutExportSchema) });
+export const cancelledExportSchema = z.object({ deleted: z.boolean() });
+export type RolloutExportView = z.infer<typeof rolloutExportSchema>;
+export type RolloutExportList = z.infer<typeof rolloutExportListSchema>;
+export type CancelledExport = z.infer<typeof cancelledExportSchema>;
+/** As a client sends it. */
+export type RolloutExportBody = z.input<typeof createRolloutExportSchema>;

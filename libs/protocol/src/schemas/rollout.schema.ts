@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { MESSAGE_TYPES, PHASES, PROVENANCES, ROLLOUT_SORTS, ROLLOUT_STATES, UNSCORED_FAILURES, VERIFICATIONS } from '../vocabularies.ts';
+import { pageQuery } from './page.schema.ts';
+
+export const ingestReceiptSchema = z.object({
+  accepted: z.number().describe('Events stored now.'),
+  duplicates: z.number().describe('Events that were stored before; they count as acknowledged.'),
+  conflicts: z.number().describe('Of the duplicates those that were stored with other content, which stays.'),
+  rejected: z
+    .array(z.object({ position: z.number(), event_id: z.string().nullable(), detail: z.string() }))
+    .describe('Events not kept, and why.'),
+  results: z
+    .array(
+      z.object({
+        position: z.number(),
+        event_id: z.string().nullable(),
+        status: z.enum(['accepted', 'duplicate', 'conflict', 'rejected']),
+        detail: z.string().optional(),
+      }),
+    )
+    .optional()
+    .describe('One a sent event, in their order; only with `Prefer: return=representation`.'),
+});
+
+export const ingestBodySchema = z.object({
+  events: z.array(z.looseObject({ eventType: z.enum(['rollout', 'message', 'rollout_update']), eventId: z.uuid() })),
+  history: z
+    .boolean()
+    .optional()
+    .describe(
+      'The events were recorded before and are imported now: none of them counts as `late` (stamped over a minute before it came).',
+    ),
+});
+
+export const messagePageQuerySchema = z.object({
+  from: z.coerce.number().int().min(0).max(2_147_483_647).default(0),
+  limit: z.coerce.number().int().min(1).max(1000).default(200),
+  bodies: z.enum(['full', 'preview']).default('full').describe('preview: bodies over 16 kB are cut to 512 characters, with `body_bytes`.'),
+});
+
+export const rolloutRowSchema = z.object({
+  id: z.string(),
+  rolloutName: z.string().nullable(),
+  environment: z.string().nullable(),
+  split: z.string().nullable(),
+  variant: z.string().nullable(),
+  task_index: z.number().nullable(),
+  task: z.string().nullable().describe('Id of its task in this organisation; null without any.'),
+  step: z.number().nullable(),
+  policy_step: z.number().nullable(),
+  group: z.string().nullable().describe('Key of its group: samples of one task at one step.'),
+  sample: z.number().nullable(),
+  phase: z.enum(PHASES),
+  reward: z
+    .number()
+    .nullable()
+    .describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.'),
+  reward_reported: z.number().nullable().describe('As the trainer reported it.'),
+  max_reward: z.number().nullable(),
+  num_messages: z.number(),
+  num_tool_calls: z.number(),
+  num_errors: z.number().describe('Tool results that are errors.'),
+  turns: z.number(),
+  tokens: z.number().nullable().describe('Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.'),
+  tool_tokens: z.number().nullable().describe('Of what tools answered; an estimate as `tokens` is.'),
+  bytes: z.number(),
+  gaps: z
+    .number()
+    .describe('Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.'),
+  finished: z.boolean(),
+  stop: z.string().nullable().describe('Why it ended: `finished` or another stop reason; null when unknown.'),
+  failure_class: z
+    .enum(UNSCORED_FAILURES)
+    .nullable()
+    .describe('Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.'),
+  flags: z.array(z.string()).describe('What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...'),
+  provenance: z.record(z.string(), z.enum(PROVENANCES)).describe('How each field came to be known.'),
+  verified: z.enum(VERIFICATIONS).nullable().describe('Whether its calls are those of our session ledger; null: not compared yet.'),
+  latency_ms: z.number().nullable().describe('Sum of true tool latencies, from the ledger; null when no session was matched.'),
+  source: z.string().nullable().describe('The integration that uploaded it.'),
+  model: z.string().nullable(),
+  session: z.string().nullable().describe('The session that it happened in.'),
+  state: z.enum(ROLLOUT_STATES),
+  created_at: z.string(),
+  updated_at: z.string(),
+});
+
+export const rolloutMessageSchema = z.object({
+  eventId: z.string(),
+  index: z.number(),
+  timestamp: z.number(),
+  type: z.enum(MESSAGE_TYPES),
+  content: z.string().nullable(),
+  contentReference: z.string().nullable(),
+  summary: z.string().nullable(),
+  name: z.string().nullable(),
+  callId: z.string().nullable(),
+  reward: z.number().nullable(),
+  isFinished: z.boolean(),
+  metadata: z.record(z.string(), z.unknown()),
+  nonfinite: z.boolean().optional().describe('The client sent NaN or Infinity somewhere in this event.'),
+  body_bytes: z
+    .number()
+    .optional()
+    .describe('Only when `content` is cut: bytes of the whole body, to be read at `/v1/rollouts/{id}/messages/{index}/body`.'),
+});
+
+export const rolloutViewSchema = rolloutRowSchema.extend({
+  run: z.object({ id: z.string(), name: z.string(), org: z.string() }),
+  metadata: z.record(z.string(), z.unknown()),
+  task_spec: z.unknown(),
+  run_info: z.record(z.string(), z.unknown()).nullable(),
+  rollout_info: z.record(z.string(), z.unknown()).nullable(),
+  rules: z.record(z.string(), z.string()).describe('By which rule each field of `provenance` was found.'),
+  missing_indexes: z.array(z.number()).describe('Indexes that never arrived although later ones did.'),
+  messages: z.array(rolloutMessageSchema),
+});
+
+export const messagePageSchema = z.object({ messages: z.array(rolloutMessageSchema), total: z.number() });
+
+export type RolloutRow = z.infer<typeof rolloutRowSchema>;
+export type RolloutMessageView = z.infer<typeof rolloutMessageSchema>;
+export type RolloutView = z.infer<typeof rolloutViewSchema>;
+export type MessagePage = z.infer<typeof messagePageSchema>;
+
+export const rolloutListQuerySchema = z.object({
+  ...pageQuery,
+  sort: z.enum(ROLLOUT_SORTS).default('created_at'),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  q: z.string().max(2_000).optional().describe('The query language of rollouts: docs/query.md.'),
+});
+export type RolloutListQuery = z.infer<typeof rolloutListQuerySchema>;
+
+export const rolloutListSchema = z.object({
+  rollouts: z.array(rolloutRowSchema),
+  total: z.number().describe('Rollouts that match.'),
+  total_is: z.enum(['exact', 'at_least']).describe('`at_least`: counting stopped where it gets expensive.'),
+  next: z.string().nullable().describe('For the next page; null: this is the last one.'),
+  query: z.string().nullable().describe('The query in its canonical spelling; null without one.'),
+});
+export type RolloutList = z.infer<typeof rolloutListSchema>;

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { PHASES, ROLLOUT_SOURCES } from '../vocabularies.ts';
+import { pageQuery } from './page.schema.ts';
+
+export const runListQuerySchema = z.object({
+  ...pageQuery,
+  search: z.string().optional().describe('Part of the name, any case.'),
+  name: z.string().optional().describe('The exact name.'),
+  tag: z.string().optional(),
+});
+export type RunListQuery = z.infer<typeof runListQuerySchema>;
+
+export const runViewSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  org: z.string().describe('Name of the owning organisation: first segment of the page `/:org/runs/:run`.'),
+  num_rollouts: z.number(),
+  avg_rollout_reward: z.number().nullable().describe('Mean reward of the scored rollouts; null without any.'),
+  num_scored: z.number().describe('Rollouts with a reward: the denominator of `avg_rollout_reward`.'),
+  num_errors: z.number().describe('Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.'),
+  num_finished: z.number(),
+  avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
+  last_step: z.number().nullable().describe('Largest step; null when no step is known.'),
+  environments: z.array(z.string()),
+  tags: z.array(z.string()),
+  settings: z.record(z.string(), z.unknown()).describe('What its owner set over the normaliser.'),
+  inference: z.record(z.string(), z.unknown()).nullable().describe('What step inference found: samples per prompt `n`, `confidence`.'),
+  retention_days: z.number().nullable().describe('Days without news after which its rollouts are erased; null: the organisation’s rule.'),
+  version: z.string().describe('Counts up with every change of its figures.'),
+  created_at: z.string(),
+  updated_at: z.string(),
+  live: z.boolean().describe('An event arrived in the last 10 s.'),
+});
+const listedRunSchema = runViewSchema.extend({
+  sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
+  recent: z
+    .object({
+      steps: z.number().describe('Newest steps that went in, at most 10; 0 where no step is known.'),
+      rollouts: z.number(),
+      reward: z.number().nullable(),
+      reward_delta: z.number().nullable().describe('Mean reward of these steps less that of as many steps before them.'),
+      pass_k: z.number().nullable().describe('The largest power of two that some group has.'),
+      pass: z.number().nullable(),
+      zero_variance: z.number().nullable(),
+      broken_off: z.number().nullable().describe('Share of rollouts that the environment or the infrastructure broke off.'),
+      tokens: z.number().nullable().describe('Mean tokens of a rollout, of the model and of tools.'),
+    })
+    .nullable()
+    .describe(
+      'Figures of the newest steps, of training where there is any; of all its rollouts together where no step is known. Null without a rollout.',
+    ),
+  origin: z
+    .object({
+      source: z.string().nullable(),
+      model: z.string().nullable(),
+      agent: z.string().nullable().describe('The program that played it, as its uploader named it.'),
+      user: z.string().nullable().describe('Who played it: of the session that it names. Who uploaded it is not kept.'),
+      key: z.string().nullable().describe('Name of the API key of that session.'),
+    })
+    .nullable()
+    .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
+  phases: z.array(z.enum(PHASES)).describe('Of its rollouts: training, evaluation, or not known.'),
+});
+export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
+export const taskDifficultyQuerySchema = z.object({
+  variant: z.string().optional(),
+  split: z.string().optional(),
+  model_name: z.string().optional(),
+  min_model_params: z.coerce.number().optional(),
+  max_model_params: z.coerce.number().optional(),
+  training_stage: z.string().optional(),
+});
+export type TaskDifficultyQuery = z.infer<typeof taskDifficultyQuerySchema>;
+
+const percentile = z.number();
+export const taskDifficultySchema = z.object({
+  tasks: z.array(
+    z.object({
+      task_index: z.number(),
+      avg_reward: z.number(),
+      min_reward: z.number(),
+      max_reward: z.number(),
+      num_rollouts: z.number(),
+      num_solved: z.number().describe('Of those whose reward counts as a success in their run.'),
+      response_chars: z.object({
+        mean: percentile,
+        p1: percentile,
+        p10: percentile,
+        p25: percentile,
+        p50: percentile,
+        p75: percentile,
+        p90: percentile,
+        p99: percentile,
+      }),
+      split: z.string().nullable(),
+      variant: z.string().nullable(),
+    }),
+  ),
+});
+
+export type RunView = z.infer<typeof runViewSchema>;
+export type ListedRun = z.infer<typeof listedRunSchema>;
+export type RunList = z.infer<typeof runListSchema>;
+export type TaskDifficulty = z.infer<typeof taskDifficultySchema>;
+
+const count = (max: number) => z.number().int().min(1).max(max).nullable().optional();
+const reward = z.number().nullable().optional();
+
+/** RunSettings of libs/rollouts; a setting that is absent is found out. */
+const runSettingsSchema = z.strictObject({
+  nameRegex: z
+    .string()
+    .max(200)
+    .nullable()
+    .optional()
+    .describe('A regex of RE2, matched in `rolloutName`; named groups task, step, sample.'),
+  n: count(32_767).describe('Samples per prompt.'),
+  batchSize: count(1_000_000).describe('Prompts per training step.'),
+  maxTurns: count(1_000_000),
+  rewardReduce: z.enum(['sum', 'last', 'max', 'mean', 'min']).nullable().optional(),
+  nonterminalReward: reward,
+  minReward: reward,
+  maxReward: reward,
+  successThreshold: reward,
+  source: z.enum(ROLLOUT_SOURCES).nullable().optional(),
+});
+
+export const runChangeSchema = z.strictObject({
+  settings: runSettingsSchema
+    .optional()
+    .describe('All of them: what is left out is found out again. Everything stored is normalised anew.'),
+  retention_days: z.number().int().min(1).max(36_500).nullable().optional().describe('null: the organisation’s rule.'),
+  tags: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
+});
+export type RunChangeBody = z.infer<typeof runChangeSchema>;

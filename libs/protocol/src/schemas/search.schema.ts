@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+export const searchQuerySchema = z.object({
+  q: z.string().min(1).max(1_000).describe('Words that stand in a row, in one message; or a regex (RE2, at most 200 characters).'),
+  mode: z.enum(['text', 'regex']).default('text'),
+  within: z.string().max(2_000).optional().describe('Only rollouts of this query: docs/query.md.'),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(400).optional(),
+});
+export type SearchQuery = z.infer<typeof searchQuerySchema>;
+
+const hit = z.object({
+  run: z.object({ id: z.string(), name: z.string() }),
+  rollout: z.string(),
+  rollout_name: z.string().nullable(),
+  step: z.number().nullable(),
+  reward: z.number().nullable(),
+  index: z.number().describe('Of the message.'),
+  type: z.string(),
+  name: z.string().nullable(),
+  snippet: z.string(),
+  matches: z.array(z.tuple([z.number(), z.number()])).describe('Begin and end in the snippet, UTF-16.'),
+  offset: z.number().describe('Where the snippet begins in the content, UTF-16.'),
+});
+export const searchSchema = z.object({
+  hits: z.array(hit),
+  next: z.string().nullable().describe('A page may hold fewer hits than asked, or none, and still have a next one: its time was over.'),
+  steps: z
+    .array(z.object({ step: z.number().nullable(), hits: z.number() }))
+    .nullable()
+    .describe('Messages that hit, by step; on the first page of a text search.'),
+  steps_capped: z.boolean().describe('Counting stopped at 10 000 messages.'),
+  pending: z.boolean().describe('Rollouts have come that are not searchable yet; they will be in seconds.'),
+  query: z.string().nullable().describe('`within` in its canonical spelling.'),
+  incomplete: z.boolean(),
+});
+export type SearchPage = z.infer<typeof searchSchema>;

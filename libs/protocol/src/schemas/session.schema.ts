@@ -1,0 +1,238 @@
+import { z } from 'zod';
+import type { OutputBlock } from '../ors.schema.ts';
+import { CALL_STATES, FAILURE_CLASSES, SESSION_STATES } from '../vocabularies.ts';
+
+/** Queries, bodies and answers of `/v1/sessions`. Times are ISO 8601, durations name their unit. */
+
+/** PostgreSQL's text holds no NUL. */
+const text = (max = 500) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
+const stateFilters = ['live', 'ended', ...SESSION_STATES] as const;
+
+export const sessionListQuerySchema = z.object({
+  state: z
+    .string()
+    .transform((value) => value.split(',').map((name) => name.trim()))
+    .pipe(z.array(z.enum(stateFilters, { error: `state must be of ${stateFilters.join(', ')}` })).min(1))
+    .optional()
+    .describe('States, comma-separated; `live` stands for all that have not ended, `ended` for the others.'),
+  environment: text().optional().describe('`owner/name`'),
+  run: text().optional().describe('Name of the run that the sessions are recorded to.'),
+  key_id: text().optional(),
+  failure_class: z.enum(FAILURE_CLASSES).optional(),
+  forked_from: text().optional().describe('SID of the session that they continue.'),
+  cursor: text().optional().describe('`next_cursor` of the page before.'),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+});
+export type SessionListQuery = z.output<typeof sessionListQuerySchema>;
+
+export const sessionCallListQuerySchema = z.object({
+  after: z.coerce.number().int().min(0).default(0).describe('`seq` of the last call of the page before.'),
+  limit: z.coerce.number().int().min(1).max(200).default(100),
+});
+export type SessionCallListQuery = z.output<typeof sessionCallListQuerySchema>;
+
+export const sessionEventsQuerySchema = z.object({
+  after: z.coerce.number().int().min(0).optional().describe('Begin with the calls after this `seq`; absent: with those that run now.'),
+});
+export type SessionEventsQuery = z.output<typeof sessionEventsQuerySchema>;
+
+const runSchema = z
+  .strictObject({
+    name: text(1_000).describe('Name of the run.'),
+    rollout: text(1_000).nullish().describe('Name of the rollout.'),
+    step: z.int().nullish(),
+    split: text().nullish(),
+    task_index: z.int().nullish(),
+    metadata: z.record(z.string(), z.unknown()).nullish(),
+  })
+  .describe('The session is itself written as a rollout of this run.');
+
+const secretSchema = z.union([z.string(), z.strictObject({ value: z.string(), allowed_domains: z.array(z.string()).optional() })], {
+  error: 'a secret is a string, or {value, allowed_domains}',
+});
+
+export const openSessionSchema = z
+  .strictObject({
+    environment: text().describe('`owner/name`, `owner/name@3`, or a bare name of your own.'),
+    variant: text().nullish(),
+    task_spec: z.unknown().optional().describe('The task by value; else name `split` and `index`.'),
+    split: text().optional(),
+    index: z.int().optional(),
+    toolset_name: text().nullish(),
+    secrets: z.record(z.string(), secretSchema).nullish().describe('Given to the environment only, encrypted at rest, erased at the end.'),
+    run: runSchema.nullish(),
+    sid: text(200).optional().describe('Chosen by a client that wants to repeat the request when its answer is lost.'),
+  })
+  .refine(
+    (body) =>
+      'task_spec' in body ? body.split === undefined && body.index === undefined : body.split !== undefined && body.index !== undefined,
+    {
+      error: 'name the task: either task_spec, or split and index',
+      path: ['task_spec'],
+    },
+  );
+export type OpenSession = z.output<typeof openSessionSchema>;
+
+export const forkSessionSchema = z.strictObject({
+  at_call: z.int().min(0).nullish().describe('How many calls to begin with; absent = all that have ended.'),
+  run: runSchema.nullish(),
+});
+export type ForkSession = z.output<typeof forkSessionSchema>;
+export type SessionRun = z.output<typeof runSchema>;
+
+export const sessionHolderSchema = z.object({
+  user: z.string().nullable(),
+  key: z.object({ id: z.string(), name: z.string(), prefix: z.string() }).nullable().describe('null for a browser session.'),
+});
+const failureClass = z.enum(FAILURE_CLASSES).nullable();
+export const lastCallSchema = z.object({
+  tool: z.string(),
+  started_at: z.string(),
+  state: z.enum(CALL_STATES).describe('`running`, or how it ended.'),
+  failure_class: failureClass,
+});
+
+const rowShape = {
+  sid: z.string(),
+  state: z.enum(SESSION_STATES),
+  live: z.boolean().describe('It has not ended: it may hold a slot.'),
+  environment: z.string().nullable().describe('`owner/name`; null until the session is bound to one.'),
+  environment_version: z.number().nullable().describe('Number of the version of the environment; also null when that was deleted.'),
+  variant: z.string().nullable(),
+  owner_replica: z.string().nullable().describe('The API process that holds its live connection; null where any process serves it.'),
+  holder: sessionHolderSchema,
+  created_at: z.string(),
+  last_seen_at: z.string().describe('Last ping or request.'),
+  last_request_at: z.string().describe('Last request other than a ping.'),
+  expires_at: z.string().nullable().describe('When it ends without further activity; null once ended.'),
+  ended_at: z.string().nullable(),
+  heartbeat_timeout_s: z.number(),
+  idle_timeout_s: z.number(),
+  failure: z.object({ code: z.string(), detail: z.string() }).nullable(),
+  failure_class: failureClass,
+  recording: z
+    .object({
+      run: z.string(),
+      rollout_id: z.string(),
+      name: z.string().nullable(),
+      step: z.number().nullable(),
+      split: z.string().nullable(),
+      task_index: z.number().nullable(),
+      metadata: z.record(z.string(), z.unknown()).nullable(),
+    })
+    .nullable()
+    .describe('The run that the session is written to as a rollout.'),
+  forked_from: z.object({ sid: z.string(), at_call: z.number() }).nullable(),
+  queue: z
+    .object({ queued_at: z.string().nullable(), waiting: z.boolean(), admitted_at: z.string().nullable() })
+    .nullable()
+    .describe('How it came by its slot; null where it never asked for one.'),
+  num_calls: z.number(),
+  last_call: lastCallSchema.nullable(),
+};
+const sessionRowSchema = z.object(rowShape);
+export const sessionListSchema = z.object({
+  sessions: z.array(sessionRowSchema),
+  next_cursor: z.string().nullable(),
+});
+
+const count = z.number();
+export const sessionViewSchema = z.object({
+  ...rowShape,
+  task: z.record(z.string(), z.unknown()).nullable().describe('What was asked for, secrets hidden; null while reserved.'),
+  deterministic: z.boolean().describe('Its environment declares itself deterministic: the session outlives its process and can be forked.'),
+  calls: z.object({ total: count, running: count, ok: count, policy: count, environment: count, infrastructure: count }),
+  total_reward: z.number().nullable().describe('Sum over `ok` calls that were scored; null (never 0) without any.'),
+});
+
+export const sessionStateSchema = z.object({
+  source: z
+    .enum(['environment', 'ledger'])
+    .describe('`environment`: as its server answers OpenEnv’s `state`; `ledger`: what this service knows of the episode.'),
+  state: z.record(z.string(), z.unknown()).describe('`episode_id` and `step_count`, and whatever the environment adds.'),
+});
+
+export const sessionCallSchema = z.object({
+  task_id: z.string(),
+  seq: z.number().describe('Rises with every call of a session.'),
+  kind: z.enum(['call', 'score_group']),
+  tool: z.string(),
+  at_call: z
+    .number()
+    .nullable()
+    .describe('`at_call` of a fork that begins with the calls up to this one; null for a call that is no part of a replay.'),
+  input: z.string().describe('JSON text as sent, secrets hidden; cut when `truncated`.'),
+  input_bytes: z.number(),
+  state: z.enum(CALL_STATES),
+  text: z
+    .string()
+    .nullable()
+    .describe('Text of the tool, or how it failed; the beginning of the stored JSON when `truncated`; null while it runs.'),
+  blocks: z
+    .array(z.looseObject({}) as unknown as z.ZodType<OutputBlock>)
+    .nullable()
+    .describe('Output of the tool; null for failures and when `truncated`.'),
+  result_bytes: z.number().nullable(),
+  code: z.string().nullable().describe('Code of the error catalogue, of a refused call.'),
+  ok: z.boolean().nullable(),
+  reason: z.string().nullable(),
+  reward: z.number().nullable().describe('null (never 0) unless the call was scored.'),
+  finished: z.boolean(),
+  failure_class: failureClass,
+  started_at: z.string(),
+  ended_at: z.string().nullable(),
+  latency_ms: z.number().nullable(),
+  undelivered: z.boolean().describe('Its stream broke, and its client has not come back yet.'),
+  truncated: z.boolean().describe('Input or result is longer than 64 kB here; the route of the one call has the whole.'),
+});
+export const sessionCallListSchema = z.object({ calls: z.array(sessionCallSchema), next_after: z.number().nullable() });
+
+export const sessionForkSchema = z.object({ sid: z.string(), forked_from: z.string(), at_call: z.number() });
+
+/** As a client sends it. */
+export type OpenSessionBody = z.input<typeof openSessionSchema>;
+export type SessionHolder = z.infer<typeof sessionHolderSchema>;
+export type SessionLastCall = z.infer<typeof lastCallSchema>;
+export type SessionRow = z.infer<typeof sessionRowSchema>;
+export type SessionRecordingView = NonNullable<SessionRow['recording']>;
+export type SessionList = z.infer<typeof sessionListSchema>;
+export type SessionView = z.infer<typeof sessionViewSchema>;
+export type SessionStateView = z.infer<typeof sessionStateSchema>;
+export type SessionCallView = z.infer<typeof sessionCallSchema>;
+export type SessionCallList = z.infer<typeof sessionCallListSchema>;
+export type SessionForkView = z.infer<typeof sessionForkSchema>;
+
+const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(1_000)
+  .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
+
+export const keepSessionSchema = z.strictObject({
+  run: name.default('playground').describe('Name of the run; made unless it is there.'),
+  rollout: name.nullish().describe('Name of the rollout.'),
+});
+export type KeepSession = z.output<typeof keepSessionSchema>;
+
+export const keptSessionSchema = z.object({
+  sid: z.string(),
+  run: z.string().describe('The run that it was kept in first, whatever a repeated request names.'),
+  rollout_id: z.string(),
+  rollout: z.string().nullable(),
+});
+export type KeptSession = z.output<typeof keptSessionSchema>;
+/** As a client sends it. */
+export type KeepSessionBody = z.input<typeof keepSessionSchema>;
+
+/** A frame that a client sends on a session's socket. `id` is chosen by the client and names the call for good; `ping` is answered by `pong`. */
+export const sessionAskSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('call'), id: z.string(), tool: z.string(), input: z.record(z.string(), z.unknown()) }),
+  z.looseObject({ type: z.literal('ping') }),
+]);
+export type SessionAsk = z.infer<typeof sessionAskSchema>;
