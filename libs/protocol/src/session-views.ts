@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from './json.ts';
-import type { OutputBlock } from './ors.schema.ts';
+import type { OutputBlock } from './episode.schema.ts';
 
 /** What `/v1/sessions` and `/v1/slots` answer, shared by server, client and dashboard. Times are ISO 8601, durations name their unit. */
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from './json.ts';
-import type { Split, ToolsAnswer } from './ors.schema.ts';
+import type { Split, ToolsAnswer } from './episode.schema.ts';
 import type { MessageType } from './rollout-event.ts';
 
 /**

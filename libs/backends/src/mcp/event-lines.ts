@@ -1,5 +1,5 @@
 import { JsonBounds, PalestraError } from '@palestra/protocol';
-import { ANSWER_LIMITS, AnswerBytes, answerTooLarge } from '../outbound/answers.ts';
+import { ANSWER_LIMITS, AnswerBytes, answerTooLarge } from '@palestra/outbound';
 
 const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d];
 /** An MCP message is one line; the SDK's parser needs memory for each. */

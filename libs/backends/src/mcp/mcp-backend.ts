@@ -2,8 +2,7 @@ import { SingleFlight } from '@palestra/kit';
 import { PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, type EpisodeTask, taskOf } from '@palestra/session';
 import type { Agent } from 'undici';
-import { outboundAgent } from '../outbound/connect.ts';
-import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
+import { outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
 import { McpConnection, type McpServer } from './mcp-connection.ts';
 import { McpSession, type OpenEpisode } from './mcp-session.ts';
 

@@ -8,7 +8,7 @@ import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprot
 import { PalestraError, type ToolSpec } from '@palestra/protocol';
 import type { SecretMap } from '@palestra/session';
 import type { Agent } from 'undici';
-import { ANSWER_LIMITS, answerTooLarge } from '../outbound/answers.ts';
+import { ANSWER_LIMITS, answerTooLarge } from '@palestra/outbound';
 import { BROKEN_OFF, lost, openingError, requestError, statusOf } from './mcp-errors.ts';
 import { StdioTransport } from './stdio-transport.ts';
 import { toolSpecOf } from './translate.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import { ANSWER_LIMITS } from '../outbound/answers.ts';
+import { ANSWER_LIMITS } from '@palestra/outbound';
 
 /** What programs need to run at all; of our own environment a child gets nothing else. */
 const INHERITED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];

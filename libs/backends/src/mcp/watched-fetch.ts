@@ -1,8 +1,7 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { PalestraError } from '@palestra/protocol';
 import type { Agent } from 'undici';
-import { ANSWER_LIMITS, AnswerBytes, assertParsable } from '../outbound/answers.ts';
-import { outboundFetch } from '../outbound/connect.ts';
+import { ANSWER_LIMITS, AnswerBytes, assertParsable, outboundFetch } from '@palestra/outbound';
 import { EventLines } from './event-lines.ts';
 
 export interface Watcher {

@@ -1,9 +1,7 @@
 import { PalestraError, stringifyJson, type JsonValue } from '@palestra/protocol';
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
-import { ANSWER_LIMITS, assertParsable, readAnswer } from '../outbound/answers.ts';
-import { outboundAgent } from '../outbound/connect.ts';
-import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
+import { ANSWER_LIMITS, assertParsable, readAnswer, outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
 import { readJson } from './wire.ts';
 
 export interface HttpAnswer {

@@ -1,7 +1,7 @@
 import { newUuid } from '@palestra/kit';
 import { type JsonObject, type MessageBlock, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
-import type { OutboundPolicy } from '../outbound/outbound-policy.ts';
+import type { OutboundPolicy } from '@palestra/outbound';
 import { HttpCarrier, SocketCarrier } from './carriers.ts';
 import { ConnectionFailed, OpenEnvConnection, within } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';

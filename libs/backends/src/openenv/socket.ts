@@ -1,7 +1,6 @@
 import { PalestraError } from '@palestra/protocol';
 import WebSocket from 'ws';
-import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '../outbound/answers.ts';
-import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
+import { ANSWER_LIMITS, answerTooLarge, assertParsable, type OutboundPolicy, unrestricted } from '@palestra/outbound';
 import { ConnectionFailed } from './connection.ts';
 import { ReplyDoubts } from './reply-doubts.ts';
 import { isError } from './wire.ts';

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { type JsonObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
-import { detailIn } from '../outbound/answers.ts';
+import { detailIn } from '@palestra/outbound';
 
 /** What every part of this folder reads of OpenEnv's wire (openenv-wire.md sections 3, 4 and 8). */
 

@@ -2,9 +2,7 @@ import { abortable, type Clock, SingleFlight, systemClock } from '@palestra/kit'
 import { PalestraError } from '@palestra/protocol';
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
-import { ANSWER_LIMITS, assertParsable, readAnswer, textOf } from '../outbound/answers.ts';
-import { outboundAgent } from '../outbound/connect.ts';
-import { type OutboundPolicy, unrestricted } from '../outbound/outbound-policy.ts';
+import { ANSWER_LIMITS, assertParsable, readAnswer, textOf, outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
 import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
 import { Vigil } from './vigil.ts';
 

@@ -1,6 +1,7 @@
-import { CALL_ID_HEADER, PalestraError, SseParser, stringifyJson, type JsonObject } from '@palestra/protocol';
+import { CALL_ID_HEADER, SseParser } from '@palestra/kit/sse';
+import { PalestraError, stringifyJson, type JsonObject } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
-import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '../outbound/answers.ts';
+import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '@palestra/outbound';
 import { type OrsConnection, OrsConnectionError } from './connection.ts';
 import type { UpstreamAnswer } from './upstream-answer.ts';
 

@@ -10,7 +10,7 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { type Backend, type BackendCreate, type BackendSession, type BackendSessionRef, taskOf } from '@palestra/session';
-import { ANSWER_LIMITS } from '../outbound/answers.ts';
+import { ANSWER_LIMITS } from '@palestra/outbound';
 import { OrsConnection, type OrsConnectionOptions, STREAM_SILENCE } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
 import { parseAnswer, readTools } from './repair.ts';

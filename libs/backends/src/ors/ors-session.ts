@@ -1,6 +1,6 @@
 import { type GroupCandidate, type JsonObject, type Message, type MessageBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import type { BackendCall, BackendSession, ToolCallResult } from '@palestra/session';
-import { ANSWER_LIMITS } from '../outbound/answers.ts';
+import { ANSWER_LIMITS } from '@palestra/outbound';
 import type { OrsConnection } from './connection.ts';
 import { postForResult, type StreamedRequest } from './event-stream.ts';
 import { readBlocks, readMessages, readToolResult, readTools } from './repair.ts';

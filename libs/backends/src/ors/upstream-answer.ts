@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
-import { detailIn } from '../outbound/answers.ts';
+import { detailIn } from '@palestra/outbound';
 
 /** A complete answer of an environment server. */
 export interface UpstreamAnswer {

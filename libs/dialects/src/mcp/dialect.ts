@@ -12,8 +12,14 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { type JsonObject, PalestraError } from '@palestra/protocol';
-import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SessionEngine } from '@palestra/session';
-import { decodeSecrets } from '../ors/secrets.ts';
+import {
+  type Caller,
+  type EnvironmentDirectory,
+  type HostedEnvironment,
+  type Recording,
+  type SessionEngine,
+  decodeSecrets,
+} from '@palestra/session';
 import { type CallCursor, freshCursor } from './call-events.ts';
 import { type McpCall, McpCalls } from './calls.ts';
 import { instructionsOf, promptMessages, toolOf } from './content.ts';

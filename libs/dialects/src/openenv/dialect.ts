@@ -1,6 +1,13 @@
 import { type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
-import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap, SessionEngine } from '@palestra/session';
-import { decodeSecrets } from '../ors/secrets.ts';
+import {
+  type Caller,
+  type EnvironmentDirectory,
+  type HostedEnvironment,
+  type Recording,
+  type SecretMap,
+  type SessionEngine,
+  decodeSecrets,
+} from '@palestra/session';
 import { Deadlines } from './deadlines.ts';
 import { isObject } from './envelope.ts';
 import type { Episode, Scene } from './episode.ts';

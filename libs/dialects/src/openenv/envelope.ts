@@ -1,8 +1,7 @@
 import { type JsonObject, type JsonValue, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { invalid, type Issue, issue, OpenEnvError } from './errors.ts';
-import { pythonStr, pythonType } from '../python/values.ts';
-import { jsonErrorOf } from '../python/json.ts';
+import { pythonStr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
 export type ClientMessage = OpenEnvMessage | { type: 'close' };
 

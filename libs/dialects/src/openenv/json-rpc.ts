@@ -1,7 +1,6 @@
 import { type JsonObject, type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import { isObject } from './envelope.ts';
-import { pythonRepr, pythonType } from '../python/values.ts';
-import { jsonErrorOf } from '../python/json.ts';
+import { pythonRepr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
 /** OpenEnv's JSON-RPC that looks like MCP (openenv-wire.md section 8). */
 export interface RpcRequest {

@@ -1,6 +1,5 @@
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import type { Backend, HostedEnvironment } from '@palestra/session';
-import { defaultSessionPolicy } from '@palestra/session';
+import { type Backend, type HostedEnvironment, defaultSessionPolicy } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
 import { invalidActions, readToolAction } from './actions.ts';
 import { readMessage } from './envelope.ts';
@@ -10,7 +9,7 @@ import { Facts } from './facts.ts';
 import { readRpc, type RpcError } from './json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
 import { chatOf, promptOf } from './prompt.ts';
-import { jsonErrorOf } from '../python/json.ts';
+import { jsonErrorOf } from '@palestra/kit/python';
 import { bodyOf, floatText, frameOf, type Observed } from './replies.ts';
 import { actionSchema } from './schemas.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';

@@ -6,9 +6,9 @@ import {
   type OpenCall,
   type Recording,
   type SessionEngine,
+  decodeSecrets,
 } from '@palestra/session';
 import { type OrsAddress, type OrsScope, OrsScopes, unknownEnvironment } from './scope.ts';
-import { decodeSecrets } from './secrets.ts';
 import {
   parseBody,
   readCallBody,

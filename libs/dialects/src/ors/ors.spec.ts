@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
-import { decodeSecrets } from './secrets.ts';
 import {
   parseBody,
   readCallBody,
@@ -63,25 +62,5 @@ describe('bodies', () => {
     expect(types(group('user', 'tool_call'))).toEqual([['value_error', 'body.candidates.0.messages.0']]);
     expect(types(group('tool', 'text'))).toEqual([['literal_error', 'body.candidates.0.messages.0.role']]);
     expect(types(group('user', 'video'))).toEqual([['union_tag_invalid', 'body.candidates.0.messages.0.blocks.0']]);
-  });
-});
-
-describe('X-Secrets', () => {
-  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
-  test('decodes values and domains', () => {
-    expect(decodeSecrets(null)).toBeNull();
-    expect(decodeSecrets(encode({ A: { value: 'x' }, B: { value: 'y', allowed_domains: ['z'] } }))).toEqual({
-      A: { value: 'x' },
-      B: { value: 'y', allowed_domains: ['z'] },
-    });
-  });
-  test.each([
-    ['@@'],
-    [encode([1])],
-    [encode({ A: 'x' })],
-    [encode({ A: { value: 1 } })],
-    [encode({ A: { value: 'x', allowed_domains: [1] } })],
-  ])('refuses %s', (header) => {
-    expect(() => decodeSecrets(header)).toThrow(PalestraError);
   });
 });

@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue, parseJson, type RunToolOutput } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome } from '@palestra/session';
 import { type ActionTool, findAction, renderResult, toAction } from './action.ts';
-import { isFalsy } from '../python/values.ts';
+import { isFalsy } from '@palestra/kit/python';
 import { parseToolCall, toolResponse } from './tool-call.ts';
 
 /** One turn of a text session, pure: what a model's text asks for, and what the outcome of its call is to the trainer. */

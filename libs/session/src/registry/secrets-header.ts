@@ -1,5 +1,5 @@
 import { PalestraError } from '@palestra/protocol';
-import type { SecretMap } from '@palestra/session';
+import type { SecretMap } from '../ports/backend.port.ts';
 
 /** Decodes `X-Secrets`: base64 of `{"<KEY>": {"value": "...", "allowed_domains"?: [...]}}`. null without the header. */
 export function decodeSecrets(header: string | null): SecretMap | null {

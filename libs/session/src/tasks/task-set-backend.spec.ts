@@ -1,5 +1,6 @@
 import type { JsonObject, Message } from '@palestra/protocol';
-import type { Backend, BackendCreate, BackendSession, OpenEnvMessage } from '@palestra/session';
+import type { Backend, BackendCreate, BackendSession } from '../ports/backend.port.ts';
+import type { OpenEnvMessage } from '../ports/openenv.port.ts';
 import { describe, expect, test } from 'vitest';
 import { TaskSetBackend } from './task-set-backend.ts';
 import type { TaskSource } from './task-source.ts';

@@ -1,7 +1,7 @@
 import { PalestraError } from './error-catalogue.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import { parseJson, stringifyJson, toPlainNumber } from './lossless.ts';
-import type { CallBody, CreateBody, GroupCandidate, Message } from './ors.schema.ts';
+import type { CallBody, CreateBody, GroupCandidate, Message } from './episode.schema.ts';
 
 /**
  * Request bodies of the session plane, checked with the items that the reference's pydantic models answer (openreward-wire.md

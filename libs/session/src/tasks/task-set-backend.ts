@@ -1,5 +1,6 @@
 import { type Message, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
-import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
+import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '../ports/backend.port.ts';
+import type { OpenEnvServer } from '../ports/openenv.port.ts';
 import { openenvWithTasks, openenvSessionWithTasks } from './openenv-tasks.ts';
 import type { TaskPlace, TaskSource } from './task-source.ts';
 

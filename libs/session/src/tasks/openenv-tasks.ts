@@ -1,5 +1,6 @@
 import { type JsonObject, PalestraError, parseJson, stringifyJson, type TaskSpec, toPlainNumber } from '@palestra/protocol';
-import type { Backend, OpenEnvMessage, OpenEnvServer, OpenEnvSession } from '@palestra/session';
+import type { Backend } from '../ports/backend.port.ts';
+import type { OpenEnvMessage, OpenEnvServer, OpenEnvSession } from '../ports/openenv.port.ts';
 
 /** What of a `TaskSetBackend` its OpenEnv side needs. */
 type TaskSet = Pick<Backend, 'environments' | 'splits' | 'tasks' | 'numTasks' | 'task' | 'taskRange'> & {
