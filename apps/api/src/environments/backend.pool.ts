@@ -1,5 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { McpBackend, OpenEnvBackend, OrsBackend } from '@palestra/backends';
+import { McpBackend } from '@palestra/mcp/client';
+import { OpenEnvBackend } from '@palestra/openenv/client';
+import { OrsBackend } from '@palestra/ors/client';
 import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
 import { TaskSetBackend, type Backend, type SessionPolicy } from '@palestra/session';
 import { HealthCheck } from '@palestra/hosting';

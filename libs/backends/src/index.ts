@@ -1,3 +1,0 @@
-export * from './mcp/index.ts';
-export * from './openenv/index.ts';
-export * from './ors/index.ts';
