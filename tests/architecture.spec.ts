@@ -9,20 +9,23 @@ import { describe, expect, test } from 'vitest';
 const root = path.resolve(import.meta.dirname, '..');
 
 const allowed: Record<string, string[]> = {
-  'libs/kit': [],
   'libs/protocol': [],
+  'libs/kit': ['protocol'],
   'libs/session': ['protocol', 'kit'],
   'libs/rollouts': ['protocol', 'kit'],
   'libs/metrics': ['protocol', 'kit'],
   'libs/query': ['protocol', 'kit'],
-  'libs/backends': ['protocol', 'session', 'kit', 'environment-kit'],
-  'libs/hosting': ['kit'],
-  'libs/dialects': ['protocol', 'session', 'kit'],
+  'libs/outbound': ['protocol'],
+  'libs/ors': ['protocol', 'session', 'kit', 'outbound'],
+  'libs/openenv': ['protocol', 'session', 'kit', 'outbound'],
+  'libs/mcp': ['protocol', 'session', 'kit', 'outbound'],
+  'libs/text': ['protocol', 'session', 'kit'],
+  'libs/hosting': ['protocol', 'session', 'kit', 'environment-kit'],
   'libs/blobs': ['kit'],
   'libs/exports': ['protocol', 'rollouts', 'kit'],
   'libs/client': ['protocol', 'kit'],
   'libs/environment-kit': ['protocol', 'kit'],
-  'apps/dashboard': ['protocol', 'rollouts', 'metrics', 'query'],
+  'apps/dashboard': ['protocol', 'kit', 'rollouts', 'metrics', 'query'],
 };
 /**
  * What the rooms of a crowded folder may import of each other: only rooms above them, so that imports go one way. What stands beside the
@@ -47,6 +50,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
     foundation: ['state.ts'],
     folders: {
       ports: [],
+      tasks: ['ports'],
       registry: ['ports'],
       lifecycle: ['ports', 'registry'],
       admission: ['ports', 'registry', 'lifecycle'],
@@ -143,9 +147,12 @@ describe('architecture', () => {
     'rollouts',
     'metrics',
     'query',
-    'backends',
+    'outbound',
+    'ors',
+    'openenv',
+    'mcp',
+    'text',
     'hosting',
-    'dialects',
     'blobs',
     'exports',
     'client',
@@ -272,23 +279,5 @@ describe('architecture', () => {
     expect([...sizes].filter(([, files]) => files > MOST_FILES).map(([room, files]) => `${path.relative(root, room)}: ${files}`)).toEqual(
       [],
     );
-  });
-
-  test('the kinds of backend know neither each other nor the tasks before them', () => {
-    const base = 'libs/backends/src';
-    /** How all of them connect; knows none of them. */
-    const shared = `${base}/outbound/`;
-    const inside = sources.filter(({ file }) => file.startsWith(`${base}/`) && path.dirname(file) !== base);
-    const roomOf = (file: string) => path.relative(base, file).split(path.sep)[0]!;
-    const seen = new Set(inside.map(({ file }) => roomOf(file)));
-    expect(seen.size).toBeGreaterThanOrEqual(5);
-    const own = inside.flatMap(({ file, imports }) =>
-      imports
-        .filter((specifier) => specifier.startsWith('.') || specifier.startsWith('@palestra/backends'))
-        .map((specifier) => ({ file, to: specifier.startsWith('.') ? path.join(path.dirname(file), specifier) : specifier })),
-    );
-    expect(own.length).toBeGreaterThan(60);
-    const strange = own.filter(({ file, to }) => !to.startsWith(`${base}/${roomOf(file)}/`) && !to.startsWith(shared));
-    expect(strange.map(({ file, to }) => `${file} imports ${to}`)).toEqual([]);
   });
 });

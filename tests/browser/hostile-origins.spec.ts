@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ScriptedServer, startScripted } from '../../libs/backends/src/openenv/scripted-server.fixture.ts';
+import { type ScriptedServer, startScripted } from '../../libs/openenv/src/client/scripted-server.fixture.ts';
 import { createOrganisation } from '../support/organisation.ts';
 import { addOpenEnv, type Palestra, type SharedPalestra, sharedPalestra, startPalestra, testApiKey } from '../support/palestra.ts';
 import { launch, openPage } from './browser.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { OrsBackend } from '@palestra/backends';
+import { OrsBackend } from '@palestra/ors/client';
 import { PalestraError } from '@palestra/protocol';
 import { everyTask, ToolFailedError, type BackendCreate } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

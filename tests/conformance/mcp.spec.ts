@@ -142,7 +142,7 @@ function isAlive(pid: string): boolean {
 }
 
 const PARENT = `
-  import { McpBackend } from '@palestra/backends';
+  import { McpBackend } from '@palestra/mcp/client';
   const backend = new McpBackend({ command: process.execPath, args: [process.env.SERVER, 'stdio'], allowCommands: true });
   const ref = await backend.create({ sid: 'x', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, AbortSignal.timeout(60_000));
   const { text } = await backend.session(ref).call({ tool: 'pid', input: {}, taskId: 'y' }, AbortSignal.timeout(60_000));

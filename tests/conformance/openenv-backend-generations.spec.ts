@@ -1,4 +1,4 @@
-import { OpenEnvBackend } from '@palestra/backends';
+import { OpenEnvBackend } from '@palestra/openenv/client';
 import { ToolFailedError } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { full } from '../support/full.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { OpenEnvBackend } from '@palestra/backends';
+import { OpenEnvBackend } from '@palestra/openenv/client';
 import type { JsonObject } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { OpenEnvBackend } from '@palestra/backends';
+import { OpenEnvBackend } from '@palestra/openenv/client';
 import { type BackendSession, ToolFailedError } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acted, call, open, pause, rejection, soon } from './support/openenv-play.ts';

@@ -1,5 +1,5 @@
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
-import { SseParser } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import type { Palestra } from '../support/palestra.ts';
 import type { TestServer } from '../support/server.ts';
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { startScripted } from '../../libs/backends/src/openenv/scripted-server.fixture.ts';
+import { startScripted } from '../../libs/openenv/src/client/scripted-server.fixture.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 
 /** Finding M7 of the audit: an environment's server cannot fill the memory of the service, nor keep it busy, by what it answers. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ScriptedServer, startScripted } from '../../libs/backends/src/openenv/scripted-server.fixture.ts';
+import { type ScriptedServer, startScripted } from '../../libs/openenv/src/client/scripted-server.fixture.ts';
 import { signIn } from '../support/organisation.ts';
 import { sharedServer, type TestServer } from '../support/server.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { SseParser } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import pg from 'pg';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type MortalPostgres, startMortalPostgres } from '../support/mortal-postgres.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { serve, type RunningServer } from '@palestra/environment-kit';
-import { startScripted, type ScriptedServer } from '../../libs/backends/src/openenv/scripted-server.fixture.ts';
+import { startScripted, type ScriptedServer } from '../../libs/openenv/src/client/scripted-server.fixture.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { gallery } from '../integration/dialects/mcp.world.ts';
 

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, tool } from '@palestra/environment-kit';
-import { type SessionCallView, type SessionView, type SseEvent, SseParser } from '@palestra/protocol';
+import type { SessionCallView, SessionView } from '@palestra/protocol';
+import { type SseEvent, SseParser } from '@palestra/kit/sse';
 import type { TestServer } from './server.ts';
 
 /** Lets calls of `wait` go on, and counts how often it ran. */

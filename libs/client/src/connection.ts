@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
-import { parseJson, SseParser, stringifyJson, type JsonValue } from '@palestra/protocol';
+import { parseJson, stringifyJson, type JsonValue } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
 import { requestRetry, type RetryPolicy, withRetry } from './retry.ts';

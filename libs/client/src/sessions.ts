@@ -1,17 +1,17 @@
 import { newUuid, systemClock } from '@palestra/kit';
-import {
-  type OpenSessionBody,
-  type SessionCallList,
-  type SessionCallView,
-  type SessionForkView,
-  type SessionList,
-  type SessionRow,
-  type SessionRun,
-  type SessionView,
-  type SlotGroup,
-  type SlotList,
-  SseParser,
+import type {
+  OpenSessionBody,
+  SessionCallList,
+  SessionCallView,
+  SessionForkView,
+  SessionList,
+  SessionRow,
+  SessionRun,
+  SessionView,
+  SlotGroup,
+  SlotList,
 } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import type { Connection } from './connection.ts';
 import { query } from './environments.ts';
 import { ConnectionError, PalestraApiError } from './errors.ts';

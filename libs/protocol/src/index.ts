@@ -2,12 +2,11 @@ export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
 export type { JsonValue, JsonObject } from './json.ts';
 export { parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
-export * from './ors-bodies.ts';
-export * from './ors.schema.ts';
+export * from './request-body.ts';
+export * from './episode.schema.ts';
 export { MAX_REGEX_SIZE, regexSize } from './regex-size.ts';
 export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './rollout-event.ts';
 export type { SessionTold } from './session-socket.ts';
-export * from './sse.ts';
 export {
   PROVENANCES,
   type Provenance,

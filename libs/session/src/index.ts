@@ -17,3 +17,6 @@ export * from './ports/session-policy.ts';
 export * from './ports/session-store.port.ts';
 export { errorOfOutcome } from './registry/failure.ts';
 export { SecretMask } from './registry/secrets.ts';
+export { decodeSecrets } from './registry/secrets-header.ts';
+export { TaskSetBackend } from './tasks/task-set-backend.ts';
+export type { TaskPlace, TaskSource } from './tasks/task-source.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { OpenEnvBackend } from '@palestra/backends';
+import type { OpenEnvBackend } from '@palestra/openenv/client';
 import { PalestraError } from '@palestra/protocol';
 import type { BackendCreate, BackendSession, ToolCallResult } from '@palestra/session';
 import { expect } from 'vitest';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { McpBackend, type McpBackendOptions } from '@palestra/backends';
+import { McpBackend, type McpBackendOptions } from '@palestra/mcp/client';
 import { type BackendCreate, ToolFailedError } from '@palestra/session';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 

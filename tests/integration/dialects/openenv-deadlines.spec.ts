@@ -1,5 +1,5 @@
 import { systemClock } from '@palestra/kit';
-import { OpenEnvDialect, OpenEnvError, type Reply, type Seat } from '@palestra/dialects';
+import { OpenEnvDialect, OpenEnvError, type Reply, type Seat } from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
 import { SessionEngine } from '@palestra/session';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-import { OutboundPolicy } from '@palestra/backends';
+import { OutboundPolicy } from '@palestra/outbound';
 import { systemClock } from '@palestra/kit';
 import { BackendPool } from '../../../apps/api/src/environments/backend.pool.ts';
 import { BundledEnvironments } from '../../../apps/api/src/environments/bundled/bundled-environments.ts';

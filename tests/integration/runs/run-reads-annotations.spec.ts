@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SseParser } from '../../../libs/protocol/src/index.ts';
+import { SseParser } from '@palestra/kit/sse';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, strangerOf, upload } from './run-reads.world.ts';
 

@@ -1,4 +1,4 @@
-import { SseParser } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createDatabase, startServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, seeded, type Seeded, strangerOf, upload } from './run-reads.world.ts';

@@ -1,4 +1,4 @@
-import { SseParser, type SseEvent } from '@palestra/protocol';
+import { SseParser, type SseEvent } from '@palestra/kit/sse';
 import { expect } from 'vitest';
 import type { Replica } from './sessions.world.ts';
 

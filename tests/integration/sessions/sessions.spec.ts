@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SseParser, type SseEvent } from '@palestra/protocol';
+import { SseParser, type SseEvent } from '@palestra/kit/sse';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../../support/server.ts';
 import { type Replica, startReplica } from './sessions.world.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { MORTAL_SERVER } from '../../../libs/backends/src/ors/mortal-server.fixture.ts';
+import { MORTAL_SERVER } from '../../../libs/ors/src/client/mortal-server.fixture.ts';
 import { sharedServer, startServer, type TestServer } from '../../support/server.ts';
 
 /** What clients of the service hear when an environment's ORS server freezes: all of them, within a minute, by the default of 50 s of silence. */

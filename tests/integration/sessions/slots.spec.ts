@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type SseEvent, SseParser } from '@palestra/protocol';
+import { type SseEvent, SseParser } from '@palestra/kit/sse';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { ask, encode, open, sidOf, until } from './session-requests.ts';
 import { useReplicas } from './replicas.world.ts';

@@ -1,7 +1,10 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { McpBackend, OpenEnvBackend, OrsBackend, outboundAgent, outboundFetch, OutboundPolicy, TaskSetBackend } from '@palestra/backends';
+import { McpBackend } from '@palestra/mcp/client';
+import { OpenEnvBackend } from '@palestra/openenv/client';
+import { OrsBackend } from '@palestra/ors/client';
+import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
+import { TaskSetBackend, type Backend, type SessionPolicy } from '@palestra/session';
 import { HealthCheck } from '@palestra/hosting';
-import type { Backend, SessionPolicy } from '@palestra/session';
 import { CONFIG, type Config } from '../platform/config.ts';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ANSWER_LIMITS, answerTooLarge } from '@palestra/backends';
+import { ANSWER_LIMITS, answerTooLarge } from '@palestra/outbound';
 import { SingleFlight } from '@palestra/kit';
 import { type EnvironmentDiscoveryView, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Backend } from '@palestra/session';

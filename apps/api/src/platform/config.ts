@@ -1,4 +1,4 @@
-import { parseCidr, type PrivateUpstreams } from '@palestra/backends';
+import { parseCidr, type PrivateUpstreams } from '@palestra/outbound';
 import { z } from 'zod';
 import { type Limits, limitSchema, readLimits } from './limits.ts';
 import { compileProxies } from './http/client-address.ts';

@@ -1,4 +1,4 @@
-import { isLoopback, OutboundPolicy } from '@palestra/backends';
+import { isLoopback, OutboundPolicy } from '@palestra/outbound';
 import type { Config } from './config.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { DiscoveryModule, APP_FILTER, APP_PIPE } from '@nestjs/core';
-import { OutboundPolicy } from '@palestra/backends';
+import { OutboundPolicy } from '@palestra/outbound';
 import { type BlobStore, UrlSigner } from '@palestra/blobs';
 import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';

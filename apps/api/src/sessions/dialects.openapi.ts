@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { DocumentedRoute } from '../platform/http/openapi.ts';
 
 /**
- * What the OpenAPI document says of environments as OpenEnv and MCP servers; bodies are checked by libs/dialects, in the words of those protocols. Their
+ * What the OpenAPI document says of environments as OpenEnv and MCP servers; bodies are checked by libs/openenv and libs/mcp, in the words of those protocols. Their
  * sockets are in docs/openenv.md. Each environment has a document of its own, too: `/openenv/{owner}/{name}/openapi.json`.
  */
 const anyObject = z.record(z.string(), z.unknown());

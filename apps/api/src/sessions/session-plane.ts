@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, FastifyReply } from 'fastify';
 import type pg from 'pg';
 import { newUuid, systemClock } from '@palestra/kit';
-import { OrsDialect } from '@palestra/dialects';
+import { OrsDialect } from '@palestra/ors/server';
 import { type EnvironmentDirectory, SessionEngine, type SessionObserver } from '@palestra/session';
 import type { McpTimings } from '../platform/config.ts';
 import type { Sockets } from '../platform/http/sockets.ts';

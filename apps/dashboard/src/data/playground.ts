@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { type KeptSession, type MessageBlock, type SessionStateView, SseParser, type ToolsAnswer } from '@palestra/protocol';
+import type { KeptSession, MessageBlock, SessionStateView, ToolsAnswer } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import { api, ApiError, request, toError } from './http.ts';
 
 /**

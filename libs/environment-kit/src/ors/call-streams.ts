@@ -1,5 +1,5 @@
 import { type Clock, newTaskId } from '@palestra/kit';
-import { cutErrorText, encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
+import { cutErrorText, encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
 import type { ServerResponse } from 'node:http';
 import { Tombstones } from '../host/tombstones.ts';
 

@@ -1,4 +1,5 @@
-import { CALL_ID_HEADER, PalestraError } from '@palestra/protocol';
+import { CALL_ID_HEADER } from '@palestra/kit/sse';
+import { PalestraError } from '@palestra/protocol';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import { SseParser } from '@palestra/protocol';
+import { SseParser } from '@palestra/kit/sse';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineEnvironment, tool } from '../definition.ts';
 import { indexed, sample } from '../host/sample.fixture.ts';

@@ -1,6 +1,6 @@
 import { type Clock, newUuid, systemClock } from '@palestra/kit';
+import { encodeSseEvent, SSE_HEADERS } from '@palestra/kit/sse';
 import {
-  encodeSseEvent,
   type JsonValue,
   PalestraError,
   parseBody,
@@ -11,7 +11,6 @@ import {
   readSplitBody,
   readTaskBody,
   readTaskRangeBody,
-  SSE_HEADERS,
 } from '@palestra/protocol';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { EnvironmentHost } from '../host/environment-host.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ToolsAnswer } from '../ors.schema.ts';
+import type { ToolsAnswer } from '../episode.schema.ts';
 import { SPLIT_TYPES } from '../vocabularies.ts';
 import { sessionPolicySchema } from './session-policy.schema.ts';
 

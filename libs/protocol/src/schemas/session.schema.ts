@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OutputBlock } from '../ors.schema.ts';
+import type { OutputBlock } from '../episode.schema.ts';
 import { CALL_STATES, FAILURE_CLASSES, SESSION_STATES } from '../vocabularies.ts';
 
 /** Queries, bodies and answers of `/v1/sessions`. Times are ISO 8601, durations name their unit. */

@@ -1,5 +1,6 @@
 import type { Clock } from '@palestra/kit';
-import { cutErrorText, PalestraError } from '@palestra/protocol';
+import { cutErrorText } from '@palestra/kit/sse';
+import { PalestraError } from '@palestra/protocol';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
 import type { BackendCall, BackendSession, ToolCallResult } from '../ports/backend.port.ts';

@@ -1,4 +1,4 @@
-import type { TaskPlace, TaskSource } from '@palestra/backends';
+import type { TaskPlace, TaskSource } from '@palestra/session';
 import { SingleFlight } from '@palestra/kit';
 import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
 import type { Database } from '../../platform/database/database.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Message, PalestraError, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
-import type { TaskPlace } from '@palestra/backends';
+import type { TaskPlace } from '@palestra/session';
 import { specDigest } from './canonical-json.ts';
 import { taskFileError } from './task-record.ts';
 import type { ReadRow } from './task-rows.file.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import type { TaskSource } from '@palestra/backends';
+import type { TaskSource } from '@palestra/session';
 import { isUuid } from '@palestra/kit';
 import { type EnvironmentDiscoveryView, PalestraError, type SplitType } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/protocol';
+import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/kit/sse';
 import { LIVE_MS } from '@palestra/rollouts';
 import type { AdvisoryNews } from '../curves/run-advisories.service.ts';
 import { Pulse } from './pulse.ts';

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS, SSE_HEARTBEAT_MS, type SessionView, stringifyJson } from '@palestra/protocol';
+import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
+import { type SessionView, stringifyJson } from '@palestra/protocol';
 import { type EventPosition, formatPosition } from './session-events.watcher.ts';
 import type { SessionEvents, SessionNews } from './session-events.service.ts';
 

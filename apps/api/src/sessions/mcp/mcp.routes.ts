@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
-import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/dialects';
+import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/mcp/server';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import type { McpTimings } from '../../platform/config.ts';

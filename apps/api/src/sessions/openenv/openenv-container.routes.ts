@@ -8,7 +8,7 @@ import {
   readStepBody,
   type Seat,
   type Stage,
-} from '@palestra/dialects';
+} from '@palestra/openenv/server';
 import { PalestraError, parseBody } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Asked, Stage } from '@palestra/dialects';
+import type { Asked, Stage } from '@palestra/openenv/server';
 import { readRecording } from '../recording/recording-headers.ts';
 
 /** Answers JSON text, or null when it has answered already. */

@@ -12,7 +12,7 @@ import {
   sessionIdOf,
   type Stage,
   type TaskOperation,
-} from '@palestra/dialects';
+} from '@palestra/openenv/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';

@@ -12,7 +12,7 @@ import {
   RpcError,
   type Seat,
   type Stage,
-} from '@palestra/dialects';
+} from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
 import { sendText, type SocketRequest } from '../../platform/http/sockets.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';

@@ -1,9 +1,9 @@
-import { type OrsRoute, orsRoutes } from '@palestra/dialects';
+import { type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import type { ErrorCode } from '@palestra/protocol';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
-/** What the OpenAPI document says of the session plane; the bodies are checked by libs/dialects (same rules, the SDK's error texts). */
+/** What the OpenAPI document says of the session plane; the bodies are checked by libs/ors (same rules, the SDK's error texts). */
 
 const anyObject = z.record(z.string(), z.unknown());
 const split = z.object({ split: z.string() });

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/dialects';
+import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';

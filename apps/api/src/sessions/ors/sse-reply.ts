@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, PalestraError, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/protocol';
+import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
+import { PalestraError } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePlace } from '@palestra/session';
 import { onDelivery } from './delivery.ts';
 import { CALL_HEADER, FORWARDED } from '../forwarder.ts';

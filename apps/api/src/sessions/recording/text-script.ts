@@ -1,4 +1,4 @@
-import { playedTurn, readTurn, type TextStep } from '@palestra/dialects';
+import { playedTurn, readTurn, type TextStep } from '@palestra/text/server';
 import { type JsonObject, parseJson, toPlainNumber } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 import type { RecordedCall } from './recording.sql.ts';

@@ -1,4 +1,4 @@
-import type { TextConfig } from '@palestra/dialects';
+import type { TextConfig } from '@palestra/text/server';
 import type pg from 'pg';
 import { type SessionRow, toConfig } from './text-turns.sql.ts';
 

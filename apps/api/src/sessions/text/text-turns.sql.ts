@@ -9,7 +9,7 @@ import {
   type TextTotals,
   type TextTurn,
   writeActionTool,
-} from '@palestra/dialects';
+} from '@palestra/text/server';
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 import { type SealedRow, type SecretBox, SecretMask } from '@palestra/session';
 import { patiently } from '../../platform/database/database-retry.ts';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { TextDialect, type TextTurnRequest } from '@palestra/dialects';
+import { TextDialect, type TextTurnRequest } from '@palestra/text/server';
 import { taskMessages } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
 import {

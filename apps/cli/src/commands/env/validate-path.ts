@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { OrsBackend } from '@palestra/backends';
+import { OrsBackend } from '@palestra/ors/client';
 import { ManifestError } from '../../openenv-manifest.ts';
 import { type Criterion, type Report, reportOf } from './criteria.ts';
 import { runTarget } from './run.ts';

@@ -1,2 +1,0 @@
-export { TaskSetBackend } from './task-set-backend.ts';
-export type { TaskPlace, TaskSource } from './task-source.ts';

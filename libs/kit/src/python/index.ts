@@ -1,0 +1,2 @@
+export { checkPythonJson, jsonErrorOf, PythonJsonError } from './json.ts';
+export { isFalsy, isObject, NOT_JSON, pythonFloat, pythonInt, pythonRepr, pythonStr, pythonStrip, pythonType } from './values.ts';

@@ -1,0 +1,230 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { type JSONRPCMessage, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
+import { PalestraError, type ToolSpec } from '@palestra/protocol';
+import type { SecretMap } from '@palestra/session';
+import type { Agent } from 'undici';
+import { ANSWER_LIMITS, answerTooLarge } from '@palestra/outbound';
+import { BROKEN_OFF, lost, openingError, requestError, statusOf } from './mcp-errors.ts';
+import { StdioTransport } from './stdio-transport.ts';
+import { toolSpecOf } from '../wire/translate.ts';
+import { watchedFetch } from './watched-fetch.ts';
+
+export type McpServer = { url: string } | { command: string; args: string[] };
+
+/** Deadlines are our callers'; the SDK would give up after a minute. */
+const NO_TIMEOUT = 2 ** 31 - 1;
+/** Results are for the policy to judge; a server's schemas of them are not compiled in this process. */
+const unchecked: jsonSchemaValidator = {
+  getValidator<T>(): JsonSchemaValidator<T> {
+    return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
+  },
+};
+const TERMINATE_MS = 5_000;
+const MAX_PAGES = 100;
+
+/** One MCP session with a server: an initialised client, its transport, and the reason why it ended. */
+export class McpConnection {
+  readonly client = new Client({ name: 'palestra', version: '0.1.0' }, { capabilities: {}, jsonSchemaValidator: unchecked });
+  #transport: Transport | null = null;
+  /** Why it can be used no more. */
+  #dead: PalestraError | null = null;
+  /** Why requests that waited for a stream have failed: it held more than is read. */
+  #refusal: PalestraError | null = null;
+  #closing = false;
+  #tools: Promise<ToolSpec[]> | null = null;
+  /** Requests on their way over HTTP. */
+  readonly #waiting = new Set<string | number>();
+  readonly #resuming = new Set<string | number>();
+
+  private constructor() {
+    this.client.onclose = () => this.#die('Its connection was closed.');
+    this.client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (this.#tools = null));
+  }
+
+  /** Throws `backend_unreachable` (nothing ran), `backend_invalid`, `capacity_exhausted`. */
+  static async open(server: McpServer, options: { agent: Agent; secrets: SecretMap }, signal: AbortSignal): Promise<McpConnection> {
+    if ('command' in server) {
+      const transport = new StdioTransport(server.command, server.args);
+      return McpConnection.#connect((connection) => connection.#adopt(transport), signal);
+    }
+    const url = new URL(server.url);
+    const names = Object.keys(options.secrets);
+    const headers = names.length > 0 ? { 'x-secrets': Buffer.from(JSON.stringify(options.secrets)).toString('base64') } : {};
+    const requestInit = { headers: headers as Record<string, string> };
+    try {
+      return await McpConnection.#connect((connection) => {
+        const fetch = watchedFetch(options.agent, {
+          ended: (id, resumable) => connection.#ended(id, resumable),
+          refused: (error) => connection.#refuse(error),
+        });
+        return connection.#adopt(new StreamableHTTPClientTransport(url, { requestInit, fetch }) as Transport);
+      }, signal);
+    } catch (error) {
+      // How the protocol says that a server of 2024-11-05 is to be found out.
+      const status = error instanceof PalestraError ? statusOf(error.cause) : null;
+      if (status === null || ![400, 404, 405, 406, 415].includes(status)) throw error;
+      const older = (connection: McpConnection) => {
+        const fetch = watchedFetch(options.agent, { ended: () => {}, refused: (refusal) => connection.#refuse(refusal) });
+        return connection.#adopt(new SSEClientTransport(url, { requestInit, fetch }));
+      };
+      return McpConnection.#connect(older, signal).catch(() => Promise.reject(error));
+    }
+  }
+
+  static async #connect(adopt: (connection: McpConnection) => Transport, signal: AbortSignal): Promise<McpConnection> {
+    const connection = new McpConnection();
+    const transport = adopt(connection);
+    try {
+      await withSignal(signal, (options) => connection.client.connect(transport, options));
+      return connection;
+    } catch (error) {
+      await connection.close();
+      signal.throwIfAborted();
+      throw openingError(connection.#refusal ?? error, connection.#stderr());
+    }
+  }
+
+  get dead(): PalestraError | null {
+    return this.#dead;
+  }
+
+  /** Of its process; null for a server at a URL. */
+  get pid(): number | null {
+    return this.#transport instanceof StdioTransport ? this.#transport.pid : null;
+  }
+
+  /** One request. Rejects with a `PalestraError`, or with `ToolFailedError` where the server itself answered an error. */
+  async request<T>(signal: AbortSignal, ask: (client: Client, options: RequestOptions) => Promise<T>): Promise<T> {
+    if (this.#dead !== null) throw this.#dead;
+    try {
+      return await withSignal(signal, (options) => ask(this.client, options));
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#refusal ?? this.#dead ?? requestError(error);
+    }
+  }
+
+  /** Of all pages; read again when the server says that they have changed. */
+  async tools(signal: AbortSignal): Promise<ToolSpec[]> {
+    if (this.client.getServerCapabilities()?.tools === undefined) return [];
+    this.#tools ??= this.#listTools(signal);
+    try {
+      return await this.#tools;
+    } catch (error) {
+      this.#tools = null;
+      throw error;
+    }
+  }
+
+  async #listTools(signal: AbortSignal): Promise<ToolSpec[]> {
+    const tools: ToolSpec[] = [];
+    let size = 0;
+    let cursor: string | undefined;
+    for (let page = 0; page < MAX_PAGES; page += 1) {
+      const params = cursor === undefined ? {} : { cursor };
+      const answer = await this.request(signal, (client, options) => client.listTools(params, options));
+      size += JSON.stringify(answer.tools).length;
+      if (size > ANSWER_LIMITS.metadata) throw answerTooLarge(ANSWER_LIMITS.metadata);
+      for (const tool of answer.tools) tools.push(toolSpecOf(tool));
+      cursor = answer.nextCursor;
+      if (cursor === undefined) return tools;
+    }
+    throw new PalestraError('backend_invalid', { detail: 'The list of tools of the MCP server has no end.' });
+  }
+
+  /** Ends the MCP session at its server, then the connection; a child process has ended when this answers. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    const transport = this.#transport;
+    this.#dead ??= lost('It was closed.');
+    if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
+      const patience = new Promise((resolve) => setTimeout(resolve, TERMINATE_MS).unref());
+      await Promise.race([transport.terminateSession().catch(() => {}), patience]);
+    }
+    // Not `client.close`: a client whose connecting failed has let go of its transport.
+    await transport?.close().catch(() => {});
+  }
+
+  #adopt<T extends Transport>(transport: T): Transport {
+    this.#transport = transport;
+    transport.onmessage = (message: JSONRPCMessage) => {
+      if (!('method' in message) && 'id' in message && message.id !== undefined) this.#answered(message.id);
+    };
+    transport.onerror = (error) => {
+      if (error instanceof SseError && this.#dead === null) this.#die('Its event stream failed.');
+      if (error.message.startsWith('Maximum reconnection attempts')) for (const id of this.#resuming) this.#breakOff(id);
+    };
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      const id = 'method' in message && 'id' in message ? message.id : null;
+      if (id !== null) this.#waiting.add(id);
+      try {
+        await send(message, options);
+      } catch (error) {
+        if (id !== null) this.#answered(id);
+        throw error;
+      }
+    };
+    return transport;
+  }
+
+  #answered(id: string | number): void {
+    this.#waiting.delete(id);
+    this.#resuming.delete(id);
+  }
+
+  #ended(id: string | number, resumable: boolean): void {
+    if (!this.#waiting.has(id)) return;
+    if (resumable) this.#resuming.add(id);
+    else this.#breakOff(id);
+  }
+
+  /** Nobody will answer this request any more: whoever waits for it hears so. */
+  #breakOff(id: string | number): void {
+    this.#answered(id);
+    const error = { code: BROKEN_OFF, message: 'Its answer broke off; whether the tool ran is unknown.' };
+    this.#transport?.onmessage?.({ jsonrpc: '2.0', id, error });
+  }
+
+  #refuse(error: PalestraError): void {
+    this.#refusal ??= error;
+    this.#die(error.message);
+  }
+
+  #die(why: string): void {
+    this.#dead ??= lost(why + this.#stderr());
+    void this.close();
+  }
+
+  #stderr(): string {
+    const text = this.#transport instanceof StdioTransport ? this.#transport.stderr : '';
+    return text === '' ? '' : ` Its last words were: ${text}`;
+  }
+}
+
+/** The SDK never stops to listen to a signal that it was given, so each request gets one of its own. */
+async function withSignal<T>(signal: AbortSignal, work: (options: RequestOptions) => Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  const own = new AbortController();
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => {
+      own.abort(signal.reason);
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  const working = work({ signal: own.signal, timeout: NO_TIMEOUT });
+  try {
+    return await Promise.race([working, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    working.catch(() => {});
+  }
+}

@@ -1,0 +1,141 @@
+import { ErrorCode, McpError, type Progress, ResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  type JsonObject,
+  type Message,
+  type MessageBlock,
+  PalestraError,
+  stringifyJson,
+  type TaskSpec,
+  type ToolsAnswer,
+} from '@palestra/protocol';
+import { type BackendCall, type BackendSession, type CallProgress, type ToolCallResult, ToolFailedError } from '@palestra/session';
+import type { McpConnection } from './mcp-connection.ts';
+import { lost, wordsOf } from './mcp-errors.ts';
+import { promptOfServer, promptOfTask } from './mcp-prompt.ts';
+import { refusal, resultOf } from '../wire/translate.ts';
+
+/** An episode that is open on this process. */
+export interface OpenEpisode {
+  connection: McpConnection;
+  task: TaskSpec;
+}
+
+export interface Episodes {
+  get(sid: string): OpenEpisode | undefined;
+  /** Ends its connection, and with it its process. Idempotent. */
+  end(sid: string): Promise<void>;
+}
+
+/** One episode on an MCP server: an MCP session of its own. */
+export class McpSession implements BackendSession {
+  readonly #episodes: Episodes;
+  readonly #sid: string;
+
+  constructor(episodes: Episodes, sid: string) {
+    this.#episodes = episodes;
+    this.#sid = sid;
+  }
+
+  async ready(): Promise<void> {
+    this.#episode();
+  }
+
+  async prompt(signal: AbortSignal): Promise<MessageBlock[]> {
+    const { connection, task } = this.#episode();
+    const own = promptOfTask(task);
+    return own === null ? this.#watched(promptOfServer(connection, task, signal)) : [{ text: own, detail: null, type: 'text' }];
+  }
+
+  async messages(): Promise<Message[]> {
+    throw new PalestraError('messages_unsupported');
+  }
+
+  async taskTools(signal: AbortSignal): Promise<ToolsAnswer> {
+    return { tools: await this.#watched(this.#episode().connection.tools(signal)) };
+  }
+
+  /** Sent once. Nobody can know what became of a call whose answer never came, so the session ends with it. */
+  async call({ tool, input, taskId, upstreamTaskId, mayHaveRun, onProgress }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+    if (upstreamTaskId != null || mayHaveRun) throw new PalestraError('session_lost');
+    const { connection } = this.#episode();
+    // Given up by whoever waited for it: the tool may go on for ever, so its server may not.
+    const giveUp = () => void this.#episodes.end(this.#sid);
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      return await this.#watched(callTool(connection, { tool, input, taskId, onProgress }, signal));
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async scoreGroup(): Promise<string> {
+    throw new PalestraError('score_group_unsupported');
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    await this.#episode().connection.request(signal, (client, options) => client.ping(options));
+  }
+
+  async delete(): Promise<void> {
+    await this.#episodes.end(this.#sid);
+  }
+
+  #episode(): OpenEpisode {
+    const episode = this.#episodes.get(this.#sid);
+    if (episode === undefined) throw lost('');
+    return episode;
+  }
+
+  /** A session that is lost is never deleted by anybody: what is left of it goes now. */
+  async #watched<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof PalestraError && error.code === 'session_lost') void this.#episodes.end(this.#sid);
+      throw error;
+    }
+  }
+}
+
+async function callTool(
+  connection: McpConnection,
+  {
+    tool,
+    input,
+    taskId,
+    onProgress,
+  }: Pick<BackendCall, 'tool' | 'input' | 'taskId'> & { onProgress: BackendCall['onProgress'] | undefined },
+  signal: AbortSignal,
+): Promise<ToolCallResult> {
+  // The SDK writes plain numbers only.
+  const plain = JSON.parse(stringifyJson(input)) as Record<string, unknown>;
+  const params = { name: tool, arguments: plain, _meta: { 'palestra/call_id': taskId } };
+  const isUnknown = async () => !(await connection.tools(signal)).some(({ name }) => name === tool);
+  try {
+    // Not `callTool`, which refuses results that do not keep to the tool's output schema: the policy sees what the tool said.
+    const result = await connection.request(signal, (client, options) =>
+      client.request({ method: 'tools/call', params }, ResultSchema, {
+        ...options,
+        ...(onProgress && { onprogress: (told) => onProgress(progressOf(told)) }),
+      }),
+    );
+    // Many servers answer an unknown tool by an error result.
+    if (result['isError'] === true && (await isUnknown())) return notFound(tool);
+    return resultOf(result as JsonObject);
+  } catch (error) {
+    if (!(error instanceof ToolFailedError) || !(error.cause instanceof McpError)) throw error;
+    if (await isUnknown()) return notFound(tool);
+    if (error.cause.code === Number(ErrorCode.InvalidParams)) {
+      return refusal('input_validation', `Tool input validation error: ${wordsOf(error.cause)}`);
+    }
+    throw error;
+  }
+}
+
+const progressOf = ({ progress, total, message }: Progress): CallProgress => ({
+  progress,
+  ...(total !== undefined && { total }),
+  ...(message !== undefined && { message }),
+});
+
+const notFound = (tool: string): ToolCallResult => refusal('not_found', `'${tool}' is not a valid tool`);

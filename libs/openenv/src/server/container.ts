@@ -1,0 +1,40 @@
+import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
+import { OpenEnvError } from '../wire/errors.ts';
+import { floatOf, type Reply } from '../wire/replies.ts';
+import type { Seat } from './seat.ts';
+
+/**
+ * What a client up to 0.1 is answered: `{observation, reward, done}`, without metadata, which its observation classes do not know. Keeps what was
+ * seen last. Throws `OpenEnvError` for an error of an OpenEnv server.
+ */
+export function containerBodyOf(seat: Seat, reply: Reply): string {
+  if (reply.kind === 'state') return reply.text;
+  if (reply.kind === 'mcp') return reply.text;
+  const seen = reply.kind === 'observation' ? reply : fromFrame(reply.text);
+  if (typeof seen === 'string') return seen;
+  const { metadata: _metadata, ...observation } = parseJson(seen.observation) as JsonObject;
+  const text = stringifyJson(observation);
+  seat.lastSeen = `{"observation":${text},"reward":null,"done":${seen.done}}`;
+  return `{"observation":${text},"reward":${floatOf(seen.reward)},"done":${seen.done}}`;
+}
+
+interface Seen {
+  observation: string;
+  reward: string;
+  done: boolean;
+}
+
+/** Of a frame of an OpenEnv server; a state is answered as it is, an error rejects. */
+function fromFrame(text: string): Seen | string {
+  const { type, data } = parseJson(text) as { type: string; data: JsonObject };
+  if (type === 'state') return stringifyJson(data);
+  if (type === 'error') {
+    const { message, code, ...extra } = data;
+    throw new OpenEnvError(code as 'EXECUTION_ERROR', String(message), extra);
+  }
+  return {
+    observation: stringifyJson(data['observation'] ?? {}),
+    reward: stringifyJson(data['reward'] ?? null),
+    done: data['done'] === true,
+  };
+}

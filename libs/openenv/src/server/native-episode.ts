@@ -1,0 +1,95 @@
+import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import type { Episode, Scene } from './episode.ts';
+import { invalid, issue, OpenEnvError, type OpenEnvErrorCode } from '../wire/errors.ts';
+import { RpcError, type RpcRequest } from '../wire/json-rpc.ts';
+import type { Reply } from '../wire/replies.ts';
+import { openSession, reserveSlot } from './slot.ts';
+
+/** Episodes of an environment whose server speaks OpenEnv: one session of the engine, every message passed on, every reply passed back. */
+export class NativeEpisode implements Episode {
+  sid: string | null = null;
+  isOpen = false;
+
+  constructor(readonly scene: Scene) {}
+
+  async reserve(): Promise<void> {
+    this.sid = this.scene.seat.nextSid();
+    await reserveSlot(this.scene, this.sid);
+    // The server builds its environment when a session begins, not when it is first used. Where the slot is, it is opened.
+    const { engine, caller } = this.scene;
+    if ((await engine.place(caller, this.sid)).here) await this.#open();
+  }
+
+  resume(sid: string, isOpen: boolean): void {
+    this.sid = sid;
+    this.isOpen = isOpen;
+  }
+
+  reset(data: JsonObject): Promise<Reply> {
+    return this.#exchange({ type: 'reset', data });
+  }
+
+  step(data: JsonObject): Promise<Reply> {
+    return this.#exchange({ type: 'step', data });
+  }
+
+  state(): Promise<Reply> {
+    return this.#exchange({ type: 'state' });
+  }
+
+  async rpc({ method, params, id }: RpcRequest): Promise<string> {
+    // Ids of sessions are ours; its server knows others.
+    const { session_id: _ours, ...rest } = params;
+    const data: JsonObject = { jsonrpc: '2.0', method, params: rest, id: parseJson(id) };
+    const { text } = await this.#exchange({ type: 'mcp', data });
+    const { data: answer } = parseJson(text) as {
+      data: { result?: JsonValue; error?: { code: number; message: string; data?: JsonValue } };
+    };
+    if (answer.error !== undefined) throw new RpcError(answer.error.code, answer.error.message, answer.error.data ?? null);
+    return stringifyJson(answer.result ?? null);
+  }
+
+  async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {
+    if (!this.isOpen) await this.#open();
+    const { engine, caller } = this.scene;
+    const text = await engine.exchange(caller, this.sid!, message);
+    return { kind: 'frame', text: ERROR.test(text) ? readError(text) : text };
+  }
+
+  async #open(): Promise<void> {
+    this.sid ??= this.scene.seat.nextSid();
+    try {
+      this.sid = await openSession(this.scene, this.sid, { kind: 'none' });
+    } catch (error) {
+      this.sid = null;
+      throw error;
+    }
+    this.isOpen = true;
+  }
+
+  async end(): Promise<void> {
+    const { sid } = this;
+    this.sid = null;
+    this.isOpen = false;
+    if (sid !== null) await this.scene.engine.delete(this.scene.caller, sid);
+  }
+}
+
+/** Of a frame that may be an error; the type comes first in what OpenEnv's servers write. */
+const ERROR = /^\s*\{\s*"type"\s*:\s*"error"/;
+/** A reply of which its server lost the words: an action that a validator of the environment refuses (openenv-wire.md section 4). */
+const LOST_WORDS = /^Unable to serialize unknown type/;
+
+/** The frame to be passed back. Throws what ends the session; a refused action does not, though its server thinks so. */
+function readError(text: string): string {
+  const { type, data } = parseJson(text) as { type: string; data: { message: string; code: OpenEnvErrorCode } & JsonObject };
+  if (type !== 'error') return text;
+  const { message, code, ...extra } = data;
+  const error = new OpenEnvError(code, message, extra);
+  if (code === 'SESSION_ERROR' && LOST_WORDS.test(message)) {
+    return invalid([issue('value_error', [], null, 'Value error, the environment refuses this action')]).frame();
+  }
+  if (error.ends) throw error;
+  return text;
+}

@@ -1,0 +1,324 @@
+import { abortable, type Clock, SingleFlight, systemClock } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
+import pRetry from 'p-retry';
+import type { Agent, Dispatcher } from 'undici';
+import { ANSWER_LIMITS, assertParsable, readAnswer, textOf, outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
+import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
+import { Vigil } from './vigil.ts';
+
+export interface OrsConnectionOptions {
+  /** Base URL of the server; a path is kept as prefix. */
+  url: string;
+  /** Sent as `X-Deployment`: `owner/name`. */
+  deployment?: string;
+  /** Sent as `X-API-Key`, for servers that want one. */
+  apiKey?: string;
+  /** How long "503 starting" is ridden out. */
+  startingLimitMs?: number;
+  /** A server that shows no sign of life for so long is taken for dead, milliseconds; {@link SILENCE_MS} unless set. May change meanwhile. */
+  silenceMs?: () => number;
+  clock?: Clock;
+  /** Where its addresses may be; anywhere unless set. */
+  outbound?: OutboundPolicy;
+  /** {@link CONNECT_TIMEOUT_MS} unless set. */
+  connectTimeoutMs?: number;
+}
+
+export interface OrsRequest {
+  method: 'GET' | 'POST';
+  /** Absolute path below the base URL. */
+  path: string;
+  sid?: string;
+  /** JSON text. */
+  body?: string;
+  headers?: Record<string, string>;
+  /** The longest answer that is read, of `ANSWER_LIMITS`; that of metadata unless set. */
+  limitBytes?: number;
+}
+
+type Limits = Partial<Record<'headersTimeout' | 'bodyTimeout', number>>;
+
+/** How a request may be repeated after a failure that leaves open whether the server ran it. */
+export type RepeatPolicy = 'idempotent' | 'once';
+
+const TRANSIENT = new Set([429, 502, 503, 504]);
+const STARTING_LIMIT_MS = 600_000;
+/** uvicorn closes idle sockets after 5 s by default; ours must go first, or a request dies on the race. */
+const KEEP_ALIVE_MS = 4_000;
+/** Clients are to be answered within a minute, also when the server is not there any more. */
+export const SILENCE_MS = 50_000;
+/** Of that, a stream may be silent before it is taken up anew: servers send a heartbeat every 10 s to 15 s. */
+export const STREAM_SILENCE = 0.6;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Of that, what cannot be repeated waits for no sign of life: a server that was heard of so lately is taken to live. */
+const LATELY = 0.2;
+const MAX_REDIRECTS = 3;
+const FIRST_PAUSE_MS = 250;
+
+/** Errors raised before one byte was sent. */
+const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+
+function errorCode(error: unknown): string {
+  const found = (error as { code?: unknown } | null)?.code ?? (error as { cause?: { code?: unknown } } | null)?.cause?.code;
+  return typeof found === 'string' ? found : '';
+}
+
+/** The connection failed; `sent` says whether the server may have seen the request. */
+export class OrsConnectionError extends Error {
+  readonly sent: boolean;
+  constructor(cause: unknown) {
+    // The code alone: the message of a socket error holds the server's address, which is not for every tenant.
+    super(errorCode(cause) || 'connection failed', { cause });
+    this.name = 'OrsConnectionError';
+    this.sent = !NOT_SENT.has(errorCode(cause));
+  }
+}
+
+/** The server was sent a request and has been silent since, to this and to everything else. */
+class SilentServerError extends OrsConnectionError {
+  constructor(silenceMs: number) {
+    super(Object.assign(new Error(`no sign of life for ${silenceMs / 1_000} s`), { code: 'SILENT' }));
+  }
+}
+
+/** A server answered with a status that may pass by itself. Only ever seen inside the retry loops. */
+class TransientAnswer extends Error {
+  constructor(readonly answer: UpstreamAnswer) {
+    super(`HTTP ${answer.status}`);
+  }
+}
+
+/** Plain and streaming requests to one environment server, with its "not yet" answers waited out. */
+export class OrsConnection {
+  readonly #agent: Agent;
+  readonly #base: URL;
+  readonly #headers: Record<string, string>;
+  readonly #startingLimitMs: number;
+  readonly #vigil: Vigil;
+  readonly #waking = new SingleFlight<UpstreamAnswer>();
+  readonly #silenceMs: () => number;
+  readonly clock: Clock;
+
+  constructor(options: OrsConnectionOptions) {
+    this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
+    this.clock = options.clock ?? systemClock;
+    this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
+    this.#silenceMs = options.silenceMs ?? (() => SILENCE_MS);
+    this.#vigil = new Vigil({
+      clock: this.clock,
+      silenceMs: this.#silenceMs,
+      probe: async (signal) => (await this.#send({ method: 'GET', path: '/health' }, signal, {})).body.dump(),
+      silent: () => new SilentServerError(this.silenceMs),
+    });
+    this.#headers = {
+      ...(options.deployment ? { 'x-deployment': options.deployment } : {}),
+      ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
+    };
+    // Prompts wait for setup as long as it takes: whether the server lives is the vigil's question, not the agent's.
+    this.#agent = outboundAgent(options.outbound ?? unrestricted, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS, {
+      connections: 4_096,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+
+  get silenceMs(): number {
+    return this.#silenceMs();
+  }
+
+  /** The body of a 200; everything else is thrown: `PalestraError`s of the server, `backend_unreachable` without one. */
+  async text(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<string> {
+    const answer = await this.answer(request, policy, signal);
+    if (answer.status !== 200) throw relayedError(answer);
+    return answer.text;
+  }
+
+  /**
+   * The final answer whatever its status, "starting" waited out. Without one it throws `backend_unreachable`, and `backend_timeout` when
+   * the server has the request but shows no sign of life.
+   */
+  async answer(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<UpstreamAnswer> {
+    try {
+      return await this.#retried(policy, signal, async () => {
+        const answer = await this.#ready(signal, () =>
+          this.#vigil.watch(signal, async (watched) => {
+            const response = await this.#send(request, watched, {});
+            return { status: response.statusCode, headers: response.headers, text: await this.#read(response, request, watched) };
+          }),
+        );
+        if (TRANSIENT.has(answer.status) && policy === 'idempotent') throw new TransientAnswer(answer);
+        return answer;
+      });
+    } catch (error) {
+      if (error instanceof TransientAnswer) return error.answer;
+      throw this.#unreachable(error);
+    }
+  }
+
+  /**
+   * Waits for a sign of life of a server that was not heard of lately, so that what cannot be repeated is not lost in its silence.
+   * Throws `backend_unreachable`: nothing ran.
+   */
+  async awake(signal: AbortSignal): Promise<void> {
+    if (this.#vigil.quietForMs() < LATELY * this.silenceMs) return;
+    // Shared by all that wait, so none of them can abort it.
+    const never = new AbortController().signal;
+    try {
+      await abortable(
+        this.#waking.do('awake', () => this.answer({ method: 'GET', path: '/health' }, 'idempotent', never)),
+        signal,
+      );
+    } catch (error) {
+      if (!(error instanceof PalestraError) || error.code !== 'backend_timeout') throw error;
+      throw new PalestraError('backend_unreachable', {
+        detail: `The environment server has shown no sign of life for ${this.silenceMs / 1_000} s; nothing was run.`,
+        retryAfterSeconds: 2,
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * Opens an event stream, "starting" waited out. Resolves with the body of a 200, else with the server's own refusal, which means that
+   * nothing ran. Nothing is repeated: a connection that fails is thrown as `OrsConnectionError`, and so is a server that sends no head within
+   * `headMs`, or then nothing for longer than two of its heartbeats may be apart.
+   */
+  async stream(request: OrsRequest, headMs: number, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | UpstreamAnswer> {
+    const deadline = this.clock.now() + this.#startingLimitMs;
+    for (;;) {
+      const response = await this.#send(request, signal, { headersTimeout: headMs, bodyTimeout: STREAM_SILENCE * this.silenceMs });
+      if (response.statusCode === 200) return this.#pieces(response, signal);
+      const answer = { status: response.statusCode, headers: response.headers, text: await this.#read(response, request, signal) };
+      if (!isStarting(answer) || this.clock.now() >= deadline) return answer;
+      await this.clock.sleep(pauseMs(answer), signal);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  /** Repeats a request that the server declares not executed. */
+  async #ready(signal: AbortSignal, send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
+    const deadline = this.clock.now() + this.#startingLimitMs;
+    for (;;) {
+      const answer = await send();
+      if (!isStarting(answer) || this.clock.now() >= deadline) return answer;
+      await this.clock.sleep(pauseMs(answer), signal);
+    }
+  }
+
+  async #retried<T>(policy: RepeatPolicy, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+    const mayRepeat = (error: unknown) =>
+      error instanceof TransientAnswer ||
+      (error instanceof OrsConnectionError && !(error instanceof SilentServerError) && (policy === 'idempotent' || !error.sent));
+    try {
+      // Most requests succeed at once, and the machinery of repeating them costs as much as sending them.
+      return await run();
+    } catch (error) {
+      if (!mayRepeat(error)) throw error;
+    }
+    await this.clock.sleep(FIRST_PAUSE_MS * (1 + Math.random()), signal);
+    return pRetry(run, {
+      retries: 2,
+      minTimeout: 2 * FIRST_PAUSE_MS,
+      maxTimeout: 2_000,
+      maxRetryTime: 15_000,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => mayRepeat(error),
+    });
+  }
+
+  async #send(request: OrsRequest, signal: AbortSignal, limits: Limits): Promise<Dispatcher.ResponseData> {
+    let url = new URL(request.path.replace(/^\/+/, ''), this.#base);
+    for (let redirects = 0; ; redirects += 1) {
+      const response = await this.#sendOnce(url, request, signal, limits);
+      this.#vigil.heard();
+      const location = response.headers['location'];
+      if ((response.statusCode !== 307 && response.statusCode !== 308) || typeof location !== 'string' || redirects === MAX_REDIRECTS) {
+        return response;
+      }
+      await response.body.dump();
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
+      if (next?.origin !== url.origin) {
+        // Session ids and secrets go to the server that was configured, and to no other.
+        throw new PalestraError('backend_invalid', {
+          detail: 'The environment server redirects to another origin, which is not followed. Register the address that it redirects to.',
+        });
+      }
+      url = next;
+    }
+  }
+
+  async #sendOnce(url: URL, request: OrsRequest, signal: AbortSignal, limits: Limits): Promise<Dispatcher.ResponseData> {
+    try {
+      return await this.#agent.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: request.method,
+        headers: {
+          ...this.#headers,
+          ...(request.sid === undefined ? {} : { 'x-session-id': request.sid }),
+          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...request.headers,
+        },
+        body: request.body ?? null,
+        signal,
+        ...limits,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error);
+    }
+  }
+
+  async #read(response: Dispatcher.ResponseData, request: OrsRequest, signal: AbortSignal): Promise<string> {
+    try {
+      const bytes = await readAnswer(response.body, request.limitBytes ?? ANSWER_LIMITS.metadata);
+      assertParsable(bytes);
+      return textOf(bytes);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error);
+    }
+  }
+
+  async *#pieces(response: Dispatcher.ResponseData, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of response.body as AsyncIterable<Uint8Array>) {
+        this.#vigil.heard();
+        yield piece;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new OrsConnectionError(error);
+    }
+  }
+
+  #unreachable(error: unknown): unknown {
+    if (error instanceof SilentServerError) {
+      return new PalestraError('backend_timeout', {
+        detail: `The environment server has shown no sign of life for ${this.silenceMs / 1_000} s.`,
+        retryAfterSeconds: 2,
+        cause: error,
+      });
+    }
+    if (!(error instanceof OrsConnectionError)) return error;
+    return new PalestraError('backend_unreachable', {
+      detail: `The environment server could not be reached (${error.message}).`,
+      retryAfterSeconds: 2,
+      cause: error,
+    });
+  }
+}
+
+/** Our own refusals, of an address or of a long answer, are no failure of the connection. */
+const failureOf = (error: unknown): Error => (error instanceof PalestraError ? error : new OrsConnectionError(error));
+
+function pauseMs(answer: UpstreamAnswer): number {
+  return Math.min(retryAfterSeconds(answer) ?? 2, 10) * 1_000;
+}

@@ -1,0 +1,169 @@
+import { CALL_ID_HEADER, SseParser } from '@palestra/kit/sse';
+import { PalestraError, stringifyJson, type JsonObject } from '@palestra/protocol';
+import { ToolFailedError } from '@palestra/session';
+import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '@palestra/outbound';
+import { type OrsConnection, OrsConnectionError } from './connection.ts';
+import type { UpstreamAnswer } from './upstream-answer.ts';
+
+export interface StreamedRequest {
+  path: string;
+  sid: string;
+  body: JsonObject;
+  /** The server's id of this request when it is known already: the request then only attaches to the running one. */
+  upstreamTaskId: string | null;
+  /** By which the server runs this request once, however often it comes; null where it cannot. */
+  callId: string | null;
+  /** Told as soon as the server named its id. */
+  onTaskId(upstreamTaskId: string): void;
+  /** Maps a refusal before the stream started; nothing ran then. */
+  onRefused(answer: UpstreamAnswer): Promise<PalestraError> | PalestraError;
+}
+
+/** A request that reached no server is sent again for so long: it ran nowhere. */
+const NOT_SENT_LIMIT_MS = 15_000;
+const FIRST_PAUSE_MS = 250;
+const LAST_PAUSE_MS = 5_000;
+const LEAST_WAIT_MS = 1_000;
+const REST_LIMIT_MS = 2_000;
+
+/** The stream ended or broke before the result was complete, but the server's id for it is known. */
+class StreamCut extends Error {}
+
+function outcomeUnknown(why: string, cause?: unknown): PalestraError {
+  return new PalestraError('session_lost', {
+    detail: `Session lost: ${why} The call may or may not have run; it was not repeated.`,
+    cause,
+  });
+}
+
+/**
+ * Posts a request that answers as an event stream, and returns the text of its result. A stream that breaks, or in which the server shows no
+ * sign of life, is resumed under the server's own task id, so the tool runs once; without an id the outcome is unknown and said to
+ * be. It is given up when the last sign of life is `connection.silenceMs` old; a tool whose server sends heartbeats takes as long as it takes.
+ */
+export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
+  const { clock } = connection;
+  const call = new RunningCall(request, clock.now());
+  if (request.upstreamTaskId === null) await connection.awake(signal);
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+    try {
+      return await attempt(connection, request, call, signal);
+    } catch (error) {
+      if (!(error instanceof StreamCut || error instanceof OrsConnectionError)) throw error;
+      call.mayRun ||= error instanceof StreamCut || error.sent;
+      const again = clock.now() + pauseMs;
+      if (again >= call.givenUpAt(connection.silenceMs)) throw call.lost(error);
+    }
+    await clock.sleep(pauseMs * (1 + Math.random() / 2), signal);
+  }
+}
+
+/** What is known of a call while its stream is opened again and again. */
+class RunningCall {
+  /** The server's id of it. */
+  taskId: string | null;
+  /** The server may have begun it. */
+  mayRun: boolean;
+  readonly begunAt: number;
+  readonly #callId: string | null;
+  lastSignAt: number;
+
+  constructor(request: StreamedRequest, now: number) {
+    this.taskId = request.upstreamTaskId;
+    this.#callId = request.callId;
+    this.mayRun = this.taskId !== null;
+    this.begunAt = now;
+    this.lastSignAt = now;
+  }
+
+  /** What may have run is sent again only under an id that keeps it from running twice. */
+  givenUpAt(silenceMs: number): number {
+    if (!this.mayRun) return this.begunAt + Math.min(NOT_SENT_LIMIT_MS, silenceMs);
+    return this.taskId === null && this.#callId === null ? 0 : this.lastSignAt + silenceMs;
+  }
+
+  lost(error: StreamCut | OrsConnectionError): PalestraError {
+    if (!this.mayRun) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2, cause: error });
+    if (error instanceof StreamCut) return outcomeUnknown('the environment server closed the stream of a running call.', error);
+    return outcomeUnknown(`the connection to the environment server broke (${error.message}).`, error);
+  }
+}
+
+async function attempt(connection: OrsConnection, request: StreamedRequest, call: RunningCall, signal: AbortSignal): Promise<string> {
+  const { clock, silenceMs } = connection;
+  const { taskId } = call;
+  const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
+  const patienceMs = call.mayRun ? call.lastSignAt + silenceMs - clock.now() : silenceMs;
+  const opened = await open(connection, request, body, call.mayRun, Math.max(patienceMs, LEAST_WAIT_MS), signal);
+  call.mayRun = true;
+  return readResult(
+    opened,
+    () => void (call.lastSignAt = clock.now()),
+    (id) => {
+      call.taskId = id;
+      request.onTaskId(id);
+    },
+  );
+}
+
+async function open(
+  connection: OrsConnection,
+  request: StreamedRequest,
+  body: string,
+  mayRun: boolean,
+  headMs: number,
+  signal: AbortSignal,
+): Promise<AsyncIterable<Uint8Array>> {
+  const headers = { accept: 'text/event-stream', ...(request.callId !== null && { [CALL_ID_HEADER]: request.callId }) };
+  const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, headMs, signal);
+  if (!('status' in opened)) return opened;
+  if (mayRun) throw outcomeUnknown(`the environment server refused to go on with a call (HTTP ${opened.status}).`);
+  if (opened.status === 502 || opened.status === 504) {
+    throw outcomeUnknown(`a proxy in front of the environment server answered ${opened.status}.`);
+  }
+  throw await request.onRefused(opened);
+}
+
+async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void, onTaskId: (id: string) => void): Promise<string> {
+  const parser = new SseParser();
+  const iterator = pieces[Symbol.asyncIterator]();
+  let text = '';
+  let size = 0;
+  // Not `for await`: leaving it would destroy the connection, and the next call would have to open another one.
+  for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
+    onSign();
+    if ((size += piece.value.length) > ANSWER_LIMITS.call) {
+      void iterator.return?.().catch(() => {});
+      throw answerTooLarge(ANSWER_LIMITS.call);
+    }
+    for (const event of parser.push(piece.value)) {
+      if (event.event === 'task_id') onTaskId(event.data);
+      else if (event.event === 'chunk') text += event.data;
+      else if (event.event === 'end' || event.event === 'error') {
+        void readRest(iterator);
+        if (event.event === 'end') return parsable(text + event.data);
+        if (event.data === 'unknown task_id') throw outcomeUnknown('the environment server no longer knows the result of a call.');
+        throw new ToolFailedError(event.data || 'Unknown SSE error');
+      }
+    }
+  }
+  throw new StreamCut('the stream ended without a result');
+}
+
+function parsable(text: string): string {
+  assertParsable(text);
+  return text;
+}
+
+/** What follows the last event: the end of the body, at once. A server that goes on instead loses its connection. */
+async function readRest(iterator: AsyncIterator<Uint8Array>): Promise<void> {
+  const impatient = setTimeout(() => void iterator.return?.().catch(() => {}), REST_LIMIT_MS);
+  impatient.unref();
+  try {
+    while (!(await iterator.next()).done);
+  } catch {
+    // The result is known already.
+  } finally {
+    clearTimeout(impatient);
+  }
+}
