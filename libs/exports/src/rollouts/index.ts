@@ -34,4 +34,3 @@ export {
   splitTurns,
   type WeightedTurn,
 } from './training-examples.ts';
-export { zstdCompressor } from './zstd.ts';
