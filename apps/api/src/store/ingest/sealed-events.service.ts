@@ -5,7 +5,7 @@ import { TranscriptError, type TranscriptMessage } from '@palestra/rollouts/tran
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { LOGGER } from '../../platform/tokens.ts';
-import { inTurn } from '../storage/in-turn.ts';
+import { mapLimit } from '../storage/map-limit.ts';
 import { TranscriptObjects } from '../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
 import type { FindSealed, MessageRow, SealedMessages } from './ingest.sql.ts';
@@ -33,7 +33,7 @@ export class SealedEvents {
       heads.map(({ seq }) => seq),
     );
     const found = new Map<string, SealedMessages>();
-    await inTurn(heads, CONCURRENCY, async ({ seq, rollout_id }) => {
+    await mapLimit(heads, CONCURRENCY, async ({ seq, rollout_id }) => {
       const pointer = pointers.get(seq);
       if (!pointer) return;
       const rows = new Map(messages.flatMap((row) => (row.rollout_id === rollout_id ? [[row.event_id, row] as const] : [])));
@@ -54,7 +54,7 @@ export class SealedEvents {
     while (left.length > 0) {
       const pointers = await selectPointers(client, left);
       const again: string[] = [];
-      await inTurn([...pointers], CONCURRENCY, async ([seq, pointer]) => {
+      await mapLimit([...pointers], CONCURRENCY, async ([seq, pointer]) => {
         if (!(await this.#read(client, seq, pointer, eventIds, ({ event_id }) => found.get(seq)!.add(event_id)))) again.push(seq);
       });
       left = again;

@@ -9,7 +9,7 @@ import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects, type GarbageKey } from './garbage.sql.ts';
-import { inTurn } from './in-turn.ts';
+import { mapLimit } from './map-limit.ts';
 import { commitSeals, markSealed, type Sealable, type SealedObject, selectSealable, selectTexts } from './seal.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
@@ -70,7 +70,7 @@ export class SealService {
         const candidates = await selectSealable(this.database.pool, after, this.config.sealing, this.#failures > 0 ? 1 : CANDIDATES);
         if (candidates.length === 0) break;
         after = candidates.at(-1)!.seq;
-        await inTurn(groupsOf(candidates), LANES, (group) => this.#sealOrLeave(group, pass, signal));
+        await mapLimit(groupsOf(candidates), LANES, (group) => this.#sealOrLeave(group, pass, signal));
         this.#failures = 0;
       }
     } catch (error) {
@@ -103,7 +103,7 @@ export class SealService {
     const objects: SealedObject[] = [];
     const empty: Sealable[] = [];
     let away: unknown = null;
-    await inTurn(group, PUT_CONCURRENCY, async (rollout) => {
+    await mapLimit(group, PUT_CONCURRENCY, async (rollout) => {
       if (away !== null || signal.aborted) return;
       const key = keys.get(rollout.seq)!;
       try {
