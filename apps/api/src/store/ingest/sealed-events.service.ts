@@ -5,6 +5,7 @@ import { TranscriptError, type TranscriptMessage } from '@palestra/rollouts/tran
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { LOGGER } from '../../platform/tokens.ts';
+import { isBlobFailure } from '../bisect-batch.ts';
 import { mapLimit } from '../storage/map-limit.ts';
 import { TranscriptObjects } from '../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
@@ -81,13 +82,11 @@ export class SealedEvents {
         this.logger.error({ err: error, key: pointer.blob_key }, 'a transcript is lost or damaged');
         return true;
       }
-      if (isAway(error)) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
+      if (isBlobFailure(error)) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
       throw error;
     }
   }
 }
-
-const isAway = (error: unknown): boolean => error instanceof BlobError || ['AbortError', 'TimeoutError'].includes((error as Error).name);
 
 /** As the statement for rows compares them (ingest.sql.ts). */
 const differs = (sealed: TranscriptMessage, sent: MessageRow): boolean =>
