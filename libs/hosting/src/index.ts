@@ -1,3 +1,3 @@
-export * from './process/free-port.ts';
-export * from './process/supervised-process.ts';
-export * from './remote/health.ts';
+export { freePort } from './process/free-port.ts';
+export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
+export { HealthCheck } from './remote/health.ts';
