@@ -76,7 +76,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
     },
   },
   'apps/api/src/store': {
-    foundation: ['codes.ts', 'faulty-members.ts', 'run-activity.service.ts', 'step-marks.sql.ts'],
+    foundation: ['codes.ts', 'bisect-batch.ts', 'run-activity.service.ts', 'step-marks.sql.ts'],
     folders: {
       storage: [],
       ingest: ['storage'],

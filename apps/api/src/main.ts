@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { announcement } from './announcement.ts';
 import { ConfigError, readConfig } from './platform/config.ts';
-import { keepHeapSmall } from './platform/heap.ts';
+import { limitHeapGrowth } from './platform/gc-tuning.ts';
 import { type RunningServer, startServer } from './server.ts';
 
 const CLI = path.resolve(import.meta.dirname, '../../cli/dist/main.js');
@@ -19,7 +19,7 @@ function playDemo({ url, apiKey }: RunningServer, onEnd: () => void): () => void
 }
 
 async function main(): Promise<void> {
-  keepHeapSmall();
+  limitHeapGrowth();
   const config = readConfig(process.env, (file) => path.resolve(process.env.INIT_CWD ?? process.cwd(), file));
   process.stdout.write('Starting Palestra ...\n');
   const stopping = new AbortController();

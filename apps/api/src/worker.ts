@@ -8,7 +8,7 @@ import { NestFactory } from '@nestjs/core';
 import { PalestraError } from '@palestra/protocol';
 import { type Config, ConfigError, readConfig } from './platform/config.ts';
 import { Readiness } from './platform/database/readiness.ts';
-import { keepHeapSmall } from './platform/heap.ts';
+import { limitHeapGrowth } from './platform/gc-tuning.ts';
 import { randomSecret } from './platform/local-secrets.ts';
 import { SecretKeys } from './platform/secret-keys.ts';
 import { createLogger } from './platform/telemetry/logger.ts';
@@ -40,7 +40,7 @@ export function workerFault(error: unknown): string {
 
 /** Runs jobs of the given database until it is closed. Throws `ConfigError` when it would not see the API's rows or objects. */
 export async function startWorker(config: Config): Promise<RunningWorker> {
-  keepHeapSmall();
+  limitHeapGrowth();
   const databaseUrl = sharedDatabase(config);
   const shutdown = new ShutdownList();
   const logger = createLogger(config.logLevel);

@@ -1,6 +1,6 @@
 export { PalestraClient, type ClientOptions } from './client.ts';
 export type { EnvironmentServer } from './environments.ts';
-export * from './errors.ts';
+export { PalestraApiError, ConnectionError, ToolCallError, ToolFailedError, SessionTerminatedError } from './errors.ts';
 export {
   playGroup,
   type GroupOptions,

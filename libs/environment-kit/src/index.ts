@@ -1,14 +1,33 @@
 /** The schema library of tool arguments, so that an environment needs no dependency but the kit. */
 export { z } from 'zod';
-export * from './action.ts';
-export * from './definition.ts';
-export * from './host/environment-host.ts';
+export {
+  ACTION_TOOL,
+  type ActionEnvironmentDefinition,
+  defineActionEnvironment,
+  type Observation,
+  type Opening,
+  type Outcome,
+} from './action.ts';
+export {
+  type Session,
+  type ToolResult,
+  type Tool,
+  tool,
+  type Tools,
+  type Environment,
+  defineEnvironment,
+  type EnvironmentDefinition,
+  type ToolReturn,
+  textBlock,
+  imageBlock,
+} from './definition.ts';
+export { EnvironmentHost, type HostOptions } from './host/environment-host.ts';
 export { ToolRaisedError } from './host/episode.ts';
 export type { CallResult } from './host/tool-output.ts';
-export * from './link/client.ts';
-export * from './link/in-process.ts';
+export { LinkClient } from './link/client.ts';
+export { InProcessLink } from './link/in-process.ts';
 export type { Link, LinkMethod, LinkMethods, LinkParams, LinkResult } from './link/methods.ts';
 export { createLinkServer } from './link/server.ts';
 export { parseLinkAddress } from './link/address.ts';
-export * from './ors/server.ts';
-export * from './serve.ts';
+export { createOrsServer, type OrsServerOptions } from './ors/server.ts';
+export { type RunningServer, serve, serveAsChild, type ServeAsChildOptions, type ServeOptions } from './serve.ts';

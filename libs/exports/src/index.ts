@@ -1,6 +1,38 @@
-export { lakeFile, lakeKey, LAKE_COLUMNS, LAKE_PART_PLACES, LAKE_PREFIX, type LakePlace, type LakeRollout } from './lake/lake-file.ts';
-export { pythonJson } from './python-json.ts';
+export { lakeFile, lakeKey, LAKE_PART_PLACES, type LakeRollout } from './lake/lake-file.ts';
 export { type PromptFormat, taskFile } from './task-file.ts';
-export { type ChatMessage, systemPrompt, taskMessages } from './task-prompt.ts';
+export { taskMessages } from './task-prompt.ts';
 export { type TaskFailure, taskRows, type TaskRow, type TaskSource } from './task-rows.ts';
-export * from './rollouts/index.ts';
+export {
+  curriculumFile,
+  type CurriculumTask,
+  isLearnable,
+  datasetCard,
+  type ExportLineage,
+  advantageOf,
+  type ExportedMessage,
+  type ExportedRollout,
+  type ExportedRow,
+  isEffective,
+  type LensColumns,
+  type NarrowRollout,
+  type ProvenanceWord,
+  CONTENT_TYPES,
+  FORMATS,
+  narrowFile,
+  preferenceFile,
+  ROLLOUT_FORMATS,
+  rolloutFile,
+  type RolloutFormat,
+  redactMessages,
+  redactNarrow,
+  type Positioned,
+  ShardedRows,
+  shardName,
+  addFigures,
+  type ExportFigures,
+  noFigures,
+  rewardStd,
+  type PairOf,
+  preferencePairs,
+  splitTurns,
+} from './rollouts/index.ts';

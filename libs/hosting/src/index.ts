@@ -1,4 +1,4 @@
 export { LocalBackend } from './local/local-backend.ts';
-export * from './process/free-port.ts';
-export * from './process/supervised-process.ts';
-export * from './remote/health.ts';
+export { freePort } from './process/free-port.ts';
+export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
+export { HealthCheck } from './remote/health.ts';

@@ -1,5 +1,5 @@
-export * from './abortable.ts';
-export * from './clock.ts';
-export * from './ids.ts';
-export * from './micro-batcher.ts';
-export * from './single-flight.ts';
+export { onAbort, abortable } from './abortable.ts';
+export { type Clock, systemClock } from './clock.ts';
+export { newUuid, newTaskId, newUntoldTaskId, isUuid } from './ids.ts';
+export { BatchQueueFullError, MicroBatcher } from './micro-batcher.ts';
+export { SingleFlight } from './single-flight.ts';

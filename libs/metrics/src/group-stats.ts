@@ -106,12 +106,6 @@ function overGroups(groups: readonly GroupStats[], valueOf: (group: GroupStats) 
   return figure(mean(ascending(values)), values.length, groups.length);
 }
 
-/** Mean over rollouts, from the sums. */
-export function sampleWeightedMean(groups: readonly GroupStats[]): Figure {
-  const total = groups.reduce(mergeGroupStats, emptyGroup());
-  return figure(total.scored === 0 ? null : total.sum / total.scored, total.scored, total.n);
-}
-
 /** From sum and sum of squares: about 1e-8 of the rewards' size is the least deviation that it tells from 0. */
 export function stdFromStats(stats: GroupStats, ddof: 0 | 1): number | null {
   if (stats.scored <= ddof) return null;
@@ -151,9 +145,4 @@ export function solvedFigure(groups: readonly GroupStats[], which: Solved): Figu
     if (which === (c === 0 ? 'none' : c === scored ? 'all' : 'some')) hits += 1;
   }
   return figure(counted === 0 ? null : hits / counted, counted, groups.length);
-}
-
-/** Groups of which not everything is here yet: a step that holds one is drawn hollow. */
-export function isIncomplete(group: GroupStats): boolean {
-  return group.nExpected !== null && group.n < group.nExpected;
 }

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advantages,
-  allGroupStats,
   avgInterval,
   bootstrapInterval,
   computeLens,
@@ -15,7 +14,6 @@ import {
   listMetrics,
   mergeGroupStats,
   mergeHistograms,
-  mergeRollups,
   metric,
   passAtK,
   passAtKOfGroup,
@@ -24,7 +22,6 @@ import {
   resolveMetricName,
   rewardMean,
   type RolloutFacts,
-  rollup,
   stdFromStats,
 } from './index.ts';
 import { std } from './summary.ts';
@@ -96,17 +93,6 @@ describe('properties', () => {
     fc.assert(
       fc.property(rowsOf, facts, (rows, extra) => {
         expect(rewardMean([...rows, { ...extra, reward: null }]).value).toBe(rewardMean(rows).value);
-      }),
-    );
-  });
-
-  const success = { threshold: 1, strict: false };
-  test('two rollups merged are the rollup of all, whatever is where', () => {
-    fc.assert(
-      fc.property(rowsOf, rowsOf, (left, right) => {
-        const whole = rollup([...left, ...right], { success });
-        expect(mergeRollups(rollup(left, { success }), rollup(right, { success }))).toEqual(whole);
-        expect(Object.keys(whole.groups).toSorted()).toEqual([...allGroupStats([...left, ...right]).keys()].toSorted());
       }),
     );
   });

@@ -14,10 +14,6 @@ export function isSuccess(reward: number, rule: SuccessRule): boolean {
   return rule.strict ? reward > rule.threshold : reward >= rule.threshold;
 }
 
-export function printSuccessRule(rule: SuccessRule): string {
-  return rule.strict ? `r > ${rule.threshold}` : `r ≥ ${rule.threshold}`;
-}
-
 /** The rule of every environment among the rows: the context's, else inferred from all scored rows of that environment. */
 export function successRules(rows: readonly RolloutFacts[], context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
   return remember(rows, context, 'success', () => rulesOf(rows, context));

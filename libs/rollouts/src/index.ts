@@ -1,20 +1,20 @@
-export * from './normalise.ts';
-export * from './rollout-flags.ts';
-export * from './events/event-reader.ts';
+export { NORMALISER_VERSION, type RawRollout, type NormalisedRollout, normaliseRollout } from './normalise.ts';
+export { ROLLOUT_FLAGS, type RolloutFlag, rolloutFlagNames } from './rollout-flags.ts';
+export { type ReadStart, type ReadMessage, type ReadEvent, type ReadBatch, BatchShapeError, readBatch } from './events/event-reader.ts';
 export { missingIndexes, missingRanges } from './events/gaps.ts';
-export * from './events/message-flags.ts';
+export { MESSAGE_FLAGS, messageFlags } from './events/message-flags.ts';
 export { type MessageSkeleton, skeletonOf } from './events/message-skeleton.ts';
-export * from './fill-rules/group-key.ts';
-export * from './fill-rules/task-key.ts';
+export { groupKeyOf, taskOfVariant } from './fill-rules/group-key.ts';
+export { taskKeyOf } from './fill-rules/task-key.ts';
 export { canonicalArgsHash } from './json/canonical-json.ts';
 export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
-export * from './ledger/false-zero.ts';
+export { isFalseZero } from './ledger/false-zero.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';
-export * from './ledger/uploaded-calls.ts';
-export * from './outcome/rollout-state.ts';
-export * from './outcome/trained-reward.ts';
-export * from './provenance/name-regex.ts';
+export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';
+export { LIVE_MS, STALE_MS, rolloutState } from './outcome/rollout-state.ts';
+export { type TrainedRewardFacts, trainedReward } from './outcome/trained-reward.ts';
+export { nameRegexProblem, matchName } from './provenance/name-regex.ts';
 export {
   type FieldProvenance,
   provenanceShift,
@@ -22,5 +22,5 @@ export {
   unpackProvenance,
   withProvenance,
 } from './provenance/provenance.ts';
-export * from './provenance/run-settings.ts';
-export * from './steps/step-inference.ts';
+export type { RunSettings } from './provenance/run-settings.ts';
+export { inferSteps } from './steps/step-inference.ts';

@@ -1,20 +1,40 @@
-export * from './engine.ts';
-export * from './state.ts';
-export * from './admission/admission-order.ts';
+export { SessionEngine } from './engine.ts';
+export { sessionStates, isDead } from './state.ts';
 export type { QueuePlace } from './admission/admission.ts';
-export type { CreateRequest, ForkRequest, Reservation } from './admission/session-opener.ts';
-export type { CallStream, OpenCall } from './calls/open-call.ts';
-export type { Place } from './lifecycle/placement.ts';
-export * from './ports/admission-store.port.ts';
-export * from './ports/backend.port.ts';
-export * from './ports/call-ledger.port.ts';
-export * from './ports/directory.port.ts';
-export * from './ports/every-task.ts';
-export * from './ports/observer.port.ts';
-export * from './ports/openenv.port.ts';
-export * from './ports/secret-box.port.ts';
-export * from './ports/session-policy.ts';
-export * from './ports/session-store.port.ts';
+export type { CreateRequest } from './admission/session-opener.ts';
+export type { OpenCall } from './calls/open-call.ts';
+export type { SlotLimits, LivingSessions, AdmissionFacts, AdmittedSession, AdmissionStore } from './ports/admission-store.port.ts';
+export {
+  type Backend,
+  type EpisodeTask,
+  taskOf,
+  type BackendCreate,
+  type SecretMap,
+  type BackendSessionRef,
+  type BackendSession,
+  type BackendCall,
+  type CallProgress,
+  type ToolCallResult,
+  ToolFailedError,
+} from './ports/backend.port.ts';
+export type {
+  FailureClass,
+  CallIntent,
+  IntentAnswer,
+  CallOutcome,
+  CallResult,
+  NotedCall,
+  CallRecord,
+  CallLedger,
+  ReplicaLeases,
+} from './ports/call-ledger.port.ts';
+export type { Caller, HostedEnvironment, EnvironmentDirectory } from './ports/directory.port.ts';
+export { everyTask } from './ports/every-task.ts';
+export type { SessionObserver } from './ports/observer.port.ts';
+export type { OpenEnvMessage, OpenEnvExchange, OpenEnvShape, OpenEnvServer, OpenEnvSession } from './ports/openenv.port.ts';
+export type { SealedRow, SecretBox } from './ports/secret-box.port.ts';
+export { type SessionPolicy, defaultSessionPolicy, ADMITTED_RESERVATION_TIMEOUT_MS } from './ports/session-policy.ts';
+export type { SessionFailure, SessionRecord, SessionActivity, Recording, SessionStore } from './ports/session-store.port.ts';
 export { errorOfOutcome } from './registry/failure.ts';
 export { SecretMask } from './registry/secrets.ts';
 export { decodeSecrets } from './registry/secrets-header.ts';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { decompress } from '@bokuweb/zstd-wasm';
-import { zstdCompressor } from '@palestra/exports';
+import { loadZstd } from '@palestra/kit/zstd';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Sample, upload, uploadOf } from '../../support/exported-rollouts.ts';
@@ -14,8 +13,6 @@ let samples: Sample[];
 const RUN = 'export me/ünd "quotes"';
 
 beforeAll(async () => {
-  // The server in this process uses the same one.
-  await zstdCompressor();
   server = await sharedServer();
   const made = uploadOf(RUN);
   samples = made.samples;
@@ -55,7 +52,7 @@ async function parquet(view: any): Promise<Record<string, any>[]> {
   for (const file of dataOf(view)) {
     const bytes = await fetchFile(file);
     expect(bytes.length).toBe(file.size);
-    rows.push(...(await parquetReadObjects({ file: new Uint8Array(bytes).buffer, compressors: { ZSTD: (input) => decompress(input) } })));
+    rows.push(...(await parquetReadObjects({ file: new Uint8Array(bytes).buffer, compressors: { ZSTD: (await loadZstd()).decompress } })));
   }
   return rows;
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { decompress } from '@bokuweb/zstd-wasm';
-import { zstdCompressor } from '@palestra/exports';
+import { loadZstd } from '@palestra/kit/zstd';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
@@ -9,7 +8,6 @@ import { sharedServer, type TestServer } from '../../support/server.ts';
 /** Samples that nobody numbered are numbered in the order in which they came into their group (dashboard.md 2.3). */
 let server: TestServer;
 beforeAll(async () => {
-  await zstdCompressor();
   server = await sharedServer();
 });
 afterAll(() => server?.close());
@@ -77,7 +75,7 @@ test('in lists, groups, queries, pages and exports', async () => {
     { timeout: 30_000 },
   );
   const bytes = await (await fetch(exported.files.find(({ name }: { name: string }) => name.startsWith('data/')).url)).arrayBuffer();
-  const rows = await parquetReadObjects({ file: bytes, compressors: { ZSTD: (input) => decompress(input) } });
+  const rows = await parquetReadObjects({ file: bytes, compressors: { ZSTD: (await loadZstd()).decompress } });
   expect(rows.map((row) => [row.rollout_name, row.sample_idx])).toEqual(shown.map(([name, sample]: unknown[]) => [name, sample]));
 
   await expectSameFromNothing(server.database.pool, server.orgName);

@@ -6,7 +6,7 @@ import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
 import { DeriveService } from '../../../apps/api/src/store/derive/derive.service.ts';
 import { RollupService } from '../../../apps/api/src/store/derive/rollup/rollup.service.ts';
-import { SetAside } from '../../../apps/api/src/store/derive/set-aside.ts';
+import { Quarantine } from '../../../apps/api/src/store/derive/quarantine.ts';
 import type { RunActivity } from '../../../apps/api/src/store/run-activity.service.ts';
 import { startStore, type StoreWorld } from './sealing.world.ts';
 
@@ -134,9 +134,9 @@ test('while the object store is away, rollouts that need it wait, and others do 
         return (blobs[name] as (...args: unknown[]) => unknown).bind(blobs);
       },
     });
-    const aside = new SetAside(new Metrics(), createLogger('silent'));
-    const rollups = new RollupService(database, { rolled: () => {} } as unknown as RunActivity, aside);
-    const derive = new DeriveService(database, rollups, aside, world.services(store).reader, config);
+    const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+    const rollups = new RollupService(database, { rolled: () => {} } as unknown as RunActivity, quarantine);
+    const derive = new DeriveService(database, rollups, quarantine, world.services(store).reader, config);
     await sql('UPDATE rollout_heads SET dirty = true, revision = revision + 1');
     await sql('UPDATE rollouts SET turns = 77');
     const live = await scored('live');
@@ -144,7 +144,7 @@ test('while the object store is away, rollouts that need it wait, and others do 
     await derive.round();
     expect(await turnsOf([sealed, live])).toEqual([77, 1]);
     expect(asked).toBe(1);
-    expect(aside.members('rollout')).toEqual([]);
+    expect(quarantine.members('rollout')).toEqual([]);
 
     away = false;
     wait();

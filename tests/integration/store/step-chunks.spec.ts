@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PIPELINES } from '../../../apps/api/src/platform/database/database.ts';
 import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
-import { SetAside } from '../../../apps/api/src/store/derive/set-aside.ts';
+import { Quarantine } from '../../../apps/api/src/store/derive/quarantine.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { RollupService } from '../../../apps/api/src/store/derive/rollup/rollup.service.ts';
@@ -79,7 +79,11 @@ it('a step that cannot be made leaves its figures and its mark as they were; all
   const rollups = () => sql('SELECT step, to_jsonb(s) AS row FROM step_rollups s ORDER BY step, env_id');
   const marks = async () => (await sql('SELECT step FROM dirty_steps')).map(({ step }) => step);
   const service = () =>
-    new RollupService(server.database, { rolled: () => {} } as unknown as RunActivity, new SetAside(new Metrics(), createLogger('silent')));
+    new RollupService(
+      server.database,
+      { rolled: () => {} } as unknown as RunActivity,
+      new Quarantine(new Metrics(), createLogger('silent')),
+    );
   const unlucky = STEPS / 2;
   const held = await server.database.pool.connect();
   try {

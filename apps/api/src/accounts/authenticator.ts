@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { type KeyScope, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
@@ -32,12 +33,12 @@ export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: I
 
 type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
 
-/** Who a request comes from, by API key or browser cookie. No query per request: verdicts are kept for a few seconds. */
+/** Finds the caller of a request by API key or browser cookie. Verdicts are cached for a few seconds to avoid a query per request. */
 @Injectable()
 export class Authenticator {
-  readonly #verdicts = new Map<string, { verdict: Verdict; until: number }>();
-  /** Apart, so that a flood of wrong keys forgets no valid one. */
-  readonly #refused = new Map<string, { verdict: Verdict; until: number }>();
+  readonly #accepted;
+  /** A separate cache: a flood of wrong keys does not evict valid ones. */
+  readonly #refused;
   readonly #loads = new SingleFlight<Verdict>();
   readonly #lastUsed = new Map<string, number>();
   #anonymous: Caller | null = null;
@@ -48,7 +49,11 @@ export class Authenticator {
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
     private readonly rates: StrangerRates,
-  ) {}
+  ) {
+    const options = { max: CACHE_ENTRIES, ttl: CACHE_MS, ttlResolution: 0, perf: clock };
+    this.#accepted = new LRUCache<string, Verdict>(options);
+    this.#refused = new LRUCache<string, Verdict>(options);
+  }
 
   /**
    * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
@@ -100,26 +105,23 @@ export class Authenticator {
     }
   }
 
-  /** Forgets what is known of all keys and cookies, on this replica at once. */
+  /** Drops all cached verdicts of this replica. */
   forget(): void {
-    this.#verdicts.clear();
+    this.#accepted.clear();
     this.#refused.clear();
   }
 
   async #callerOf(kind: 'key' | 'cookie', token: string): Promise<Caller> {
     const cacheKey = `${kind}:${token}`;
-    const now = this.clock.now();
-    let verdict = this.#verdicts.get(cacheKey) ?? this.#refused.get(cacheKey);
-    if (!verdict || verdict.until <= now) {
-      const loaded = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
-      const [kept, other] = 'refused' in loaded ? [this.#refused, this.#verdicts] : [this.#verdicts, this.#refused];
-      if (kept.size >= CACHE_ENTRIES) kept.clear();
-      verdict = { verdict: loaded, until: now + CACHE_MS };
+    let verdict = this.#accepted.get(cacheKey) ?? this.#refused.get(cacheKey);
+    if (verdict === undefined) {
+      verdict = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
+      const [kept, other] = 'refused' in verdict ? [this.#refused, this.#accepted] : [this.#accepted, this.#refused];
       kept.set(cacheKey, verdict);
       other.delete(cacheKey);
     }
-    if ('refused' in verdict.verdict) throw new PalestraError(verdict.verdict.refused);
-    return verdict.verdict.caller;
+    if ('refused' in verdict) throw new PalestraError(verdict.refused);
+    return verdict.caller;
   }
 
   async #loadKey(key: string): Promise<Verdict> {

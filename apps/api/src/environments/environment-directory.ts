@@ -8,6 +8,7 @@ import {
   type HostedEnvironment,
   type SessionPolicy,
 } from '@palestra/session';
+import { LRUCache } from 'lru-cache';
 import { CONFIG, type Config } from '../platform/config.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { BackendPool } from './backend.pool.ts';
@@ -16,21 +17,16 @@ import type { EnvironmentRecord, VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 import { readSessionPolicy } from './session-policy.ts';
 
-/** Another replica's change is seen after this; our own at once. */
+/** A change by another replica is visible after this time; a change by this one immediately. */
 const MAX_AGE_MS = 5_000;
-/** Distinct names that are remembered; past it the oldest goes, so that made-up names cannot fill the memory. */
+/** Bounds the memory that made-up names can take. */
 const MAX_ENTRIES = 5_000;
 
-interface Remembered {
-  hosted: HostedEnvironment;
-  readAt: number;
-}
-
-/** Deployments by name, without SQL on the hot path. */
+/** Resolves deployments by name, without SQL on the hot path. */
 @Injectable()
 export class RegistryDirectory implements EnvironmentDirectory {
-  readonly #resolved = new Map<string, Remembered>();
-  readonly #versions = new Map<string, Remembered>();
+  readonly #resolved;
+  readonly #versions;
   readonly #resolving = new SingleFlight<HostedEnvironment>();
   readonly #loading = new SingleFlight<HostedEnvironment>();
 
@@ -39,25 +35,27 @@ export class RegistryDirectory implements EnvironmentDirectory {
     @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
     @Inject(BackendPool) private readonly backends: BackendPool,
     @Inject(CONFIG) private readonly config: Config,
-    @Inject(CLOCK) private readonly clock: Clock,
-  ) {}
+    @Inject(CLOCK) clock: Clock,
+  ) {
+    const options = { max: MAX_ENTRIES, ttl: MAX_AGE_MS, ttlResolution: 0, perf: clock };
+    this.#resolved = new LRUCache<string, HostedEnvironment>(options);
+    this.#versions = new LRUCache<string, HostedEnvironment>(options);
+  }
 
   async resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment> {
     const key = JSON.stringify([deployment, caller.anonymous ? null : caller.orgId]);
     const known = this.#resolved.get(key);
-    if (known && this.#isFresh(known)) return known.hosted;
+    if (known !== undefined) return known;
     return this.#resolving.do(key, async () => {
       const hosted = await this.#resolve(deployment, caller);
-      this.#resolved.delete(key);
-      this.#resolved.set(key, { hosted, readAt: this.clock.now() });
-      if (this.#resolved.size > MAX_ENTRIES) this.#resolved.delete(this.#resolved.keys().next().value!);
+      this.#resolved.set(key, hosted);
       return hosted;
     });
   }
 
   async version(versionId: string): Promise<HostedEnvironment> {
     const known = this.#versions.get(versionId);
-    if (known && this.#isFresh(known)) return known.hosted;
+    if (known !== undefined) return known;
     return this.#loading.do(versionId, async () => {
       const environment = await this.repository.findVersionById(versionId);
       if (environment === null) {
@@ -68,14 +66,10 @@ export class RegistryDirectory implements EnvironmentDirectory {
     });
   }
 
-  /** Something changed: names may mean something else now. */
+  /** Drops cached names after a change, and the versions that are gone. */
   invalidate(goneVersionIds: string[] = []): void {
     this.#resolved.clear();
     for (const versionId of goneVersionIds) this.#versions.delete(versionId);
-  }
-
-  #isFresh({ readAt }: Remembered): boolean {
-    return this.clock.now() - readAt < MAX_AGE_MS;
   }
 
   async #resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment> {
@@ -116,7 +110,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
     });
   }
 
-  /** The owner's settings over the author's declarations over the server's defaults. */
+  /** Owner's settings override the author's declarations, which override the server's defaults. */
   #policy(environment: EnvironmentRecord, version: VersionRecord): SessionPolicy {
     const declared = version.sourceKind === 'bundled' ? this.backends.declared(version) : {};
     const defaults = { ...defaultSessionPolicy, heartbeatTimeoutMs: this.config.sessionIdleTimeoutMs };
@@ -136,7 +130,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
       owned: version.sourceKind !== 'remote',
       about: { description: environment.description, readme: environment.readmeContent, version: version.number },
     };
-    this.#versions.set(version.id, { hosted, readAt: this.clock.now() });
+    this.#versions.set(version.id, hosted);
     return hosted;
   }
 }

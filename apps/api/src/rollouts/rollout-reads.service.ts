@@ -12,7 +12,7 @@ import type { RolloutScope } from './rollout-scope.ts';
 import type { RolloutRecord } from './rollout.sql.ts';
 import { hasGaps, presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
-import { SharedSkeletons } from './shared-skeletons.ts';
+import { SkeletonCache } from './skeleton-cache.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 /** Actions of one side of a comparison. */
@@ -30,7 +30,7 @@ export class RolloutReadsService {
     private readonly lists: RolloutListService,
   ) {}
 
-  readonly #skeletons = new SharedSkeletons(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
+  readonly #skeletons = new SkeletonCache(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
 
   async header({ head, record, orgName }: RolloutScope) {
     // Neighbours are found by groups, which are made with the rollups of their step.

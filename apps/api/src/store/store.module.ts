@@ -9,7 +9,7 @@ import { ObjectGarbage } from './storage/garbage.service.ts';
 import { PartitionService } from './storage/partition.service.ts';
 import { RetentionService } from './storage/retention.service.ts';
 import { RollupService } from './derive/rollup/rollup.service.ts';
-import { SetAside } from './derive/set-aside.ts';
+import { Quarantine } from './derive/quarantine.ts';
 import { SealService } from './storage/seal.service.ts';
 import { StoreJobs } from './storage/store-jobs.ts';
 import { TranscriptObjects } from './storage/transcript-objects.service.ts';
@@ -32,7 +32,7 @@ const shared = [
 
 /** The rollout store without its routes: what an API process and a worker have in common (ADR 15). */
 @Module({
-  providers: [...shared, TranscriptObjects, TranscriptWriter, SearchIndex, SetAside, ObjectGarbage, DeriveLoop, StoreJobs],
+  providers: [...shared, TranscriptObjects, TranscriptWriter, SearchIndex, Quarantine, ObjectGarbage, DeriveLoop, StoreJobs],
   exports: shared,
 })
 export class StoreModule {}

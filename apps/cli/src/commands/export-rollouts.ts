@@ -5,7 +5,7 @@ import type { PalestraClient } from '@palestra/client';
 import { Command, Option } from 'commander';
 import { startProgress } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
-import { writeWholeFile } from '../whole-file.ts';
+import { writeFileAtomically } from '../atomic-write.ts';
 
 /** Between two looks at the export; grows with its age, within these bounds. */
 const MIN_POLL_MS = 100;
@@ -45,7 +45,7 @@ async function exportRollouts(options: ExportOptions): Promise<void> {
     try {
       const finished = await waitFor(client, id, signal);
       for (const { name } of finished.files) {
-        await writeWholeFile(placeOf(out, name), await client.rolloutExports.download(id, name), signal);
+        await writeFileAtomically(placeOf(out, name), await client.rolloutExports.download(id, name), signal);
       }
       return finished;
     } finally {

@@ -5,7 +5,7 @@ import { printable, type Progress, startProgress } from '../output.ts';
 import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';
 import { withClient } from '../settings.ts';
-import { writeWholeFile } from '../whole-file.ts';
+import { writeFileAtomically } from '../atomic-write.ts';
 
 export interface PrepareOptions {
   env: string[];
@@ -65,7 +65,7 @@ async function takeFromServer(
   const view = await exportOnServer(client, request, signal, tell);
   if (view === null) return null;
   view.failures.forEach((failure, index) => tellFailure(progress, failure, index + 1));
-  await writeWholeFile(output, await client.exports.download(view.id), signal);
+  await writeFileAtomically(output, await client.exports.download(view.id), signal);
   return view;
 }
 
@@ -89,7 +89,7 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
     outcome.written += 1;
     progress.step();
   });
-  await writeWholeFile(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
+  await writeFileAtomically(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
   return outcome;
 }
 

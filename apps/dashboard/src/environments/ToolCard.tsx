@@ -2,7 +2,7 @@ import type { ToolSpec } from '@palestra/protocol';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { argumentsOf, type Field, limitsOf, typeName } from '../playground/form/field.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { anthropicTool, openAiTool, toolText } from './copies.ts';
+import { anthropicTool, openAiTool, toolText } from './tool-formats.ts';
 
 interface Line {
   name: string;

@@ -2,7 +2,7 @@ import { useSearch } from '@tanstack/react-router';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import { plural } from '../format/number.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
-import { anthropicTool, openAiTool, toolText } from './copies.ts';
+import { anthropicTool, openAiTool, toolText } from './tool-formats.ts';
 import { variantOf } from './place.ts';
 import { ToolCard } from './ToolCard.tsx';
 import { VariantTabs } from './VariantTabs.tsx';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskFigures } from '../data/environments.ts';
-import { anthropicTool, openAiTool } from './copies.ts';
+import { anthropicTool, openAiTool } from './tool-formats.ts';
 import { difficultyOf, taskRows, withoutSplit } from './difficulty.ts';
 
 const chars = { mean: 1, p1: 1, p10: 1, p25: 1, p50: 1, p75: 1, p90: 1, p99: 1 };

@@ -5,7 +5,7 @@ import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { RunStep } from '../run/Step.tsx';
 import { taskName } from '../format/task.ts';
-import { signalOf } from './words.ts';
+import { signalOf } from './group-signal.ts';
 
 function Figure({ label, title, children }: { label: string; title?: string; children: ReactNode }) {
   return (

@@ -16,7 +16,7 @@ import { scopeClauses } from '../run/scope.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { Pips } from './Pips.tsx';
 import { taskName } from '../format/task.ts';
-import { signalOf } from './words.ts';
+import { signalOf } from './group-signal.ts';
 
 const columns: Column<Group>[] = [
   {

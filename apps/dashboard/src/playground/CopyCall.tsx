@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { useEffect, useState } from 'react';
 import { wholeCallQuery } from '../data/sessions.ts';
-import { curlOf, jsonlOf, pythonOf } from './copying.ts';
+import { curlOf, jsonlOf, pythonOf } from './call-snippets.ts';
 
 /** A word that copies a text, which may have to be read first. */
 export function CopyLink({ label, name, text }: { label: string; name?: string; text: () => Promise<string> }) {

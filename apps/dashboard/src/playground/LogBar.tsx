@@ -3,7 +3,7 @@ import type { SessionView } from '@palestra/protocol';
 import { wholeCallQuery } from '../data/sessions.ts';
 import { plural } from '../format/number.ts';
 import { CopyLink } from './CopyCall.tsx';
-import { jsonlOf } from './copying.ts';
+import { jsonlOf } from './call-snippets.ts';
 import { type LogFilter, type NumberedCall, OUTCOMES } from './log.ts';
 
 interface BarProps {

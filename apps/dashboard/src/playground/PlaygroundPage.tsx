@@ -9,7 +9,7 @@ import { callsQuery, refreshSession, sessionQuery, wholeCallQuery } from '../dat
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Blocks } from '../session/Blocks.tsx';
-import { endingOf } from '../session/words.ts';
+import { endingOf } from '../session/ending.ts';
 import { EndButton } from '../sessions/EndButton.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ActionLog } from './ActionLog.tsx';

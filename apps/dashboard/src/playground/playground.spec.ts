@@ -1,6 +1,6 @@
 import type { SessionCallView, ToolSpec } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { curlOf, jsonlOf, pythonLiteral, pythonOf } from './copying.ts';
+import { curlOf, jsonlOf, pythonLiteral, pythonOf } from './call-snippets.ts';
 import { actionToolOf, legalActions, legalLabel, observationIn, withLegal } from './episode.ts';
 import { blank } from './form/draft.ts';
 import { argumentsOf } from './form/field.ts';

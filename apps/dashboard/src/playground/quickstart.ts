@@ -1,5 +1,5 @@
 import type { JsonObject, ToolSpec } from '@palestra/protocol';
-import { pythonLiteral } from './copying.ts';
+import { pythonLiteral } from './call-snippets.ts';
 import { argumentsOf } from './form/field.ts';
 import { sampleOf } from './form/sample.ts';
 

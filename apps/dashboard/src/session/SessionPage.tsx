@@ -15,7 +15,7 @@ import { SessionState } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CallLedger } from './CallLedger.tsx';
 import { SessionFacts } from './SessionFacts.tsx';
-import { endingOf } from './words.ts';
+import { endingOf } from './ending.ts';
 
 /** What went wrong, what it means, and the words of whoever noticed. */
 function Ending({ session }: { session: SessionView }) {

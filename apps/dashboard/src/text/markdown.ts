@@ -1,4 +1,5 @@
 import DOMPurify from 'dompurify';
+import { LRUCache } from 'lru-cache';
 import { markInvisible } from './invisible.ts';
 import { htmlOf } from './markdown-parser.ts';
 
@@ -25,8 +26,7 @@ interface TrustedPolicy {
 const factory = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: TrustedPolicy): TrustedPolicy } }).trustedTypes;
 const policy = factory?.createPolicy('palestra-markdown', { createHTML: (text) => DOMPurify.sanitize(text, allowed) });
 
-const cache = new Map<string, string>();
-const cacheLimit = 500;
+const cache = new LRUCache<string, string>({ max: 500 });
 
 /** The HTML (a TrustedHTML object where supported) for `dangerouslySetInnerHTML`; cached by source. */
 export function renderMarkdown(source: string): string {
@@ -34,7 +34,6 @@ export function renderMarkdown(source: string): string {
   if (known !== undefined) return known;
   const html = htmlOf(markInvisible(source));
   const safe = policy ? policy.createHTML(html) : DOMPurify.sanitize(html, allowed);
-  if (cache.size >= cacheLimit) cache.delete(cache.keys().next().value!);
   cache.set(source, safe);
   return safe;
 }

@@ -1,8 +1,8 @@
+import { loadZstd } from '@palestra/kit/zstd';
 import { type ColumnData, type ParquetSchema, parquetStream, textElement } from '../parquet-stream.ts';
 import { pythonJson } from '../python-json.ts';
 import { ENV_CLASS, taskElements } from '../task-file.ts';
 import type { ChatTurn } from './chat-messages.ts';
-import { zstdCompressor } from './zstd.ts';
 
 /** A task that is sometimes solved: there is something to learn from it. */
 export interface CurriculumTask {
@@ -36,7 +36,7 @@ export async function* curriculumFile(tasks: AsyncIterable<CurriculumTask>): Asy
     schema: SCHEMA,
     columnsOf,
     codec: 'ZSTD',
-    compressors: { ZSTD: await zstdCompressor() },
+    compressors: { ZSTD: (await loadZstd()).compress },
     groupRows: 10_000,
     weightOf: ({ prompt }) => prompt.reduce((characters, { content }) => characters + (content?.length ?? 0), 0),
     groupWeight: 16_000_000,

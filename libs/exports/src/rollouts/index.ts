@@ -1,4 +1,3 @@
-export { chatMessages, type ChatTurn, type ToolCall } from './chat-messages.ts';
 export { curriculumFile, type CurriculumTask, isLearnable } from './curriculum.ts';
 export { datasetCard, type ExportLineage } from './dataset-card.ts';
 export {
@@ -10,18 +9,9 @@ export {
   type LensColumns,
   type NarrowRollout,
 } from './exported-rollout.ts';
-export { CONTENT_TYPES, type FileOptions, FORMATS, narrowFile, preferenceFile, rolloutFile } from './formats.ts';
-export { EXPORT_COLUMNS, LENS_COLUMNS, MESSAGE_COLUMNS, NARROW_COLUMNS } from './narrow-columns.ts';
+export { CONTENT_TYPES, FORMATS, narrowFile, preferenceFile, rolloutFile } from './formats.ts';
+export { EXPORT_COLUMNS } from './narrow-columns.ts';
 export { redactMessages, redactNarrow } from './redact.ts';
-export { charactersOf, rolloutParquet } from './rollout-parquet.ts';
-export { type Positioned, ShardedRows, type ShardLimits, shardName } from './shards.ts';
+export { type Positioned, ShardedRows, shardName } from './shards.ts';
 export { addFigures, type ExportFigures, noFigures, rewardStd } from './statistics.ts';
-export {
-  type PairOf,
-  preferencePairs,
-  type PreferenceExample,
-  type SftExample,
-  splitTurns,
-  type WeightedTurn,
-} from './training-examples.ts';
-export { zstdCompressor } from './zstd.ts';
+export { type PairOf, preferencePairs, splitTurns } from './training-examples.ts';

@@ -1,11 +1,10 @@
-import { decompress } from '@bokuweb/zstd-wasm';
+import { loadZstd } from '@palestra/kit/zstd';
 import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportedMessage, ExportedRollout } from './exported-rollout.ts';
-import { rolloutFile, zstdCompressor } from './index.ts';
+import { rolloutFile } from './index.ts';
 
 /** A rollout as exports have it, and the bytes of files. */
-await zstdCompressor();
-export const compressors = { ZSTD: (input: Uint8Array) => decompress(input) };
+export const compressors = { ZSTD: (await loadZstd()).decompress };
 
 export function message(
   index: number,

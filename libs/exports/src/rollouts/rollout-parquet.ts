@@ -1,7 +1,7 @@
+import { loadZstd } from '@palestra/kit/zstd';
 import { type ColumnData, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
 import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 import { cellOf, type Column, elementsOf, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
-import { zstdCompressor } from './zstd.ts';
 
 /** A row group is encoded in one go, which holds up everything else in the process for that long: some tenths of a second. */
 const GROUP_ROWS = 2_500;
@@ -26,7 +26,7 @@ export async function* rolloutParquet<Row extends NarrowRollout & { messages?: E
     schema: schemaOf(columns, messages),
     columnsOf: (group) => columnsOf(group, columns, messages),
     codec: 'ZSTD',
-    compressors: { ZSTD: await zstdCompressor() },
+    compressors: { ZSTD: (await loadZstd()).compress },
     kvMetadata: Object.entries(lineage).map(([key, value]) => ({ key, value })),
     groupRows: GROUP_ROWS,
     weightOf: (row) => NARROW_CHARACTERS + (messages ? charactersOf(row.messages) : 0),

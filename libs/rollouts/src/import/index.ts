@@ -1,8 +1,7 @@
 /** Foreign formats as upload events (`POST /v1/rollouts`). For Node: it reads archives. Nothing here sends anything. */
-export * from './detect.ts';
-export type { Imported, ImportOptions } from './imported.ts';
-export { importInspectArchive, importInspectJson, type InspectOptions } from './inspect/inspect.ts';
-export { ARCHIVE_LIMITS, ArchiveError, type ArchiveLimits } from './inspect/inspect-archive.ts';
+export { IMPORT_FORMATS, type ImportFormat, SNIFF_BYTES, detectFormat } from './detect.ts';
+export type { Imported } from './imported.ts';
+export { importInspectArchive, importInspectJson } from './inspect/inspect.ts';
 export { RecordError } from './json-lines.ts';
 export { importOpenai } from './openai.ts';
 export {
@@ -14,5 +13,5 @@ export {
   type StoredMessages,
   type TracedRollout,
 } from './otlp/otlp.ts';
-export { importPalestra, type PalestraOptions } from './palestra.ts';
-export { importVerifiers, type VerifiersOptions } from './verifiers.ts';
+export { importPalestra } from './palestra.ts';
+export { importVerifiers } from './verifiers.ts';

@@ -1,4 +1,5 @@
 import { type JsonObject, MAX_REGEX_SIZE, regexSize } from '@palestra/protocol';
+import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { intOfDigits } from '../json/fields.ts';
 
@@ -42,15 +43,13 @@ export function matchName(regex: string, name: string): NameParts | null {
   return { task: text('task'), step: intOfDigits(text('step')), sample: intOfDigits(text('sample')) };
 }
 
-/** The same few regexes meet a million names. */
-const compiled = new Map<string, RE2JS | null>();
-const MAX_COMPILED = 64;
+/** A few regexes match millions of names. False: the regex is not usable. */
+const compiled = new LRUCache<string, RE2JS | false>({ max: 64 });
 
 function compiledOf(regex: string): RE2JS | null {
   const known = compiled.get(regex);
-  if (known !== undefined) return known;
-  if (compiled.size >= MAX_COMPILED) compiled.clear();
-  const fresh = nameRegexProblem(regex) === null ? RE2JS.compile(regex) : null;
+  if (known !== undefined) return known || null;
+  const fresh = nameRegexProblem(regex) === null && RE2JS.compile(regex);
   compiled.set(regex, fresh);
-  return fresh;
+  return fresh || null;
 }

@@ -2,7 +2,6 @@ import {
   type GroupCandidate,
   type JsonObject,
   type Message,
-  type OutputBlock,
   type MessageBlock,
   PalestraError,
   type Split,
@@ -141,5 +140,3 @@ export class ToolFailedError extends Error {
     this.name = 'ToolFailedError';
   }
 }
-
-export type { OutputBlock };

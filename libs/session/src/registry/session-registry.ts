@@ -1,5 +1,6 @@
 import { type Clock, SingleFlight } from '@palestra/kit';
 import { PalestraError, type SessionState } from '@palestra/protocol';
+import { LRUCache } from 'lru-cache';
 import type { BackendSession, BackendSessionRef, SecretMap } from '../ports/backend.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from '../ports/directory.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
@@ -11,7 +12,7 @@ import { deathError, LiveSession } from './live-session.ts';
 import { scopedSid } from './client-sid.ts';
 import { SecretMask } from './secrets.ts';
 
-/** The dead never change: who ends a session and asks at once for it again need not ask the store. */
+/** Ended sessions never change: a client that ends a session and asks for it again causes no read of the store. */
 const REMEMBERED_DEAD = 1_024;
 
 /** What an HTTP header carries as it is: environments' servers are told the SID in one. */
@@ -26,8 +27,8 @@ type From = SessionState | ((record: SessionRecord) => boolean);
  */
 export class SessionRegistry {
   readonly #live = new Map<string, LiveSession>();
-  /** The last that died here, oldest first. */
-  readonly #dead = new Map<string, SessionRecord>();
+  /** Records only: the secrets that a live session has in memory go with it. */
+  readonly #dead = new LRUCache<string, SessionRecord>({ max: REMEMBERED_DEAD });
   readonly #loads = new SingleFlight<LiveSession | null>();
   /** Told of an episode beside this process whose session another one has ended or taken over. */
   onTaken: (live: LiveSession, ref: BackendSessionRef) => void = () => {};
@@ -206,15 +207,8 @@ export class SessionRegistry {
     live.record = record;
     if (!isDead(record.state)) return;
     this.#live.delete(record.sid);
-    this.#remember(record);
-    live.die(deathError(record, this.clock.now()));
-  }
-
-  /** The record only: whatever of its secrets was in memory goes with the live session. */
-  #remember(record: SessionRecord): void {
     this.#dead.set(record.sid, record);
-    if (this.#dead.size <= REMEMBERED_DEAD) return;
-    for (const oldest of this.#dead.keys()) return void this.#dead.delete(oldest);
+    live.die(deathError(record, this.clock.now()));
   }
 
   async #lookUp(sid: string): Promise<LiveSession | null> {

@@ -1,5 +1,4 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { decompress as unzstd } from 'fzstd';
 import {
   type AsyncBuffer,
   asyncBufferFromFile,
@@ -12,6 +11,7 @@ import {
   snappyUncompress,
 } from 'hyparquet';
 import { LosslessNumber } from 'lossless-json';
+import { loadZstd } from '@palestra/kit/zstd';
 import type { JsonValue } from '@palestra/protocol';
 import { decimalOf, parsers, withStoredDecimals } from './parquet-values.ts';
 import { boundedJson, taskFileError, type TaskRecord } from './task-record.ts';
@@ -24,13 +24,13 @@ const MAX_FOOTER = 16 * 1024 * 1024;
 const MAX_PAGE = 64 * 1024 * 1024;
 const MAX_COLUMN = 128 * 1024 * 1024;
 
-/** A page header says any size: nothing is allocated or decompressed beyond the limit, nor beyond what the header says. */
+/** Page headers are not trusted: a codec allocates at most the stated size, and at most `MAX_PAGE`. */
 const bounded = (decompress: (bytes: Uint8Array, length: number) => Uint8Array) => (bytes: Uint8Array, length: number) => {
   if (!(length <= MAX_PAGE)) throw new Error(`a page of ${length} bytes; at most ${MAX_PAGE / 1024 / 1024} MiB are read`);
   return decompress(bytes, length);
 };
 const zlibOptions = (length: number) => ({ maxOutputLength: Math.max(length, 1) });
-const compressors: Compressors = {
+const loadCodecs = async (): Promise<Compressors> => ({
   SNAPPY: bounded((bytes, length) => {
     const page = new Uint8Array(length);
     snappyUncompress(bytes, page);
@@ -38,8 +38,8 @@ const compressors: Compressors = {
   }),
   GZIP: bounded((bytes, length) => gunzipSync(bytes, zlibOptions(length))),
   BROTLI: bounded((bytes, length) => brotliDecompressSync(bytes, zlibOptions(length))),
-  ZSTD: bounded((bytes, length) => unzstd(bytes, new Uint8Array(length))),
-};
+  ZSTD: bounded((await loadZstd()).decompress),
+});
 
 /** Refuses reads of more than a column may have: the footer says where columns begin and end. */
 async function openFile(path: string): Promise<AsyncBuffer> {
@@ -69,9 +69,10 @@ export async function* parquetRecords(path: string, name: string): AsyncGenerato
   const { metadata, columns, stored } = await readFooter(file).catch((error: unknown) => {
     throw taskFileError(name, null, `not a Parquet file that can be read (${(error as Error).message})`, error);
   });
+  const compressors = await loadCodecs();
   let row = 0;
   for (const { start, stop } of pagesOf(metadata)) {
-    for (const record of await read(file, stored, start, stop, name)) {
+    for (const record of await read({ file, metadata: stored, compressors }, start, stop, name)) {
       row += 1;
       const where = `row ${row}`;
       yield { where, record: recordOf(record, columns, name, where) };
@@ -95,9 +96,15 @@ function* pagesOf(metadata: FileMetaData): Generator<{ start: number; stop: numb
   }
 }
 
-async function read(file: AsyncBuffer, metadata: FileMetaData, rowStart: number, rowEnd: number, name: string) {
+interface OpenParquet {
+  file: AsyncBuffer;
+  metadata: FileMetaData;
+  compressors: Compressors;
+}
+
+async function read(source: OpenParquet, rowStart: number, rowEnd: number, name: string) {
   try {
-    return await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors, parsers, geoparquet: false });
+    return await parquetReadObjects({ ...source, rowStart, rowEnd, parsers, geoparquet: false });
   } catch (error) {
     throw taskFileError(name, `rows ${rowStart + 1} to ${rowEnd}`, `unreadable (${(error as Error).message})`, error);
   }

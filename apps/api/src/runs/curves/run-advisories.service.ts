@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PHASES, STOP_REASONS } from '@palestra/protocol';
+import { LRUCache } from 'lru-cache';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf } from '../../store/codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
@@ -10,47 +11,39 @@ import { selectRecent } from './run-summary.sql.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
 
-/** Steps whose duration tells how long a step takes. */
+/** How many of the last steps are timed. */
 const TIMED_STEPS = 30;
-const BROKEN_OFF = [codeOf(STOP_REASONS, 'aborted')!, codeOf(STOP_REASONS, 'cancelled')!];
-/** Some follow from the clock: what was found for a version of the figures is good for so long. */
-const KEEP_MS = 10_000;
-/** Runs that somebody looks at right now. */
-const MAX_KEPT = 200;
+const INTERRUPTED = [codeOf(STOP_REASONS, 'aborted')!, codeOf(STOP_REASONS, 'cancelled')!];
+/** Some advisories depend on the clock, so the advisories of a version of the figures expire. */
+const CACHE_MS = 10_000;
+/** Bounds the runs whose pages are open at the same time. */
+const MAX_CACHED = 200;
 
 export interface AdvisoryNews {
   advisories: Advisory[];
-  /** Version of the figures that they are about. */
+  /** Version of the figures that the advisories describe. */
   v: string;
 }
 
-interface Kept {
-  version: string;
-  until: number;
-  news: Promise<AdvisoryNews>;
-}
-
-/** What is odd about a run. */
+/** Finds unusual conditions of a run. */
 @Injectable()
 export class RunAdvisoriesService {
-  /** Many readers of one run ask at the same moment: when its figures changed. */
-  readonly #kept = new Map<number, Kept>();
+  /** All readers of a run ask at the same moment, when its figures change. */
+  readonly #cache = new LRUCache<number, { version: string; news: Promise<AdvisoryNews> }>({ max: MAX_CACHED, ttl: CACHE_MS });
 
   constructor(
     private readonly database: Database,
     private readonly figures: StepFiguresService,
   ) {}
 
-  /** Of the whole run, its main phase: as `GET /v1/runs/{run}/summary` without a range tells them. Throws `run_not_found`. */
+  /** Returns the advisories of the main phase of a whole run, as `GET /v1/runs/{run}/summary` without a range. Throws `run_not_found`. */
   async current(runSeq: number): Promise<AdvisoryNews> {
     const run = await selectRunState(this.database.pool, runSeq);
-    const kept = this.#kept.get(runSeq);
-    if (kept && kept.version === run.version && Date.now() < kept.until) return kept.news;
+    const cached = this.#cache.get(runSeq);
+    if (cached?.version === run.version) return cached.news;
     const news = this.#ofRun(run);
-    this.#kept.delete(runSeq);
-    this.#kept.set(runSeq, { version: run.version, until: Date.now() + KEEP_MS, news });
-    if (this.#kept.size > MAX_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
-    news.catch(() => this.#kept.delete(runSeq));
+    this.#cache.set(runSeq, { version: run.version, news });
+    news.catch(() => this.#cache.delete(runSeq));
     return news;
   }
 
@@ -61,11 +54,11 @@ export class RunAdvisoriesService {
     return { advisories: await this.of(run, all), v: run.version };
   }
 
-  /** `rows`: of one phase, by step. */
+  /** `rows`: the rows of one phase in the order of their steps. */
   async of(run: RunState, rows: readonly StepRow[]): Promise<Advisory[]> {
     const { pool } = this.database;
     const steps = [...new Set(rows.map(({ step }) => step))].filter((step) => step >= 0).slice(-TIMED_STEPS);
-    const [recent, times] = await Promise.all([selectRecent(pool, run.seq, BROKEN_OFF), selectStepTimes(pool, run.seq, steps)]);
+    const [recent, times] = await Promise.all([selectRecent(pool, run.seq, INTERRUPTED), selectStepTimes(pool, run.seq, steps)]);
     const merged = new Map(mergeFigures(rows, { lens: 'canonical', den: 'scored', keys: [] }).map((kpi) => [kpi.key, kpi.value]));
     const confidence = run.inference?.confidence;
     return advisoriesOf({

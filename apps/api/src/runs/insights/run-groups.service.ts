@@ -6,6 +6,7 @@ import {
   powersOfTwo,
   stdFromStats,
   ZERO_VARIANCE_TOLERANCE,
+  type ZeroVarianceKind,
   zeroVarianceKind,
 } from '@palestra/metrics';
 import { type GroupListQuery, type GroupQuery, PalestraError, PHASES, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
@@ -92,7 +93,7 @@ export function presentGroup(group: GroupRecord) {
     std: std !== null && group.max! - group.min! <= ZERO_VARIANCE_TOLERANCE ? 0 : std,
     min: group.min,
     max: group.max,
-    zero_variance: zeroVarianceKind(stats),
+    zero_variance: zeroVarianceKind(stats) satisfies ZeroVarianceKind | null,
   };
 }
 

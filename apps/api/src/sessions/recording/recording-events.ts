@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
 import { parseTolerant, type ReadEvent, readBatch } from '@palestra/rollouts';
 import type { Recording } from '@palestra/session';
+import { v5 as uuidV5 } from 'uuid';
 import type { RolloutFailure } from '../../store/ingest/ingest.sql.ts';
 import type { RecordedCall, RecordedSession } from './recording.sql.ts';
 import type { RecordedText } from '../text/recorded-text.sql.ts';
@@ -103,7 +103,7 @@ function lineEvent(session: RecordedSession, recording: Recording, { key, type, 
   return {
     eventType: 'message',
     rolloutEventId: recording.rolloutId,
-    eventId: uuidOf(`${session.sid}:${key}`),
+    eventId: uuidV5(`${session.sid}:${key}`, NAMESPACE),
     timestamp: Math.trunc(at),
     index,
     type,
@@ -124,7 +124,7 @@ function callEvents(
   const common = { eventType: 'message', rolloutEventId: recording.rolloutId, callId: call.task_id };
   const asked = {
     ...common,
-    eventId: uuidOf(`${call.task_id}:call`),
+    eventId: uuidV5(`${call.task_id}:call`, NAMESPACE),
     timestamp: Math.trunc(call.started_at),
     index,
     type: 'tool_call',
@@ -139,7 +139,7 @@ function callEvents(
   const told = script?.told(call) ?? null;
   const answered = {
     ...common,
-    eventId: uuidOf(`${call.task_id}:result`),
+    eventId: uuidV5(`${call.task_id}:result`, NAMESPACE),
     timestamp: Math.trunc(call.ended_at),
     index: index + 1,
     type: 'tool_result',
@@ -204,13 +204,4 @@ function read(events: object[]): ReadEvent[] {
 }
 
 /** Namespace of the ids of recorded events. */
-const NAMESPACE = Buffer.from('3f0c5a4e8d5b4b7e9d0a6c1f2e7b9a11', 'hex');
-
-/** UUID version 5 of a name. */
-function uuidOf(name: string): string {
-  const hash = createHash('sha1').update(NAMESPACE).update(name).digest().subarray(0, 16);
-  hash[6] = (hash[6]! & 0x0f) | 0x50;
-  hash[8] = (hash[8]! & 0x3f) | 0x80;
-  const hex = hash.toString('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-}
+const NAMESPACE = '3f0c5a4e-8d5b-4b7e-9d0a-6c1f2e7b9a11';

@@ -5,7 +5,7 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search/search-index.service.ts';
-import { everyStage } from './set-aside.ts';
+import { everyStage } from './quarantine.ts';
 import { VerifyService } from './verify/verify.service.ts';
 
 const IDLE_MS = 700;

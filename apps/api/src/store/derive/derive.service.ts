@@ -16,7 +16,7 @@ import { patiently } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, wordOf } from '../codes.ts';
-import { isOwnFault, isStoreAway, withoutFaulty } from '../faulty-members.ts';
+import { isOwnFault, isStoreAway, bisectBatch } from '../bisect-batch.ts';
 import {
   type DirtyHead,
   type FactRow,
@@ -32,7 +32,7 @@ import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
 import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
 import { RollupService } from './rollup/rollup.service.ts';
-import { everyStage, SetAside } from './set-aside.ts';
+import { everyStage, Quarantine } from './quarantine.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
@@ -67,7 +67,7 @@ export class DeriveService {
   constructor(
     private readonly database: Database,
     private readonly rollups: RollupService,
-    private readonly aside: SetAside,
+    private readonly quarantine: Quarantine,
     @Inject(TranscriptReader) private readonly transcripts: TranscriptReader,
     @Inject(CONFIG) private readonly config: Config,
   ) {
@@ -83,7 +83,7 @@ export class DeriveService {
         return (await this.#deriveBatch({})) === BATCH;
       },
       async () => {
-        for (const runSeq of await selectDueRuns(pool, 20, this.aside.members('run').map(Number))) await this.infer(runSeq);
+        for (const runSeq of await selectDueRuns(pool, 20, this.quarantine.members('run').map(Number))) await this.infer(runSeq);
         return false;
       },
       async () => {
@@ -130,13 +130,13 @@ export class DeriveService {
     const heads = await selectDirty(this.database.pool, scope, {
       limit: BATCH,
       sealed: isStoreThere,
-      without: this.aside.members('rollout'),
+      without: this.quarantine.members('rollout'),
     });
     if (heads.length === 0) return 0;
-    await withoutFaulty(
+    await bisectBatch(
       heads,
       (some) => this.#deriveNow(some),
-      ({ seq, id }, error) => this.aside.add('rollout', seq, error, id),
+      ({ seq, id }, error) => this.quarantine.add('rollout', seq, error, id),
     );
     return heads.length;
   }
@@ -236,13 +236,13 @@ export class DeriveService {
   /** Steps of rollouts that told none, from the order in which they came; nothing unless such rollouts came, or changed, since the last time. */
   async infer(runSeq: number): Promise<void> {
     await withInferenceTurn(this.database.pool, runSeq, async (client) => {
-      if (this.aside.members('run').includes(String(runSeq)) || !(await takeDue(client, runSeq))) return;
+      if (this.quarantine.members('run').includes(String(runSeq)) || !(await takeDue(client, runSeq))) return;
       try {
         await this.#inferInTurn(client, runSeq);
       } catch (error) {
         await markDue(this.database.pool, runSeq);
         if (!isOwnFault(error)) throw error;
-        this.aside.add('run', String(runSeq), error);
+        this.quarantine.add('run', String(runSeq), error);
       }
     });
   }

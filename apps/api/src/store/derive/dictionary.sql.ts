@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 
-/** Environments and tasks as narrow rows name them: by small integers. */
+/** Narrow rows refer to environments and tasks by small integer ids. */
 
 export interface EnvironmentName {
   orgId: string;
@@ -11,7 +12,7 @@ export interface EnvironmentName {
 export interface TaskName {
   orgId: string;
   envId: number;
-  /** As the normaliser says it. */
+  /** The key that the normaliser computed. */
   key: string;
   split: string | null;
   taskIndex: number | null;
@@ -21,8 +22,8 @@ const MAX_CACHED = 100_000;
 const hashOf = (...parts: unknown[]) => createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 
 /**
- * Ids of environments, made where they are new. The link to a hosted environment is made under the organisation's own rights: its own
- * ones and public ones. Plan: rollout_environments_org_id_name_hash_key; environments by (owner, name) or name.
+ * Returns ids of environments and inserts the missing ones. A name links only to a hosted environment that the organisation may see: its
+ * own and public ones. Plan: rollout_environments_org_id_name_hash_key; environments by (owner, name) or name.
  */
 const ENVIRONMENTS = `
 WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, environment text, variant text)),
@@ -35,7 +36,7 @@ made AS (
 SELECT id, org_id::text || encode(name_hash, 'hex') AS key FROM made
 UNION SELECT e.id, e.org_id::text || n.hash FROM rollout_environments e JOIN name n ON e.org_id = n.org_id AND e.name_hash = decode(n.hash, 'hex')`;
 
-/** Ids of tasks, made where they are new. Plan: rollout_tasks_org_id_key_hash_key. */
+/** Returns ids of tasks and inserts the missing ones. Plan: rollout_tasks_org_id_key_hash_key. */
 const TASKS = `
 WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, key text, env_id int, split text, task_index int)),
 made AS (
@@ -45,10 +46,10 @@ made AS (
 SELECT id, org_id::text || encode(key_hash, 'hex') AS key FROM made
 UNION SELECT t.id, t.org_id::text || n.hash FROM rollout_tasks t JOIN name n ON t.org_id = n.org_id AND t.key_hash = decode(n.hash, 'hex')`;
 
-/** Looks names up and remembers them; ids never change. */
+/** Resolves names to ids and caches them; ids never change. */
 export class Dictionary {
-  readonly #environments = new Map<string, number>();
-  readonly #tasks = new Map<string, number>();
+  readonly #environments = new LRUCache<string, number>({ max: MAX_CACHED });
+  readonly #tasks = new LRUCache<string, number>({ max: MAX_CACHED });
 
   constructor(private readonly pool: pg.Pool) {}
 
@@ -75,16 +76,19 @@ export class Dictionary {
     return this.#resolve(this.#tasks, 'dictionary-tasks', TASKS, rows);
   }
 
-  async #resolve(cache: Map<string, number>, name: string, text: string, rows: { org_id: string; hash: string }[]): Promise<number[]> {
+  async #resolve(cache: LRUCache<string, number>, name: string, text: string, rows: { org_id: string; hash: string }[]): Promise<number[]> {
     const keyOf = (row: { org_id: string; hash: string }) => row.org_id + row.hash;
-    if (cache.size > MAX_CACHED) cache.clear();
-    const unknown = [...new Map(rows.filter((row) => !cache.has(keyOf(row))).map((row) => [keyOf(row), row])).values()];
-    for (let round = 0; unknown.some((row) => !cache.has(keyOf(row))); round += 1) {
-      // A name that another replica is making in this moment is not visible to the first statement, and is to the second.
-      if (round === 3) throw new Error('names of environments or tasks could not be resolved');
+    const ids = new Map(rows.map((row) => [keyOf(row), cache.get(keyOf(row))]));
+    const unknown = [...new Map(rows.map((row) => [keyOf(row), row])).values()].filter((row) => ids.get(keyOf(row)) === undefined);
+    for (let round = 0; unknown.some((row) => ids.get(keyOf(row)) === undefined); round += 1) {
+      // The first statement does not see a row that another replica inserts at the same time; the next one does.
+      if (round === 3) throw new Error('Could not resolve the names of environments or tasks.');
       const found = await this.pool.query<{ id: number; key: string }>({ name, text, values: [JSON.stringify(unknown)] });
-      for (const { id, key } of found.rows) cache.set(key, id);
+      for (const { id, key } of found.rows) {
+        ids.set(key, id);
+        cache.set(key, id);
+      }
     }
-    return rows.map((row) => cache.get(keyOf(row))!);
+    return rows.map((row) => ids.get(keyOf(row))!);
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
@@ -51,7 +52,7 @@ interface StoreOptions {
 @Injectable()
 export class IngestService {
   #inFlightBytes = 0;
-  readonly #runs = new Map<string, { seq: Promise<number>; until: number }>();
+  readonly #runs = new LRUCache<string, Promise<number>>({ max: CACHED_NAMES, ttl: RUN_TTL_MS });
 
   constructor(
     private readonly database: Database,
@@ -165,10 +166,9 @@ export class IngestService {
   #runSeq(orgId: string, name: string): Promise<number> {
     const key = `${orgId}:${name}`;
     const known = this.#runs.get(key);
-    if (known && known.until > Date.now()) return known.seq;
-    if (this.#runs.size >= CACHED_NAMES) this.#runs.clear();
+    if (known !== undefined) return known;
     const seq = ensureRun(this.database.pool, orgId, name);
-    this.#runs.set(key, { seq, until: Date.now() + RUN_TTL_MS });
+    this.#runs.set(key, seq);
     seq.catch(() => this.#runs.delete(key));
     return seq;
   }

@@ -5,7 +5,8 @@ import { TranscriptError, type TranscriptMessage } from '@palestra/rollouts/tran
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { LOGGER } from '../../platform/tokens.ts';
-import { inTurn } from '../storage/in-turn.ts';
+import { isBlobFailure } from '../bisect-batch.ts';
+import { mapLimit } from '../storage/map-limit.ts';
 import { TranscriptObjects } from '../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../storage/transcript.sql.ts';
 import type { FindSealed, MessageRow, SealedMessages } from './ingest.sql.ts';
@@ -33,7 +34,7 @@ export class SealedEvents {
       heads.map(({ seq }) => seq),
     );
     const found = new Map<string, SealedMessages>();
-    await inTurn(heads, CONCURRENCY, async ({ seq, rollout_id }) => {
+    await mapLimit(heads, CONCURRENCY, async ({ seq, rollout_id }) => {
       const pointer = pointers.get(seq);
       if (!pointer) return;
       const rows = new Map(messages.flatMap((row) => (row.rollout_id === rollout_id ? [[row.event_id, row] as const] : [])));
@@ -54,7 +55,7 @@ export class SealedEvents {
     while (left.length > 0) {
       const pointers = await selectPointers(client, left);
       const again: string[] = [];
-      await inTurn([...pointers], CONCURRENCY, async ([seq, pointer]) => {
+      await mapLimit([...pointers], CONCURRENCY, async ([seq, pointer]) => {
         if (!(await this.#read(client, seq, pointer, eventIds, ({ event_id }) => found.get(seq)!.add(event_id)))) again.push(seq);
       });
       left = again;
@@ -81,13 +82,11 @@ export class SealedEvents {
         this.logger.error({ err: error, key: pointer.blob_key }, 'a transcript is lost or damaged');
         return true;
       }
-      if (isAway(error)) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
+      if (isBlobFailure(error)) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
       throw error;
     }
   }
 }
-
-const isAway = (error: unknown): boolean => error instanceof BlobError || ['AbortError', 'TimeoutError'].includes((error as Error).name);
 
 /** As the statement for rows compares them (ingest.sql.ts). */
 const differs = (sealed: TranscriptMessage, sent: MessageRow): boolean =>

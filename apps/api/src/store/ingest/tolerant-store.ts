@@ -1,6 +1,6 @@
 import type { ReadBatch, ReadEvent } from '@palestra/rollouts';
 import { isRefusedValue } from '../../platform/database/database-errors.ts';
-import { withoutFaulty } from '../faulty-members.ts';
+import { bisectBatch } from '../bisect-batch.ts';
 import type { IngestResult, ResolvedStart } from './ingest.sql.ts';
 
 /** Why, by `keyOf`: of equal messages all are meant. */
@@ -14,7 +14,7 @@ export async function storeTolerantly(
   let stored: IngestResult = { inserted: new Set(), started: new Set(), informed: new Set(), conflicts: [], runSeqs: [] };
   const refused: Refused = new Map();
   if (events.length === 0) return { stored, refused };
-  await withoutFaulty(
+  await bisectBatch(
     events,
     async (some) => {
       const { inserted, started, informed, conflicts, runSeqs } = await store(some);

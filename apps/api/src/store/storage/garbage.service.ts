@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
 import { declareObjects, forgetObjects, type GarbageKey, selectDoomed } from './garbage.sql.ts';
-import { inTurn } from './in-turn.ts';
+import { mapLimit } from './map-limit.ts';
 
 /** An object that nothing points at for so long belongs to a process that is gone. */
 const ABANDONED_MS = 60 * 60_000;
@@ -34,7 +34,7 @@ export class ObjectGarbage {
   /** Deletes objects that are doomed already. Answers how many it could. */
   async deleteDoomed(keys: readonly string[]): Promise<number> {
     const gone: string[] = [];
-    await inTurn(keys, CONCURRENCY, async (key) => {
+    await mapLimit(keys, CONCURRENCY, async (key) => {
       try {
         const signal = AbortSignal.timeout(DEADLINE_MS);
         await (key.endsWith('/') ? this.blobs.deletePrefix(key, signal) : this.blobs.delete(key, signal));

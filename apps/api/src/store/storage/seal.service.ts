@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BlobError } from '@palestra/blobs';
 import { CHUNK_CHARACTERS, CHUNK_MESSAGES } from '@palestra/rollouts/transcript';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../platform/config.ts';
@@ -7,9 +6,10 @@ import { isDatabaseAway } from '../../platform/database/database-errors.ts';
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
+import { isStoreAway } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects, type GarbageKey } from './garbage.sql.ts';
-import { inTurn } from './in-turn.ts';
+import { mapLimit } from './map-limit.ts';
 import { commitSeals, markSealed, type Sealable, type SealedObject, selectSealable, selectTexts } from './seal.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
@@ -70,12 +70,12 @@ export class SealService {
         const candidates = await selectSealable(this.database.pool, after, this.config.sealing, this.#failures > 0 ? 1 : CANDIDATES);
         if (candidates.length === 0) break;
         after = candidates.at(-1)!.seq;
-        await inTurn(groupsOf(candidates), LANES, (group) => this.#sealOrLeave(group, pass, signal));
+        await mapLimit(groupsOf(candidates), LANES, (group) => this.#sealOrLeave(group, pass, signal));
         this.#failures = 0;
       }
     } catch (error) {
       if (signal.aborted) return pass;
-      if (!isAway(error)) throw error;
+      if (!isStoreAway(error)) throw error;
       pass.away = true;
       this.#failures += 1;
       const pauseMs = Math.min(MIN_BACKOFF_MS * 2 ** (this.#failures - 1), MAX_BACKOFF_MS);
@@ -90,7 +90,7 @@ export class SealService {
     try {
       await this.#sealGroup(group, pass, signal);
     } catch (error) {
-      if (isAway(error) || isFatal(error)) throw error;
+      if (isStoreAway(error) || isFatal(error)) throw error;
       this.#failed(group, error, pass);
     }
   }
@@ -103,7 +103,7 @@ export class SealService {
     const objects: SealedObject[] = [];
     const empty: Sealable[] = [];
     let away: unknown = null;
-    await inTurn(group, PUT_CONCURRENCY, async (rollout) => {
+    await mapLimit(group, PUT_CONCURRENCY, async (rollout) => {
       if (away !== null || signal.aborted) return;
       const key = keys.get(rollout.seq)!;
       try {
@@ -112,7 +112,7 @@ export class SealService {
         else
           objects.push(text ? await this.writer.writeText(rollout, key, text, signal) : await this.writer.writeLines(rollout, key, signal));
       } catch (error) {
-        if (isAway(error)) away = error;
+        if (isStoreAway(error)) away = error;
         else if (isFatal(error)) throw error;
         else this.#failed([rollout], error, pass);
       }
@@ -177,12 +177,6 @@ function groupsOf(candidates: readonly Sealable[]): Sealable[][] {
     bytes += more;
   }
   return groups;
-}
-
-/** The object store's fault, not the rollout's. A damaged or lost transcript, on the other hand, is of that rollout alone. */
-function isAway(error: unknown): boolean {
-  if (error instanceof BlobError) return error.kind === 'unavailable' || error.kind === 'full';
-  return ['AbortError', 'TimeoutError'].includes((error as Error).name);
 }
 
 /** PostgreSQL is away: no rollout can be sealed. A statement that ran into its time limit (57014) says nothing of the next one. */

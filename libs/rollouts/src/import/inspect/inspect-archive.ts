@@ -1,4 +1,5 @@
-import { Decompress } from 'fzstd';
+import { buffer } from 'node:stream/consumers';
+import { loadZstd } from '@palestra/kit/zstd';
 import yauzl, { type Entry, type ZipFile } from 'yauzl';
 import { RecordError } from '../json-lines.ts';
 
@@ -98,14 +99,10 @@ export class Archive {
     }
     if (entry.compressionMethod !== ZSTANDARD)
       throw new ArchiveError(`${entry.fileName} is compressed by method ${entry.compressionMethod}.`);
-    const unpack = new Decompress((piece) => add(piece.slice()));
-    let begun = false;
-    for await (const piece of await this.#zip.openReadStreamPromise(entry, { decodeFileData: false })) {
-      if (!begun) this.#checkWindow(entry.fileName, piece as Buffer);
-      begun = true;
-      unpack.push(piece as Buffer);
-    }
-    unpack.push(new Uint8Array(0), true);
+    // The frame is unpacked at once, to at most the size that its entry states, so that size has to be within the limits.
+    this.#check(entry.fileName, Math.max(entry.uncompressedSize, entry.compressedSize), entry.compressedSize);
+    const packed = await this.#zip.openReadStreamPromise(entry, { decodeFileData: false }).then((stream) => buffer(stream));
+    add((await loadZstd()).decompress(packed, entry.uncompressedSize));
   }
 
   #check(name: string, size: number, packed: number): void {
@@ -114,22 +111,4 @@ export class Archive {
     if (this.#unpacked > totalBytes) throw new ArchiveError(`The archive unpacks to more than ${totalBytes} bytes.`);
     if (size > ratioFromBytes && size > packed * ratio) throw new ArchiveError(`${name} unpacks to more than ${ratio} times its size.`);
   }
-
-  /** A frame names the memory that it wants before its first byte is unpacked (RFC 8878, 3.1.1.1). */
-  #checkWindow(name: string, head: Buffer): void {
-    if (head.length < 6 || head.readUInt32LE(0) !== 0xfd2fb528) return;
-    const isSingleSegment = (head[4]! & 0x20) !== 0;
-    const base = 2 ** (10 + (head[5]! >> 3));
-    const window = isSingleSegment ? contentSize(head) : base + (base / 8) * (head[5]! & 7);
-    if (window > this.#limits.entryBytes) throw new ArchiveError(`${name} wants ${window} bytes of memory.`);
-  }
-}
-
-/** Frame_Content_Size, behind the dictionary id. */
-function contentSize(head: Buffer): number {
-  const at = 5 + [0, 1, 2, 4][head[4]! & 3]!;
-  const width = [1, 2, 4, 8][head[4]! >> 6]!;
-  if (head.length < at + width) return 0;
-  if (width === 8) return Number(head.readBigUInt64LE(at));
-  return head.readUIntLE(at, width) + (width === 2 ? 256 : 0);
 }

@@ -178,10 +178,13 @@ describe('archives that are no logs', () => {
       expect(await read({ ratio: 100, ratioFromBytes: 1024 })).toMatchObject([{ problem: expect.stringContaining('100 times its size') }]);
   });
 
-  it('and Zstandard frames that want gigabytes of memory are refused before it is taken', async () => {
-    const frame = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    const file = await write('window.eval', zipOf([header, { name: 'samples/1_epoch_1.json', data: frame, method: 93 }]));
-    expect(await all(importInspectArchive(file, OPTIONS))).toMatchObject([{ problem: expect.stringContaining('bytes of memory') }]);
+  it('refuses Zstandard frames that state a window or a content of gigabytes', async () => {
+    const window = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const content = [0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0xff, 0xff, 0xff, 0xf0, 0x01, 0x00, 0x00];
+    for (const frame of [window, content]) {
+      const file = await write('large.eval', zipOf([header, { name: 'samples/1_epoch_1.json', data: Buffer.from(frame), method: 93 }]));
+      expect(await all(importInspectArchive(file, OPTIONS))).toMatchObject([{ problem: expect.stringContaining('is damaged') }]);
+    }
   });
 
   it('and damaged Zstandard is told', async () => {

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { patiently } from '../../../platform/database/database-retry.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
-import { isOwnFault } from '../../faulty-members.ts';
+import { isOwnFault } from '../../bisect-batch.ts';
 import { RunActivity } from '../../run-activity.service.ts';
 import { RewardScales } from './reward-scales.ts';
 import { successRule } from './rollup.figures.ts';
@@ -19,9 +19,9 @@ import {
   takeDirtySteps,
   writeThresholds,
 } from './rollup.sql.ts';
-import { SetAside } from '../set-aside.ts';
+import { Quarantine } from '../quarantine.ts';
 import type { StepPart } from './step-columns.ts';
-import { remakeSteps, type StepToMake } from './step-making.ts';
+import { rebuildSteps, type StepToRebuild } from './rebuild-steps.ts';
 
 /** What was rolled back by a deadlock is done again within this. */
 const PATIENCE_MS = 2_000;
@@ -45,7 +45,7 @@ export class RollupService {
   constructor(
     private readonly database: Database,
     private readonly activity: RunActivity,
-    private readonly aside: SetAside,
+    private readonly quarantine: Quarantine,
   ) {}
 
   /** One batch; answers whether there may be more. */
@@ -77,7 +77,7 @@ export class RollupService {
       return await patiently(() => this.#batchOnce(scope, limit, (steps) => (taken = steps)), PATIENCE_MS);
     } catch (error) {
       if (taken.length === 0 || !isOwnFault(error)) throw error;
-      if (taken.length === 1) this.aside.add('step', stepText(taken[0]!), error);
+      if (taken.length === 1) this.quarantine.add('step', stepText(taken[0]!), error);
       else for (let step = 0; step < taken.length; step += 1) await this.#batch(scope, 1);
       return taken.length;
     }
@@ -85,7 +85,7 @@ export class RollupService {
 
   async #batchOnce(scope: Scope, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
     const { steps, runs } = await inTransaction(this.database.pipelines, async (client) => {
-      const taken = await takeDirtySteps(client, scope, limit, this.aside.members('step'));
+      const taken = await takeDirtySteps(client, scope, limit, this.quarantine.members('step'));
       onTaken(taken);
       return { steps: taken, runs: taken.length > 0 ? await this.#rollUp(client, taken) : [] };
     });
@@ -124,11 +124,11 @@ async function remake(
 ): Promise<BumpedRun[]> {
   const runs = await bumpRuns(client, [...new Set(steps.map((s) => s.run_seq))]);
   const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
-  const remaining = steps.flatMap((step): StepToMake[] => {
+  const remaining = steps.flatMap((step): StepToRebuild[] => {
     const version = versions.get(step.run_seq);
     // The run was erased meanwhile, and its rollups with it.
     return version === undefined ? [] : [{ step, version, ruleOf: (envId) => ruleOf(step.run_seq, envId) }];
   });
-  await remakeSteps(client, remaining, seen);
+  await rebuildSteps(client, remaining, seen);
   return runs;
 }

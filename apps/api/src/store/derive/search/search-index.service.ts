@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
+import { isBlobFailure } from '../../bisect-batch.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
@@ -53,7 +54,7 @@ export class SearchIndex {
       return true;
     } catch (error) {
       const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
-      if (!isLost && !isAway(error)) throw error;
+      if (!isLost && !isBlobFailure(error)) throw error;
       this.logger.warn({ err: error, key: pointer.blob_key }, 'a transcript was not made searchable');
       // One that was sealed anew meanwhile is found again; what is lost has no words.
       if (isLost && (await pointerNow())?.blob_key === pointer.blob_key) await markSearched(pool, rollout.seq);
@@ -81,5 +82,3 @@ export class SearchIndex {
     if (open.length > 0) await insertWords(client, rollout, open);
   }
 }
-
-const isAway = (error: unknown): boolean => error instanceof BlobError || ['AbortError', 'TimeoutError'].includes((error as Error).name);

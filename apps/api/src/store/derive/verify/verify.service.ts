@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
 import { codeOf } from '../../codes.ts';
-import { withoutFaulty } from '../../faulty-members.ts';
+import { bisectBatch } from '../../bisect-batch.ts';
 import { TranscriptReader } from '../../storage/transcript-reader.service.ts';
 import { selectPointers } from '../../storage/transcript.sql.ts';
 import { type CandidateSession, candidateOf } from './verify.ledger.ts';
@@ -69,7 +69,7 @@ export class VerifyService {
     const rollouts = await selectUnverified(this.database.pool, BATCH, BATCH_BYTES, NAMED);
     if (rollouts.length === 0) return false;
     let written = 0;
-    await withoutFaulty(
+    await bisectBatch(
       rollouts,
       async (some) => (written += await this.#verify(some)),
       async ({ seq, id }, error) => {

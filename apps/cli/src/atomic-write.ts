@@ -3,8 +3,8 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
-/** Writes a file beside its place and moves it there when it is whole; makes its folder. */
-export async function writeWholeFile(output: string, bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+/** Writes to a temporary file in the same folder and renames it when it is complete. Creates the folder. */
+export async function writeFileAtomically(output: string, bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
   await mkdir(path.dirname(path.resolve(output)), { recursive: true });
   const partial = `${output}.${process.pid}.partial`;
   try {

@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 
-/** After so long they are tried again. */
+/** A quarantined item is tried again after this time. */
 const RETRY_MS = 10 * 60_000;
-/** Of a kind; more than so many are no fault of theirs. */
+/** Bound per kind. With more failures the fault is not in the items. */
 const MAX_MEMBERS = 1_000;
 
-/** Runs every stage, also when one before it failed; then throws what failed first. Answers whether any has more to do. */
+/** Runs all stages even if one fails, then throws the first error. Returns whether any stage has more work. */
 export async function everyStage(...stages: (() => Promise<boolean>)[]): Promise<boolean> {
   const failures: unknown[] = [];
   let more = false;
@@ -26,11 +26,11 @@ export async function everyStage(...stages: (() => Promise<boolean>)[]): Promise
 type Kind = 'rollout' | 'run' | 'step';
 
 /**
- * What could not be derived by a fault of its own waits here, and no longer stops everything behind it. In this process: another replica,
- * and this one after a restart, find out for themselves.
+ * Items whose derivation fails by their own fault. They are skipped for a while, so that they do not block the items behind them. The list is
+ * per process and in memory: other replicas, and this one after a restart, build their own.
  */
 @Injectable()
-export class SetAside {
+export class Quarantine {
   readonly #until: Record<Kind, Map<string, number>> = { rollout: new Map(), run: new Map(), step: new Map() };
 
   constructor(
@@ -42,7 +42,7 @@ export class SetAside {
     });
   }
 
-  /** Those whose time has not come. */
+  /** The keys that are still quarantined. */
   members(kind: Kind): string[] {
     const now = Date.now();
     const all = this.#until[kind];
@@ -50,7 +50,7 @@ export class SetAside {
     return [...all.keys()];
   }
 
-  /** `name`: as it is called in the log. Throws the error itself when too many are here. */
+  /** `name`: the item's name in the log. Throws `error` if the quarantine is full. */
   add(kind: Kind, key: string, error: unknown, name = key): void {
     const all = this.#until[kind];
     if (all.size >= MAX_MEMBERS) throw error;

@@ -1,6 +1,6 @@
 import type { Group } from '@palestra/protocol';
 
-/** Whether the group teaches anything: without variance every advantage is zero. */
+/** Describes whether a group has a training signal: without variance every advantage is zero. */
 export const signalOf = (zero: Group['zero_variance'], scored: number): { text: string; className: string } => {
   if (zero === 'all-pass') return { text: 'zero variance: all solved', className: 'text-ink-3' };
   if (zero === 'all-fail') return { text: 'zero variance: none solved', className: 'text-ink-3' };

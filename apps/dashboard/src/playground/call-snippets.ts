@@ -1,8 +1,8 @@
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 
-/** Calls as others can use them: lines of a log, a command, a program. Arguments keep the spelling of their numbers. */
+/** Renders a call as a log line, a shell command or a program. Numbers in arguments keep their spelling. */
 
-/** Where a copied call is to go. The key is a variable of the reader's shell: none is ever copied. */
+/** Where a copied call is sent. The API key is a variable of the reader's shell and is never copied. */
 export interface Origin {
   url: string;
   session: Pick<SessionView, 'sid' | 'environment' | 'task'>;
@@ -16,7 +16,7 @@ export function jsonlOf(call: SessionCallView, n: number): string {
   return `${JSON.stringify(head).slice(0, -1)},"arguments":${isJson(call.input) ? oneLine(call.input) : JSON.stringify(call.input)},${JSON.stringify(result).slice(1)}`;
 }
 
-/** Line breaks outside of strings are all that JSON has of them. */
+/** JSON has line breaks only outside of strings. */
 const oneLine = (json: string): string => json.replaceAll(/[\r\n]\s*/g, ' ');
 
 function isJson(text: string): boolean {
@@ -30,7 +30,7 @@ function isJson(text: string): boolean {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** The call as a POSIX shell makes it, in the same session. */
+/** The call as a POSIX shell command, in the same session. */
 export function curlOf({ url, session: { sid } }: Origin, call: SessionCallView): string {
   return [
     `curl --no-buffer ${quoted(`${url}/call`)}`,
@@ -41,7 +41,7 @@ export function curlOf({ url, session: { sid } }: Origin, call: SessionCallView)
   ].join(' \\\n  ');
 }
 
-/** The call as the openreward package makes it, in a session of its own on the same task. */
+/** The call as a program for the openreward package, in a new session on the same task. */
 export function pythonOf({ session: { environment, task } }: Origin, call: SessionCallView): string {
   const place = task?.['kind'] === 'index' ? `split=${JSON.stringify(task['split'])}, index=${String(task['index'])}` : 'task=task';
   return [
@@ -58,6 +58,6 @@ export function pythonOf({ session: { environment, task } }: Origin, call: Sessi
 }
 
 const PYTHON: Record<string, string> = { true: 'True', false: 'False', null: 'None' };
-/** JSON text as Python writes it: words differ, strings and numbers do not. */
+/** Converts JSON text to a Python literal: `true`, `false` and `null` differ. */
 export const pythonLiteral = (json: string): string =>
   oneLine(json).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => PYTHON[token] ?? JSON.stringify(JSON.parse(token)));

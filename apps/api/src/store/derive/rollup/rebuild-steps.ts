@@ -10,32 +10,32 @@ import { groupChanges, selectStoredGroups } from './stored-groups.sql.ts';
 import { type Members, membersOf, toolRollups } from './tool-figures.ts';
 import { selectToolUses, type ToolUses } from './tool-uses.sql.ts';
 
-/** A step whose figures are wanted. */
-export interface StepToMake {
+/** A step whose figures are to be rebuilt. */
+export interface StepToRebuild {
   step: StepKey;
-  /** Of its run. */
+  /** Version of the run's figures. */
   version: string;
   ruleOf: (envId: number) => SuccessRule;
 }
 
-/** With all that its figures are made of. */
-interface ReadStep extends StepToMake {
+/** A step with the input of its figures. */
+interface ReadStep extends StepToRebuild {
   parts: readonly StepPart[];
   members: Members;
   uses: ToolUses;
-  /** As they stand, packed. */
+  /** The stored groups, packed. */
   groups: Buffer;
 }
 
-/** Steps of a chunk have about so many rollouts together, and are so many at most: short enough for a statement, long enough that few wait for each other. */
+/** Bounds of a chunk: small enough for one statement, large enough to need few round trips. */
 const CHUNK_ROLLOUTS = 8_000;
 const CHUNK_STEPS = 16;
-/** Of the first chunk: nobody knows yet how large steps are, and while it is read nothing else is done. */
+/** Size of the first chunk. The size of steps is not known yet, and nothing runs beside the first read. */
 const FIRST_STEPS = 2;
-/** Chunks that are being read: PostgreSQL has the next one to do when it is through with one, whatever Node is at. */
+/** Chunks to read ahead, so that PostgreSQL always has the next one queued. */
 const AHEAD = 2;
 
-/** As many steps as make a chunk, if they are as large as those of the chunk before. */
+/** How many steps the next chunk takes, if they are as large as those of the previous one. */
 function stepsAfter(chunk: readonly ReadStep[]): number {
   if (chunk.length === 0) return FIRST_STEPS;
   const rollouts = chunk.reduce((total, { members }) => total + members.seq.length, 0);
@@ -47,9 +47,9 @@ function stepsAfter(chunk: readonly ReadStep[]): number {
  * so that each chunk may be read by statements of its own. `client` is pipelined (database.ts): while figures of a chunk are made here, PostgreSQL writes the one before and reads the next ones.
  * `seen` gets what the rollouts of each step say.
  */
-export async function remakeSteps(
+export async function rebuildSteps(
   client: pg.PoolClient,
-  steps: readonly StepToMake[],
+  steps: readonly StepToRebuild[],
   seen: (step: StepKey, parts: readonly StepPart[]) => void,
 ): Promise<void> {
   let from = 0;
@@ -78,7 +78,7 @@ function later<T>(work: Promise<T>): Promise<T> {
 
 async function readSteps(
   client: pg.PoolClient,
-  steps: readonly StepToMake[],
+  steps: readonly StepToRebuild[],
   seen: (step: StepKey, parts: readonly StepPart[]) => void,
 ): Promise<ReadStep[]> {
   const keys = steps.map(({ step }) => step);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLogger } from '../../platform/telemetry/logger.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
-import { everyStage, SetAside } from './set-aside.ts';
+import { everyStage, Quarantine } from './quarantine.ts';
 
 it('stages run after one that failed, which is told', async () => {
   const ran: number[] = [];
@@ -18,17 +18,17 @@ describe('what is set aside', () => {
 
   it('comes back after its time, by kind', () => {
     vi.useFakeTimers();
-    const aside = new SetAside(new Metrics(), createLogger('silent'));
-    aside.add('rollout', '7', new Error('x'));
-    aside.add('step', '1 1 7', new Error('x'));
-    expect([aside.members('rollout'), aside.members('run'), aside.members('step')]).toEqual([['7'], [], ['1 1 7']]);
+    const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+    quarantine.add('rollout', '7', new Error('x'));
+    quarantine.add('step', '1 1 7', new Error('x'));
+    expect([quarantine.members('rollout'), quarantine.members('run'), quarantine.members('step')]).toEqual([['7'], [], ['1 1 7']]);
     vi.advanceTimersByTime(11 * 60_000);
-    expect([aside.members('rollout'), aside.members('step')]).toEqual([[], []]);
+    expect([quarantine.members('rollout'), quarantine.members('step')]).toEqual([[], []]);
   });
 
   it('is bounded: beyond that the fault stops the work as it is', () => {
-    const aside = new SetAside(new Metrics(), createLogger('silent'));
-    for (let seq = 0; seq < 1_000; seq += 1) aside.add('rollout', String(seq), new Error('x'));
-    expect(() => aside.add('rollout', 'one more', new Error('of too many'))).toThrow('of too many');
+    const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+    for (let seq = 0; seq < 1_000; seq += 1) quarantine.add('rollout', String(seq), new Error('x'));
+    expect(() => quarantine.add('rollout', 'one more', new Error('of too many'))).toThrow('of too many');
   });
 });

@@ -1,7 +1,7 @@
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
-import { isOwnFault, withoutFaulty } from './faulty-members.ts';
+import { isOwnFault, bisectBatch } from './bisect-batch.ts';
 
 const coded = (code: string) => Object.assign(new Error(code), { code });
 
@@ -27,7 +27,7 @@ describe('work with faulty members', () => {
     const done: number[] = [];
     const left: number[] = [];
     const run = (members: readonly number[]) =>
-      withoutFaulty(
+      bisectBatch(
         members,
         async (some) => {
           if (some.some((member) => faulty.includes(member))) throw error;

@@ -1,6 +1,6 @@
 import type { JsonObject, ToolSpec } from '@palestra/protocol';
 
-/** Tools as model APIs take them. A tool without arguments has an empty object there. */
+/** Tools in the formats of model APIs. A tool without arguments gets an empty object schema. */
 
 const schemaOf = ({ input_schema: schema }: ToolSpec): JsonObject => schema ?? { type: 'object', properties: {} };
 

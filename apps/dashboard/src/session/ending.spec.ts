@@ -1,6 +1,6 @@
 import type { SessionView } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { endingOf } from './words.ts';
+import { endingOf } from './ending.ts';
 
 const ended = (state: SessionView['state'], seenBeforeEndMs = 0): SessionView => {
   const endedAt = Date.parse('2026-01-01T12:00:00Z');
