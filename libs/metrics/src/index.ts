@@ -15,10 +15,8 @@ export { canonicalOfSums } from './column-figures.ts';
 export { SUCCEEDS, FAILED, STOP_KNOWN, TRUNCATED, type RewardCount, type ColumnSums, sumColumns, mergeColumnSums } from './columns.ts';
 export { NOT_THE_POLICY, isFailed, select } from './denominators.ts';
 export {
-  type StopReason,
   type RolloutFacts,
   type SuccessRule,
-  type Denominator,
   type MetricContext,
   type Figure,
   type MetricAnswer,

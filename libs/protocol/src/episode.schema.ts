@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { JsonObject, JsonValue } from './json.ts';
 
 /** Objects of the Open Reward Standard session plane; source: openreward-wire.md 2.2 and 2.3. */
@@ -92,8 +91,6 @@ export interface GroupCandidate {
 }
 
 export type TaskSpec = JsonValue;
-
-export const createSessionBodySchema = z.object({ env: z.record(z.string(), z.string()).nullish(), task_id: z.string().nullish() }).loose();
 
 /** Body of `POST /create`: exactly one of task_spec, or split with index; no other key. */
 export interface CreateBody {

@@ -2,8 +2,38 @@ export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
 export type { JsonValue, JsonObject } from './json.ts';
 export { parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
-export * from './request-body.ts';
-export * from './episode.schema.ts';
+export {
+  parseBody,
+  readSplitBody,
+  readTaskBody,
+  readTaskRangeBody,
+  readCreateSessionBody,
+  readCreateBody,
+  readCallBody,
+  readScoreGroupBody,
+} from './request-body.ts';
+export {
+  type ToolSpec,
+  type TerminalTool,
+  type ToolsAnswer,
+  type SplitType,
+  type Split,
+  type TextBlock,
+  type ImageBlock,
+  type ReasoningBlock,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type OutputBlock,
+  type MessageBlock,
+  type Message,
+  type ToolOutput,
+  type ToolErrorReason,
+  type RunToolOutput,
+  type GroupScore,
+  type GroupCandidate,
+  type TaskSpec,
+  type CallBody,
+} from './episode.schema.ts';
 export { MAX_REGEX_SIZE, regexSize } from './regex-size.ts';
 export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './rollout-event.ts';
 export type { SessionTold } from './session-socket.ts';

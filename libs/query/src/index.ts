@@ -1,18 +1,5 @@
 export type { Query, Clause, FieldClause, Value, Operand } from './ast.ts';
-export {
-  STOP_REASONS,
-  type Phase,
-  ROLLOUT_STATES,
-  PROVENANCES,
-  type Provenance,
-  PROVENANCE_FIELDS,
-  type ProvenanceField,
-  ROLLOUT_FLAGS,
-  type QueryKeyEntry,
-  type QueryKey,
-  QUERY_KEYS,
-  findKey,
-} from './catalogue.ts';
+export { ROLLOUT_FLAGS, type QueryKeyEntry, type QueryKey, QUERY_KEYS, findKey } from './catalogue.ts';
 export { compileQuery, joinSql, type CompiledQuery, type CompileOptions, type PostFilter } from './compiler.ts';
 export { type Completion, type Completions, completions } from './completions.ts';
 export { defaultSchema } from './default-schema.ts';

@@ -1,5 +1,5 @@
 export { SessionEngine } from './engine.ts';
-export { sessionStates, isDead } from './state.ts';
+export { isDead } from './state.ts';
 export type { QueuePlace } from './admission/admission.ts';
 export type { CreateRequest } from './admission/session-opener.ts';
 export type { OpenCall } from './calls/open-call.ts';
@@ -18,7 +18,6 @@ export {
   ToolFailedError,
 } from './ports/backend.port.ts';
 export type {
-  FailureClass,
   CallIntent,
   IntentAnswer,
   CallOutcome,

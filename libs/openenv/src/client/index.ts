@@ -1,1 +1,1 @@
-export * from './openenv-backend.ts';
+export { OpenEnvBackend, type OpenEnvBackendOptions } from './openenv-backend.ts';
