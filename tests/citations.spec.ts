@@ -1,0 +1,91 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+/** Every document that a comment or a document cites is in this repository, with the cited heading; no line of a document is long. */
+const root = path.resolve(import.meta.dirname, '..');
+const MAX_LINE_LENGTH = 120;
+const CITING = /\.(?:tsx?|mjs|md|sql|prisma|py|sh|ya?ml|css|html)$/;
+const SKIPPED = /(?:^|\/)(?:node_modules|dist|generated|fixtures|migrations|artifacts)(?:\/|$)/;
+
+function listFiles(folder: string): string[] {
+  return readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const file = path.posix.join(folder, entry.name);
+    if (SKIPPED.test(file)) return [];
+    if (entry.isDirectory()) return listFiles(file);
+    return CITING.test(entry.name) ? [file] : [];
+  });
+}
+const topLevel = readdirSync(root, { withFileTypes: true }).flatMap(({ name }) => (/\.(?:md|ya?ml)$/.test(name) ? [name] : []));
+const folders = ['apps', 'libs', 'integrations', 'docs', 'scripts', 'bench', 'tests', 'prisma', '.ci', '.github'];
+const files = [...topLevel, ...folders.flatMap(listFiles)]
+  .filter((file) => file !== 'tests/citations.spec.ts')
+  .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }));
+const documents = files.filter(({ file }) => file.endsWith('.md'));
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .trim()
+    .replaceAll(/\s/g, '-');
+const withoutCode = (text: string): string => text.replaceAll(/^ *```[\s\S]*?^ *```/gm, '');
+const anchors = new Map(
+  documents.map(({ file, text }) => [
+    file,
+    new Set([...withoutCode(text).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => anchorOf(heading!))),
+  ]),
+);
+
+/** Whether `target`, relative to the root, exists and has the heading, if any. */
+function resolves(target: string): boolean {
+  const [file, anchor] = target.split('#', 2) as [string, string?];
+  if (!existsSync(path.join(root, file))) return false;
+  return anchor === undefined || anchor === '' || anchors.get(file)?.has(anchor) === true;
+}
+
+describe('citations', () => {
+  test('sees the files', () => {
+    expect(files.length).toBeGreaterThan(1000);
+    expect(documents.length).toBeGreaterThan(40);
+  });
+
+  test('documents and headings exist', () => {
+    const broken = files.flatMap(({ file, text }) =>
+      [...text.matchAll(/(?<![\w/.-])docs\/[\w./-]+\.md(?:#[\w-]+)?/g)]
+        .filter(([target]) => !resolves(target))
+        .map(([target]) => `${file}: ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test('decisions exist', () => {
+    const numbers = new Set(readdirSync(path.join(root, 'docs/adr')).map((name) => Number.parseInt(name, 10)));
+    const broken = files.flatMap(({ file, text }) =>
+      [...text.matchAll(/\bADRs? (\d+)(?:(?:, | and | or |–)(\d+))*/g)]
+        .flatMap(([whole]) => whole.match(/\d+/g)!.map(Number))
+        .filter((number) => !numbers.has(number))
+        .map((number) => `${file}: ADR ${number}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test('links of documents resolve', () => {
+    const broken = documents.flatMap(({ file, text }) =>
+      [...withoutCode(text).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)]
+        .map(([, target]) => (target!.startsWith('#') ? file + target : path.posix.join(path.dirname(file), target!)))
+        .filter((target) => !resolves(target))
+        .map((target) => `${file}: ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+});
+
+test(`no line of a document is longer than ${MAX_LINE_LENGTH} characters`, () => {
+  const long = documents.flatMap(({ file, text }) =>
+    text.split('\n').flatMap((line, at) => ([...line].length > MAX_LINE_LENGTH ? [`${file}:${at + 1}`] : [])),
+  );
+  expect(long).toEqual([]);
+});
