@@ -89,3 +89,30 @@ test(`no line of a document is longer than ${MAX_LINE_LENGTH} characters`, () =>
   );
   expect(long).toEqual([]);
 });
+
+test('types of the glossary are in the files that it names', () => {
+  const glossary = documents.find(({ file }) => file === 'docs/glossary.md')!.text.replaceAll(/\s+/g, ' ');
+  const named = [...glossary.matchAll(/\(`(\w+)` in `([\w./-]+)`\)/g)].map(([, type, file]) => [type!, file!] as const);
+  expect(named.length).toBeGreaterThan(20);
+  const declares = (type: string, file: string): boolean =>
+    existsSync(path.join(root, file)) &&
+    new RegExp(`export (?:abstract |async )?(?:interface|type|class|function|const) ${type}\\b`).test(
+      readFileSync(path.join(root, file), 'utf8'),
+    );
+  expect(named.filter(([type, file]) => !declares(type, file))).toEqual([]);
+});
+
+test('docs/architecture.md names files and folders that exist', () => {
+  const map = documents.find(({ file }) => file === 'docs/architecture.md')!.text;
+  const named = [...map.matchAll(/`((?:apps|libs|tests|docs)\/[\w./-]+)`/g)].map(([, name]) => name!);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !existsSync(path.join(root, name)))).toEqual([]);
+});
+
+test('docs/README.md has every document', () => {
+  const index = documents.find(({ file }) => file === 'docs/README.md')!.text;
+  const missing = documents.flatMap(({ file }) =>
+    file.startsWith('docs/') && file !== 'docs/README.md' && !index.includes(`](${file.slice('docs/'.length)})`) ? [file] : [],
+  );
+  expect(missing).toEqual([]);
+});
