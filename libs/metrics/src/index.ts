@@ -14,15 +14,7 @@ export { isLens, lensRevision, metric, listMetrics, computeLens, resolveMetricNa
 export { canonicalOfSums } from './column-figures.ts';
 export { SUCCEEDS, FAILED, STOP_KNOWN, TRUNCATED, type RewardCount, type ColumnSums, sumColumns, mergeColumnSums } from './columns.ts';
 export { NOT_THE_POLICY, isFailed, select } from './denominators.ts';
-export {
-  type RolloutFacts,
-  type SuccessRule,
-  type MetricContext,
-  type Figure,
-  type MetricAnswer,
-  isFigure,
-  figure,
-} from './facts.ts';
+export { type RolloutFacts, type SuccessRule, type MetricContext, type Figure, type MetricAnswer, isFigure, figure } from './facts.ts';
 export {
   ZERO_VARIANCE_TOLERANCE,
   type GroupStats,

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Annotation, NewAnnotation, Verdict } from '@palestra/protocol';
+import type { Annotation, NewAnnotation } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import { api } from './http.ts';
 

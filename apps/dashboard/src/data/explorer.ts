@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { RolloutList, RolloutOutline, RunConfig } from '@palestra/protocol';
+import type { RolloutList, RunConfig } from '@palestra/protocol';
 import { api, type Query } from './http.ts';
 import { type ListOrder, NEWEST_FIRST } from './list-order.ts';
 

@@ -1,1 +1,1 @@
-export { OpenEnvBackend, type OpenEnvBackendOptions } from './openenv-backend.ts';
+export { OpenEnvBackend } from './openenv-backend.ts';

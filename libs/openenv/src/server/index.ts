@@ -1,11 +1,11 @@
 export { containerBodyOf } from './container.ts';
-export { type Asked, OpenEnvDialect, type OpenEnvDialectOptions, sessionIdOf, type Stage } from './dialect.ts';
-export { type ClientMessage, readMessage } from '../wire/envelope.ts';
-export { OpenEnvError, type OpenEnvErrorCode, toOpenEnvError } from '../wire/errors.ts';
-export { Facts, metadataOf, type Shape } from './facts.ts';
+export { type Asked, OpenEnvDialect, sessionIdOf, type Stage } from './dialect.ts';
+export { readMessage } from '../wire/envelope.ts';
+export { OpenEnvError } from '../wire/errors.ts';
+export { metadataOf } from './facts.ts';
 export { parseRpc, RpcError } from '../wire/json-rpc.ts';
 export { openApiOf } from './openapi.ts';
-export { bodyOf, frameOf, frameOfResult, type Reply } from '../wire/replies.ts';
+export { frameOfResult, type Reply } from '../wire/replies.ts';
 export { type Attached, QUEUE_LIMIT, rpcErrorText, type Seat } from './seat.ts';
-export { httpBodyOf, httpError, playOnce, readResetBody, readStepBody } from './stateless.ts';
+export { httpError, playOnce, readResetBody, readStepBody } from './stateless.ts';
 export { askTasks, environmentNames, type TaskOperation } from './task-api.ts';

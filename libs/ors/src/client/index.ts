@@ -1,2 +1,1 @@
-export { OrsBackend, type OrsServerKind } from './ors-backend.ts';
-export type { OrsConnectionOptions } from './connection.ts';
+export { OrsBackend } from './ors-backend.ts';
