@@ -98,6 +98,25 @@ describe('R1: the embedded PostgreSQL dies', () => {
   });
 });
 
+test('a service that has just begun to answer outlives the end of PostgreSQL', async () => {
+  const [port, dataDir] = [await freePort(), openFolder('palestra-test-')];
+  const starting = startPalestra({ ownPostgres: true, port, dataDir });
+  try {
+    const ready = () =>
+      fetch(`http://127.0.0.1:${port}/health/ready`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await expect.poll(ready, { interval: 2 }).toBe(true);
+    process.kill(postmaster(dataDir), 'SIGKILL');
+    const palestra = await starting;
+    await expect.poll(async () => (await ask(palestra, 'GET', '/v1/me')).status, { interval: 100 }).toBe(200);
+  } finally {
+    await (await starting).stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
 test('R1: while it cannot start, the service says so, on /health too after a while, and recovers when it can', async () => {
   const palestra = await startPalestra({ ownPostgres: true });
   try {

@@ -72,11 +72,13 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const accounts = app.get(AccountService);
     const { owner, apiKey } = await ensureFirstKey(accounts, config);
     app.get(HealthService).operatorKey = apiKey;
+    const token = await accounts.createSignInToken({ ...owner, keyId: null, scopes: [...KEY_SCOPES] }, null);
+    const fresh = await hasNoRuns(database);
     const url = await listen(app, config);
+    // Clients are served from here on: what follows must not end the process while PostgreSQL restarts.
     origin.url ||= url;
     await app.get(SessionPlane).announce(config.replicaUrl ?? url);
-    const signInUrl = `${origin.url}/login?token=${await accounts.createSignInToken({ ...owner, keyId: null, scopes: [...KEY_SCOPES] }, null)}`;
-    return { url, apiKey, orgName: FIRST_ORG, signInUrl, fresh: await hasNoRuns(database), database, close };
+    return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, fresh, database, close };
   } catch (error) {
     await close();
     throw error;

@@ -67,10 +67,10 @@ export class SqlReplicaLeases implements ReplicaLeases {
     this.#timer.unref();
   }
 
-  /** Tells the others where this process is reached. */
+  /** Stores the address at which other processes reach this one. If PostgreSQL is away, the next renewal stores it. */
   async announce(address: string): Promise<void> {
     this.#address = address;
-    await this.#renew();
+    await this.#renew().catch(() => {});
   }
 
   /** Tells the others that this process will end. */
