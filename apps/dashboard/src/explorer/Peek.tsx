@@ -33,7 +33,7 @@ export function Peek({ id, from, solved, onClose }: { id: string | null; from: F
   const { data, error, isPlaceholderData } = useQuery({ ...peekQuery(settled ?? ''), enabled: settled !== null });
   return (
     <aside
-      aria-label="RolloutMessageView of the rollout"
+      aria-label="Preview of the rollout"
       className="flex h-full w-[320px] flex-none flex-col border-l border-line bg-paper-1 min-[1700px]:w-[480px]"
     >
       <div className="flex h-[34px] flex-none items-center gap-2 border-b border-line px-3">

@@ -61,7 +61,7 @@ export function OutlinePane(props: PaneProps) {
   }, [list, selected]);
   return (
     <nav
-      aria-label="RolloutOutline"
+      aria-label="Outline"
       className="grid min-h-0 grid-cols-[14px_minmax(0,1fr)] border-r border-line bg-paper-1 max-[760px]:hidden"
       data-screen-only
     >
