@@ -1,4 +1,15 @@
-import { type JsonValue, PalestraError } from '@palestra/protocol';
+import {
+  type JsonValue,
+  PalestraError,
+  parseBody,
+  readCallBody,
+  readCreateBody,
+  readCreateSessionBody,
+  readScoreGroupBody,
+  readSplitBody,
+  readTaskBody,
+  readTaskRangeBody,
+} from '@palestra/protocol';
 import {
   type EnvironmentDirectory,
   everyTask,
@@ -9,16 +20,6 @@ import {
   decodeSecrets,
 } from '@palestra/session';
 import { type OrsAddress, type OrsScope, OrsScopes, unknownEnvironment } from './scope.ts';
-import {
-  parseBody,
-  readCallBody,
-  readCreateBody,
-  readCreateSessionBody,
-  readScoreGroupBody,
-  readSplitBody,
-  readTaskBody,
-  readTaskRangeBody,
-} from './validation.ts';
 
 export interface OrsRequest extends OrsAddress {
   /** `X-Secrets`, still encoded. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { PalestraError, stringifyJson } from '@palestra/protocol';
 import {
+  PalestraError,
   parseBody,
   readCallBody,
   readCreateBody,
@@ -8,7 +8,8 @@ import {
   readScoreGroupBody,
   readTaskBody,
   readTaskRangeBody,
-} from './validation.ts';
+  stringifyJson,
+} from '@palestra/protocol';
 
 const issues = (read: () => unknown): unknown => {
   try {
