@@ -446,7 +446,7 @@ test('the pages are sound in every view', async () => {
   await open(page, { q: 'tool:interview reward:>=0.2', steps: '2..20' });
   await page.locator('[data-row]').first().waitFor();
   for (const key of ['j', 'j', 'j']) await page.keyboard.press(key);
-  await page.getByRole('region', { name: 'What it did' }).waitFor();
+  await page.getByRole('complementary', { name: 'Preview of the rollout' }).getByRole('region', { name: 'What it did' }).waitFor();
   await expectSoundInEveryView(page, 'explorer');
   await visit(page, address({ find: 'lantern', q: 'step:12..' }), 'Hits per step');
   await expectSoundInEveryView(page, 'explorer-find');
