@@ -25,7 +25,6 @@ export { EnvironmentHost, type HostOptions } from './host/environment-host.ts';
 export { ToolRaisedError } from './host/episode.ts';
 export type { CallResult } from './host/tool-output.ts';
 export { LinkClient } from './link/client.ts';
-export { InProcessLink } from './link/in-process.ts';
 export type { Link, LinkMethod, LinkMethods, LinkParams, LinkResult } from './link/methods.ts';
 export { createLinkServer } from './link/server.ts';
 export { parseLinkAddress } from './link/address.ts';

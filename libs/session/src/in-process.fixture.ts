@@ -174,7 +174,7 @@ async function runTool({ tool, input }: BackendCall, session: { create: BackendC
   const finished = tool === 'submit';
   const reward = finished ? 1 : null;
   const output = { blocks: [text(said)], metadata: null, reward, finished };
-  return { text: JSON.stringify({ ok: true, output }), ok: true, reason: null, reward, finished, onlyText: said };
+  return { text: JSON.stringify({ ok: true, output }), ok: true, reason: null, reward, finished };
 }
 
 export const testCaller = (org: string): Caller => ({

@@ -91,27 +91,6 @@ describe('bundled environments', () => {
     await echo.session(ref).delete(soon());
   });
 
-  test('one that may run inside this process has no other, and plays the same', async () => {
-    expect([bundled.pid('bench'), bundled.pid('echo')]).toEqual([null, expect.any(Number)]);
-    const bench = bundled.backend('bench');
-    const session = bench.session(await bench.create(first(), soon()));
-    const step = () => session.call({ tool: 'step', input: { wait_seconds: 0 }, taskId: randomUUID() }, soon());
-    expect(await step()).toMatchObject({ ok: true, reward: 0, text: expect.stringContaining(`\\"pid\\":${process.pid},`) });
-    expect(await session.call({ tool: 'step', input: { wait_seconds: -1 }, taskId: randomUUID() }, soon())).toMatchObject({
-      ok: false,
-      reason: 'input_validation',
-    });
-    await session.delete(soon());
-    await expect(step()).rejects.toMatchObject({ code: 'session_deleted' });
-  });
-
-  test('one that must not run inside this process is refused', async () => {
-    const config = { ...server.config, bundledEnvironments: true, inProcessEnvironments: ['coding_env'] };
-    const refused = new BundledEnvironments(config, repository, new DiscoveryService(repository), createLogger('silent'));
-    await expect(refused.onApplicationBootstrap()).rejects.toThrow('PALESTRA_IN_PROCESS_ENVIRONMENTS: "coding_env" may not');
-    await refused.onApplicationShutdown();
-  });
-
   test('a name that is bundled no more is not run', async () => {
     expect(bundled.status('gone').status).toBe('unreachable');
     await expect(bundled.backend('gone').splits(null, soon())).rejects.toMatchObject({ code: 'backend_unreachable' });

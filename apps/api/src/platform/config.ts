@@ -36,7 +36,6 @@ const configSchema = z.object({
   PALESTRA_ANONYMOUS: flag.default(false),
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
-  PALESTRA_IN_PROCESS_ENVIRONMENTS: names.default(['bench']),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
@@ -119,8 +118,6 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
-  /** Names of bundled environments that run inside this process (docs/adr/0022). */
-  inProcessEnvironments: string[];
   /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
   allowCommands: boolean;
   /**
@@ -210,7 +207,6 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     anonymous: value.PALESTRA_ANONYMOUS,
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
-    inProcessEnvironments: value.PALESTRA_IN_PROCESS_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
     isolation: {
       level: value.PALESTRA_ISOLATION ?? null,

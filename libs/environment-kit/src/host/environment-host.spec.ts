@@ -219,7 +219,7 @@ describe('tools', () => {
     await open('a');
     await host.ready('a');
     const count = host.call('a', 'count', {});
-    expect(count).toMatchObject({ ok: true, onlyText: '1' });
+    expect(count).toMatchObject({ ok: true, text: expect.stringContaining('"text":"1"') as string });
     await expect(host.call('a', 'boom', {})).rejects.toThrow('kaboom');
     const free = host.call('a', 'free', { ms: 20 });
     const submitted = host.call('a', 'submit', { answer: 'one' });
@@ -247,7 +247,8 @@ describe('tools', () => {
     });
     const own = new EnvironmentHost([patient]);
     await own.create({ sid: 'p', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
-    for (const n of [4, 6]) expect(await own.call('p', 'halve', { n })).toMatchObject({ ok: true, onlyText: `${n / 2}` });
+    for (const n of [4, 6])
+      expect(await own.call('p', 'halve', { n })).toMatchObject({ ok: true, text: expect.stringContaining(`"text":"${n / 2}"`) as string });
     expect(await own.call('p', 'halve', { n: 3 })).toMatchObject({ ok: false, reason: 'input_validation' });
     await own.close();
   });

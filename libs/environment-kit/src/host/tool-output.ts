@@ -8,8 +8,6 @@ export interface CallResult {
   reason: ToolErrorReason | null;
   reward: number | null;
   finished: boolean;
-  /** The text of its one block, where it has neither other blocks nor metadata: whoever wants no more need not read `text` again. */
-  onlyText?: string;
 }
 
 /** Environments are run without being type-checked: what no client could read is their author's mistake, and said to be. */
@@ -52,10 +50,7 @@ export function succeed(returned: ToolReturn): CallResult {
   const { blocks, metadata, reward, finished } = toToolOutput(returned);
   const rewardText = reward === null ? 'null' : floatText(reward);
   const output = `{"blocks":${JSON.stringify(blocks)},"metadata":${JSON.stringify(metadata)},"reward":${rewardText},"finished":${finished}}`;
-  const result: CallResult = { text: `{"ok":true,"output":${output}}`, ok: true, reason: null, reward, finished };
-  const [only] = blocks;
-  if (blocks.length === 1 && only!.type === 'text' && metadata === null) result.onlyText = only!.text;
-  return result;
+  return { text: `{"ok":true,"output":${output}}`, ok: true, reason: null, reward, finished };
 }
 
 export function refuse(reason: ToolErrorReason, error: string): CallResult {

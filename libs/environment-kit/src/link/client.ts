@@ -64,10 +64,6 @@ export class LinkClient implements Link {
     });
   }
 
-  call(params: LinkParams<'call'>, signal: AbortSignal): Promise<LinkResult<'call'>> {
-    return this.request('call', params, signal);
-  }
-
   close(): void {
     this.#closed = true;
     this.#connection?.socket.destroy();

@@ -28,8 +28,6 @@ export type LinkResult<M extends LinkMethod> = LinkMethods[M][1];
 export interface Link {
   /** Rejects with the signal's reason when it aborts first. */
   request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>>;
-  /** As `request('call', ...)`; no promise where the answer is there at once. Does not throw. */
-  call(params: LinkParams<'call'>, signal: AbortSignal): LinkResult<'call'> | Promise<LinkResult<'call'>>;
   close(): void;
 }
 

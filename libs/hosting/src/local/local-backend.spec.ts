@@ -1,4 +1,4 @@
-import { defineEnvironment, InProcessLink, LinkClient, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
+import { defineEnvironment, LinkClient, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -53,17 +53,14 @@ let server: RunningServer;
 let backend: LocalBackend;
 const never = new AbortController().signal;
 
-const overLink = async () => {
+const openLink = async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'palestra-link-'));
   server = await serve([environment], { link: path.join(folder, 'link.sock') });
   backend = new LocalBackend(new LinkClient(server.link!));
 };
-const endLink = async () => {
+const closeLink = async () => {
   await server.close();
   await rm(folder, { recursive: true });
-};
-const inProcess = async () => {
-  backend = new LocalBackend(new InProcessLink([environment]));
 };
 afterEach(() => backend.close());
 
@@ -73,12 +70,9 @@ async function open(sid: string, spec: object = {}) {
 }
 const say = (text: string) => ({ tool: 'say', input: { text }, taskId: 't' });
 
-describe.each([
-  { way: 'over a link', begin: overLink, end: endLink, hasTextAtHand: false },
-  { way: 'in this process', begin: inProcess, end: async () => {}, hasTextAtHand: true },
-])('LocalBackend $way', ({ begin, end, hasTextAtHand }) => {
-  beforeEach(begin);
-  afterEach(end);
+describe('LocalBackend', () => {
+  beforeEach(openLink);
+  afterEach(closeLink);
 
   test('passes refusals on with their codes', async () => {
     await expect(backend.tasks('nope', 'train', never)).rejects.toMatchObject({ code: 'unknown_variant', status: 404 });
@@ -105,7 +99,6 @@ describe.each([
       reason: null,
       reward: 1,
       finished: false,
-      ...(hasTextAtHand && { onlyText: text }),
     });
     await session.ping(never);
     await session.delete(never);
@@ -161,16 +154,11 @@ describe.each([
     const session = await open('closing');
     const asked = session.call(say('before'), never);
     await asked;
-    await end();
+    await closeLink();
     await backend.close();
     await expect(session.call(say('after'), never)).rejects.toBeInstanceOf(PalestraError);
-    await begin();
+    await openLink();
   });
-});
-
-describe('LocalBackend over a link', () => {
-  beforeEach(overLink);
-  afterEach(endLink);
 
   test('nobody listening: nothing was run', async () => {
     const dead = new LocalBackend(new LinkClient(path.join(folder, 'nobody.sock')));

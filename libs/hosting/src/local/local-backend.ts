@@ -21,10 +21,7 @@ import {
 
 const DELETE_MS = 10_000;
 
-/**
- * An environment of the kit that we run ourselves: in a child process, reached over its link (`LinkClient`), or in this one (`InProcessLink`).
- * Closing it does not end a process.
- */
+/** A bundled environment in a child process, reached over its link. `close` ends the link, not the process. */
 export class LocalBackend implements Backend {
   readonly #link: Link;
 
@@ -104,11 +101,10 @@ class LocalSession implements BackendSession {
     return this.#request('taskTools', { sid: this.#sid }, signal);
   }
 
-  call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): ToolCallResult | Promise<ToolCallResult> {
-    // What runs it ends with the API that started it: what a dead one ran, nobody can know.
+  call({ tool, input, upstreamTaskId, mayHaveRun }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
+    // The child process ended with the API that started it: whether the call ran is unknown.
     if (upstreamTaskId != null || mayHaveRun) return Promise.reject(new PalestraError('session_lost'));
-    const answer = this.#link.call({ sid: this.#sid, name: tool, input }, signal);
-    return answer instanceof Promise ? answer.catch(rethrow) : answer;
+    return this.#request('call', { sid: this.#sid, name: tool, input }, signal);
   }
 
   scoreGroup(candidates: GroupCandidate[], _taskId: string, signal: AbortSignal): Promise<string> {

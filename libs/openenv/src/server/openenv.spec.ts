@@ -14,7 +14,7 @@ import { bodyOf, floatText, frameOf, type Observed } from '../wire/replies.ts';
 import { actionSchema } from '../wire/schemas.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { chooseTask } from './task-choice.ts';
-import { blocksObservation, observationOf, toolResultOf, withMetadata } from './tool-result.ts';
+import { blocksObservation, toolResultOf, withMetadata } from './tool-result.ts';
 
 describe("Python's words", () => {
   // Right: what `json.loads` of Python 3.11 says.
@@ -146,15 +146,6 @@ describe('a reply', () => {
     });
     expect(toolResultOf(outcome([text('a')], { k: 1 })).metadata).toBe('{"k":1}');
   });
-  test.each(['plain', '', '{"a":1.0}', ' {"a": "\\n"} ', '[1]', 'null', '"q\n\u2028"'])(
-    'is the same whether its one text %j is at hand or read',
-    (words) => {
-      const stored = outcome([text(words)]);
-      const atHand = { ...stored, text: 'not read', onlyText: words };
-      expect(toolResultOf(atHand)).toEqual(toolResultOf(stored));
-      expect(observationOf(atHand)).toEqual(observationOf(stored));
-    },
-  );
 });
 
 describe('a JSON-RPC request to an OpenEnv server', () => {

@@ -19,7 +19,6 @@ function read({ text }: Finished): RunToolOutput {
 }
 
 export function toolResultOf(outcome: Finished): ToolResult {
-  if (outcome.onlyText !== undefined) return { result: textResult(outcome.onlyText), metadata: null };
   const output = read(outcome);
   if (!output.ok) return { result: 'null', metadata: null };
   const { blocks, metadata } = output.output;
@@ -42,7 +41,6 @@ export function refusalOf(outcome: Finished, tool: string): { type: ToolErrorTyp
 
 /** An observation of an environment of plain actions: JSON text of an object without its metadata. */
 export function observationOf(outcome: Finished): { observation: string; metadata: string | null } {
-  if (outcome.onlyText !== undefined) return { observation: textObservation(outcome.onlyText), metadata: null };
   const output = read(outcome);
   if (!output.ok) return { observation: '{}', metadata: null };
   const { blocks, metadata } = output.output;

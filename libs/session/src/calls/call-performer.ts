@@ -93,12 +93,8 @@ export class CallPerformer {
     }
   }
 
-  #resultOf(live: LiveSession, { text, ok, reason, reward, finished, onlyText }: ToolCallResult): CallOutcome {
-    const mask = this.registry.mask(live);
-    const outcome: CallOutcome = { type: 'result', text: mask.hide(text), ok, reason, reward, finished };
-    // Where something is hidden, it is read from the text.
-    if (onlyText !== undefined && mask.isEmpty) outcome.onlyText = onlyText;
-    return outcome;
+  #resultOf(live: LiveSession, { text, ok, reason, reward, finished }: ToolCallResult): CallOutcome {
+    return { type: 'result', text: this.registry.mask(live).hide(text), ok, reason, reward, finished };
   }
 
   #masked(live: LiveSession, outcome: Exclude<CallOutcome, { type: 'result' }>): CallOutcome {

@@ -129,8 +129,6 @@ export interface ToolCallResult {
   reason: ToolErrorReason | null;
   reward: number | null;
   finished: boolean;
-  /** The text of its one block, where the backend has it at hand and there are neither other blocks nor metadata. */
-  onlyText?: string;
 }
 
 /** The tool itself raised: sent as SSE `event: error` with this message (no type name, openreward-wire.md 2.4). */

@@ -29,7 +29,7 @@ export type IntentAnswer =
   | { verdict: 'known' }
   | { verdict: 'moved' };
 
-/** How a call ended, as every reader of its stream gets it. A result that is read from the ledger has no `onlyText`. */
+/** How a call ended, as every reader of its stream gets it. */
 export type CallOutcome =
   | ({ type: 'result' } & ToolCallResult)
   /** The tool (or the judge) raised. */

@@ -3,16 +3,16 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { type Environment, InProcessLink, LinkClient } from '@palestra/environment-kit';
+import { LinkClient } from '@palestra/environment-kit';
 import { LocalBackend, type ReadyMessage, SupervisedProcess } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { CONFIG, type Config, ConfigError } from '../../platform/config.ts';
+import { CONFIG, type Config } from '../../platform/config.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DiscoveryService } from '../discovery.service.ts';
 import type { EnvironmentStatus } from '../environment.presenter.ts';
@@ -38,15 +38,13 @@ const manifestSchema = z.object({
 type Manifest = z.infer<typeof manifestSchema>;
 
 interface Hosted {
-  /** null: it runs in this process. */
-  process: SupervisedProcess | null;
+  process: SupervisedProcess;
   backend: SwitchedBackend;
 }
 
 /**
- * The environments that come with Palestra, one child process each: a crash or a busy loop in one leaves the others alone. Those that can do
- * neither may run in this process, where a step costs a fraction (docs/adr/0022). At start they are registered as public environments of the
- * namespace `palestra`.
+ * The environments that come with Palestra, each in its own child process, so that a crash or a busy loop in one does not affect the others.
+ * At the start they are registered as public environments of the namespace `palestra`.
  */
 @Injectable()
 export class BundledEnvironments implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -72,12 +70,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     for (const { name, deterministic, idempotent_tools: idempotentTools } of environments) {
       this.#declared.set(name, { deterministic, idempotentTools });
     }
-    const inside = await this.#loadInside(main);
-    for (const { name } of environments) {
-      const environment = inside.get(name);
-      if (environment === undefined) this.#start(name, main);
-      else this.#hosted.set(name, { process: null, backend: inProcess(environment) });
-    }
+    for (const { name } of environments) this.#start(name, main);
     for (const environment of environments) await this.#register(environment);
     const deadline = AbortSignal.timeout(START_DEADLINE_MS);
     const late = (error: unknown) => this.logger.error({ err: error }, 'a bundled environment is not ready yet');
@@ -86,7 +79,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.#hosted.values()].map(async ({ process }) => process?.stop()));
+    await Promise.all([...this.#hosted.values()].map(({ process }) => process.stop()));
     await Promise.all([...this.#hosted.values()].map(({ backend }) => backend.close()));
     if (this.#socketFolder) await rm(this.#socketFolder, { recursive: true, force: true });
   }
@@ -101,30 +94,14 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 
   pid(name: string): number | null {
-    return this.#hosted.get(name)?.process?.pid ?? null;
+    return this.#hosted.get(name)?.process.pid ?? null;
   }
 
   status(name: string): EnvironmentStatus {
     const process = this.#hosted.get(name)?.process;
     if (process === undefined) return { status: 'unreachable', detail: NOT_HOSTED };
-    if (process === null || process.state === 'ready') return { status: 'ready', detail: statusOf(process?.ready ?? null) };
+    if (process.state === 'ready') return { status: 'ready', detail: statusOf(process.ready) };
     return { status: 'starting', detail: process.lastExit === null ? null : `The process ${process.lastExit}.` };
-  }
-
-  /** By name, those that are to run in this process. Rejects for one that must not. */
-  async #loadInside(main: string): Promise<Map<string, Environment>> {
-    const { inProcessEnvironments: names } = this.config;
-    if (names.length === 0) return new Map();
-    // Found as the program of the child processes is, beside it.
-    const file = pathToFileURL(path.join(path.dirname(main), 'in-process.js')).href;
-    const { inProcessEnvironments: offered } = (await import(file)) as { inProcessEnvironments: Environment[] };
-    const byName = new Map(offered.map((environment) => [environment.name, environment]));
-    for (const name of names) {
-      if (byName.has(name)) continue;
-      const may = [...byName.keys()].join(', ');
-      throw new ConfigError(`PALESTRA_IN_PROCESS_ENVIRONMENTS: ${JSON.stringify(name)} may not run in this process; these may: ${may}`);
-    }
-    return new Map(names.map((name) => [name, byName.get(name)!]));
   }
 
   #start(name: string, main: string): void {
@@ -150,7 +127,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   /** Once it runs: what it offers, so that lists show its splits before anybody asked for them. */
   async #introduce(name: string, deadline: AbortSignal): Promise<void> {
     const { process, backend } = this.#hosted.get(name)!;
-    await process?.whenReady(deadline);
+    await process.whenReady(deadline);
     const version = (await this.repository.find(BUNDLED_OWNER, name))?.versions[0];
     if (version) await this.discovery.refresh(version.id, backend);
   }
@@ -171,12 +148,6 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
 function statusOf(ready: ReadyMessage | null): string | null {
   const status = ready?.['status'];
   return typeof status === 'string' ? status : null;
-}
-
-function inProcess(environment: Environment): SwitchedBackend {
-  const backend = new SwitchedBackend();
-  backend.attach(new LocalBackend(new InProcessLink([environment])));
-  return backend;
 }
 
 /** apps/environments beside apps/api, whether this file runs from `src` or from `dist`. */

@@ -89,7 +89,6 @@ export class Sockets {
       if (this.#inFlight !== null) socket.once('close', this.#inFlight.enter('sockets', accepted.caller));
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
-        streams.set(opened, socket);
         openedWith.set(opened, raw.headers);
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
@@ -118,45 +117,6 @@ const missed = new WeakMap<WebSocket, number>();
 
 /** Headers of the request that opened a socket; a key in its path is among them. */
 const openedWith = new WeakMap<WebSocket, IncomingHttpHeaders>();
-
-/** What a socket's frames go through. */
-const streams = new WeakMap<WebSocket, Duplex>();
-
-const ASCII = /^[\0-\x7F]*$/;
-/** RFC 6455 section 5.2: the last unmasked text frame, with one byte of length, or with two more. */
-const TEXT_FRAME = '\x81';
-const LONG = 126;
-const MOST_LONG = 65_535;
-
-/** Sends a text as one frame. Most are short and ASCII: those are one write without a buffer, for a third of what `socket.send` costs. */
-export function sendText(socket: WebSocket, text: string): void {
-  const stream = streams.get(socket);
-  const { length } = text;
-  const plain = socket.readyState === socket.OPEN && length <= MOST_LONG && ASCII.test(text);
-  if (stream === undefined || !plain) return socket.send(text);
-  const size = length < LONG ? String.fromCharCode(length) : String.fromCharCode(LONG, length >> 8, length & 0xff);
-  hold(stream);
-  stream.write(TEXT_FRAME + size + text, 'latin1');
-}
-
-/** More would leave clients idle that could be at work on the first replies. */
-const MOST_HELD = 16;
-/** Streams whose frames wait, until the end of this turn of the event loop at most. */
-let held: Duplex[] = [];
-
-/** A write wakes its reader, and costs three times as much when it does: of those that go out together the first one wakes, the rest find readers awake. */
-function hold(stream: Duplex): void {
-  if (stream.writableCorked > 0) return;
-  if (held.length === MOST_HELD) letGo();
-  stream.cork();
-  if (held.push(stream) === 1) setImmediate(letGo);
-}
-
-function letGo(): void {
-  const streams = held;
-  held = [];
-  for (const stream of streams) stream.uncork();
-}
 
 function decode(value: string | undefined): string {
   try {

@@ -14,7 +14,7 @@ import {
   type Stage,
 } from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
-import { sendText, type SocketRequest } from '../../platform/http/sockets.ts';
+import type { SocketRequest } from '../../platform/http/sockets.ts';
 import type { DialectPluginOptions } from '../dialect-plugin.ts';
 import { askedBy } from './openenv.handlers.ts';
 
@@ -126,7 +126,7 @@ class Connection implements Attached {
 
   #tell(result: Reply | OpenEnvError): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
-    sendText(this.socket, this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
+    this.socket.send(this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
     if (this.socket.isPaused && (this.#seat?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
     if ('kind' in result || !result.ends || this.#ending) return;
     this.#ending = true;
