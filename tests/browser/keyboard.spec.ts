@@ -256,6 +256,19 @@ describe('everywhere', () => {
         return focused();
       })
       .toContain('SkyRL');
+    const items = menu.getByRole('menuitemradio');
+    await page.keyboard.press('End');
+    await expect.poll(focused).toBe(await items.last().textContent());
+    await page.keyboard.press('ArrowDown');
+    await expect.poll(focused).toBe(await items.first().textContent());
+    await page.keyboard.press('ArrowUp');
+    await expect.poll(focused).toBe(await items.last().textContent());
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('ArrowUp');
+        return focused();
+      })
+      .toContain('SkyRL');
     await page.keyboard.press('Enter');
     await page.waitForURL(/lens=/);
     await menu.waitFor({ state: 'detached' });
@@ -304,6 +317,29 @@ describe('lists', () => {
     await page.keyboard.press('j');
     await page.keyboard.press('x');
     await expect.poll(() => page.getByRole('checkbox', { checked: true }).count()).toBe(2);
+  });
+
+  test('a key that comes before the next row is rendered moves the focus by one more row', async () => {
+    const { page } = watched;
+    await visit(page, runPath(SMALL_RUN, '/rollouts'), 'of 160 rollouts');
+    await page.getByRole('table', { name: 'Rollouts of the query' }).locator('[data-row]').first().waitFor();
+    const index = () => page.evaluate(() => Number(document.activeElement?.getAttribute('data-index') ?? -1));
+    /** All keys in one task, so that nothing is rendered between them. */
+    const pressAtOnce = (key: string, times: number) =>
+      page.evaluate(
+        ([name, count]) => {
+          for (let i = 0; i < count; i += 1)
+            document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));
+        },
+        [key, times] as const,
+      );
+    await pressAtOnce('j', 100);
+    await expect.poll(index).toBe(99);
+    await expectFocusVisible(page);
+    await pressAtOnce('ArrowDown', 50);
+    await expect.poll(index).toBe(149);
+    await pressAtOnce('k', 140);
+    await expect.poll(index).toBe(9);
   });
 });
 

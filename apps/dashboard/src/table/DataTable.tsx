@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useImperativeHandle, useRef, type Ref } from 'react';
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef, type Ref } from 'react';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRowHeight } from '../theme/density.ts';
 
@@ -78,6 +78,7 @@ export function DataTable<Row>(props: Props<Row>) {
   const density = useRowHeight();
   const rowHeight = ownHeight ?? density;
   const scroller = useRef<HTMLDivElement>(null);
+  /** The row that gets the focus as soon as it is rendered. */
   const wanted = useRef<number | null>(null);
   const focused = useRef<number>(-1);
   const virtual = useVirtualizer({
@@ -104,7 +105,8 @@ export function DataTable<Row>(props: Props<Row>) {
     },
     [rows.length, virtual],
   );
-  useEffect(() => {
+  // Before the next key: the row that had the focus may have left the page.
+  useLayoutEffect(() => {
     if (wanted.current === null) return;
     const element = rowElement(wanted.current);
     if (!element) return;
@@ -112,7 +114,7 @@ export function DataTable<Row>(props: Props<Row>) {
     element.focus({ preventScroll: true });
   });
   useImperativeHandle(handle, () => ({ focus }), [focus]);
-  const move = (by: number) => focus(Math.max(0, Math.min(rows.length - 1, focused.current + by)));
+  const move = (by: number) => focus(Math.max(0, Math.min(rows.length - 1, (wanted.current ?? focused.current) + by)));
   useKeys({ j: () => move(1), k: () => move(-1), gg: () => focus(0), G: () => focus(rows.length - 1) });
 
   const onKeyDown = (event: KeyboardEvent, row: Row) => {
@@ -157,6 +159,7 @@ export function DataTable<Row>(props: Props<Row>) {
                 style={{ gridTemplateColumns: template, height: rowHeight, transform: `translateY(${item.start}px)` }}
                 onFocus={() => {
                   focused.current = item.index;
+                  wanted.current = null;
                   onFocusRow?.(row);
                 }}
                 onKeyDown={(event) => onKeyDown(event, row)}
