@@ -114,7 +114,11 @@ test('a list without a row fills by itself', async () => {
     rolloutEvents(random, { runName: run, messages: [{ type: 'assistant_message', content: 'no task', reward: 1 }] }).events,
   );
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}/groups?q=reward:0`, 'No group of this scope');
+  await visit(
+    page,
+    `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}/groups?q=reward:0`,
+    'No group has a rollout that matches',
+  );
   await sendEvents(
     palestra,
     rolloutEvents(random, {

@@ -7,9 +7,9 @@ import type { FromList } from './data/list-order.ts';
 import { prefetchRollout } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
-import type { RunScope } from './data/run-reads.ts';
+import type { RunFilter } from './data/run-reads.ts';
 import { runOfSegment, segmentOfRun } from './run/address.ts';
-import { readScope } from './run/scope.ts';
+import { readFilter } from './run/filter.ts';
 import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 
 const rootRoute = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: CrashState });
@@ -33,7 +33,7 @@ const runs = createRoute({
   component: lazyRouteComponent(() => import('./runs/RunsPage.tsx'), 'RunsPage'),
 });
 
-/** All pages of a run share its scope: steps, environment, phase, lens, denominator. */
+/** All pages of a run share its filter: steps, environment, phase, lens, denominator. */
 const run = createRoute({
   ...root,
   path: '/$org/runs/$run',
@@ -41,7 +41,7 @@ const run = createRoute({
     parse: (raw) => ({ ...raw, run: runOfSegment(raw.run) }),
     stringify: (named) => ({ ...named, run: segmentOfRun(named.run) }),
   },
-  validateSearch: readScope,
+  validateSearch: readFilter,
   component: lazyRouteComponent(() => import('./run/RunLayout.tsx'), 'RunLayout'),
 });
 const ofRun = { getParentRoute: () => run } as const;
@@ -141,8 +141,8 @@ const compare = createRoute({
   ...root,
   path: '/compare',
   /** Names or ids; `sort`: of the tasks, `delta:1:desc`. */
-  validateSearch: (search): RunScope & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
-    ...readScope(search),
+  validateSearch: (search): RunFilter & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
+    ...readFilter(search),
     runs: searchList(search['runs']),
     rollouts: searchList(search['rollouts']),
     x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,

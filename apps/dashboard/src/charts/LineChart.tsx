@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import { token } from '../theme/theme.ts';
 import { clipped, endLabels, faded, mark } from './draw.ts';
 import { type Hover, Plot, type PlotShape } from './Plot.tsx';
-import { useChartScope } from './scope.ts';
+import { useChartContext } from './context.ts';
 
 /** `undefined`: there is no such point, the line goes on; `null`: nothing was known there, the line breaks. */
 export type Column = readonly (number | null | undefined)[];
@@ -57,7 +57,7 @@ function rangeOf(kind: Props['y'], low: number | null, high: number | null): [nu
 /** Lines over bands. A name stands at the end of a line instead of a legend; incomplete steps have hollow marks; inferred ones a dashed line. */
 export function LineChart(props: Props) {
   const { name, label, x, steps, lines, bands = NONE, hollow = NONE, formatY, y, height, onHover, onPick } = props;
-  const { axis } = useChartScope();
+  const { axis } = useChartContext();
   const data = useMemo(
     () => [x, ...bands.flatMap(({ low, high }) => [low, high]), ...lines.map(({ values }) => values)] as unknown as uPlot.AlignedData,
     [x, bands, lines],

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { token, useTheme } from '../theme/theme.ts';
-import { type ChartScope, useChartScope } from './scope.ts';
+import { type ChartContext, useChartContext } from './context.ts';
 
 /** Where the reader's pointer is; `y` in the unit of the chart, only while the pointer is in this very chart. */
 export interface Hover {
@@ -44,7 +44,7 @@ const DOUBLE_MS = 250;
 const stepIncrements = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
 const timeIncrements = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800].map((s) => s * 1000);
 
-function axesOf(axis: ChartScope['axis'], formatY: (y: number) => string): uPlot.Axis[] {
+function axesOf(axis: ChartContext['axis'], formatY: (y: number) => string): uPlot.Axis[] {
   const common = { stroke: token('ink-3'), font: `450 11px ${token('font-interface')}`, ticks: { show: false } };
   const incrs = axis.kind === 'time' ? timeIncrements : stepIncrements;
   return [
@@ -56,13 +56,13 @@ function axesOf(axis: ChartScope['axis'], formatY: (y: number) => string): uPlot
 /** A uPlot canvas with the axis, cursor and brush of its page. Follows its width and the theme. */
 export function Plot(props: Props) {
   const { name, data, height = 150, label } = props;
-  const scope = useChartScope();
+  const context = useChartContext();
   const theme = useTheme();
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const latest = useRef({ props, scope });
+  const latest = useRef({ props, context });
   useEffect(() => {
-    latest.current = { props, scope };
+    latest.current = { props, context };
   });
   useEffect(() => {
     const element = holder.current!;
@@ -77,7 +77,7 @@ export function Plot(props: Props) {
       made.destroy();
       plot.current = null;
     };
-  }, [name, height, theme, scope.axis.kind, scope.sync]);
+  }, [name, height, theme, context.axis.kind, context.sync]);
   const drawn = useRef(data);
   useEffect(() => {
     if (drawn.current === data) return;
@@ -87,7 +87,7 @@ export function Plot(props: Props) {
   return <div ref={holder} role="img" aria-label={label} className="cursor-crosshair" style={{ height }} />;
 }
 
-type Latest = { readonly current: { props: Props; scope: ChartScope } };
+type Latest = { readonly current: { props: Props; context: ChartContext } };
 
 function optionsOf(latest: Latest, width: number, height: number): uPlot.Options {
   const shape = latest.current.props.shape();
@@ -97,12 +97,12 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
     height,
     legend: { show: false },
     // Half of a clock time may stand at the right of the last tick.
-    padding: [8, Math.max(shape.right ?? 8, latest.current.scope.axis.kind === 'time' ? 26 : 0), 0, 0],
+    padding: [8, Math.max(shape.right ?? 8, latest.current.context.axis.kind === 'time' ? 26 : 0), 0, 0],
     scales: {
-      x: { time: false, range: () => [...latest.current.scope.axis.range] as [number, number] },
+      x: { time: false, range: () => [...latest.current.context.axis.range] as [number, number] },
       y: { range: (_plot, low, high) => current().yRange(low, high) },
     },
-    axes: axesOf(latest.current.scope.axis, shape.formatY),
+    axes: axesOf(latest.current.context.axis, shape.formatY),
     series: [{}, ...shape.series],
     ...(shape.bands && { bands: shape.bands }),
     cursor: {
@@ -110,7 +110,7 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
       points: { size: 6, width: 1.5 },
       drag: { x: true, y: false, setScale: false, dist: DRAG_PX },
       sync: {
-        key: latest.current.scope.sync,
+        key: latest.current.context.sync,
         setSeries: false,
         scales: ['x', null],
         filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' },
@@ -145,7 +145,7 @@ function hoverOf(plot: uPlot): Hover | null {
 
 const dragged = new WeakMap<uPlot, number>();
 
-function brush(plot: uPlot, { current: { props, scope } }: Latest): void {
+function brush(plot: uPlot, { current: { props, context } }: Latest): void {
   const { left, width } = plot.select;
   if (width < DRAG_PX) return;
   dragged.set(plot, performance.now());
@@ -156,7 +156,7 @@ function brush(plot: uPlot, { current: { props, scope } }: Latest): void {
   // Between two points there still is a nearest one.
   const nearest = plot.valToIdx((low + high) / 2);
   const [first, last] = [inside[0] ?? nearest, inside.at(-1) ?? nearest];
-  if (props.from[first] !== undefined && props.to[last] !== undefined) scope.onBrush(props.from[first], props.to[last]);
+  if (props.from[first] !== undefined && props.to[last] !== undefined) context.onBrush(props.from[first], props.to[last]);
 }
 
 /** A click picks, a double click clears the range; the end of a drag is neither. */
@@ -168,12 +168,12 @@ function listenToClicks(plot: uPlot, latest: Latest): () => void {
     const ofDrag = performance.now() - (dragged.get(plot) ?? -Infinity) < 50;
     if (!hover || ofDrag) return;
     const pick = () => latest.current.props.onPick?.(hover);
-    if (latest.current.scope.ranged) waiting = setTimeout(pick, DOUBLE_MS);
+    if (latest.current.context.ranged) waiting = setTimeout(pick, DOUBLE_MS);
     else pick();
   };
   const onDouble = () => {
     clearTimeout(waiting);
-    latest.current.scope.onClear();
+    latest.current.context.onClear();
   };
   plot.over.addEventListener('click', onClick);
   plot.over.addEventListener('dblclick', onDouble);

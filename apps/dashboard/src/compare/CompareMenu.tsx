@@ -1,5 +1,5 @@
 import { type Denominator, DENOMINATORS, LENSES } from '@palestra/protocol';
-import { type RunScope } from '../data/run-reads.ts';
+import { type RunFilter } from '../data/run-reads.ts';
 import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
 import { lensNames } from '../run/LensMenu.tsx';
 
@@ -12,10 +12,10 @@ const phases = ['main', 'train', 'eval'] as const;
 const phaseNames = { main: 'of most rollouts', train: 'train', eval: 'eval' } as const;
 
 /** Phase, lens and denominator, which are the same for all runs of a comparison. */
-export function CompareMenu({ scope, setScope }: { scope: RunScope; setScope: (change: Partial<RunScope>) => void }) {
-  const lens = scope.lens ?? 'canonical';
-  const den = scope.den ?? 'scored';
-  const phase = scope.phase ?? 'main';
+export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilter: (change: Partial<RunFilter>) => void }) {
+  const lens = filter.lens ?? 'canonical';
+  const den = filter.den ?? 'scored';
+  const phase = filter.phase ?? 'main';
   return (
     <>
       <Menu label="Phase" button={<>{phase === 'main' ? 'Main phase' : phaseNames[phase]} ▾</>}>
@@ -23,7 +23,7 @@ export function CompareMenu({ scope, setScope }: { scope: RunScope; setScope: (c
           title="Rollouts of the phase"
           value={phase}
           options={phases.map((value) => ({ value, label: phaseNames[value] }))}
-          onChange={(value) => setScope({ phase: value === 'main' ? undefined : value })}
+          onChange={(value) => setFilter({ phase: value === 'main' ? undefined : value })}
         />
       </Menu>
       <Menu
@@ -34,14 +34,14 @@ export function CompareMenu({ scope, setScope }: { scope: RunScope; setScope: (c
           title="Figures as defined by (charts and tasks stay canonical)"
           value={lens}
           options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
-          onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
+          onChange={(value) => setFilter({ lens: value === 'canonical' ? undefined : value })}
         />
         <MenuLine />
         <MenuChoice
           title="Canonical figures count"
           value={den}
           options={DENOMINATORS.map((value) => ({ value, label: denominators[value] }))}
-          onChange={(value) => setScope({ den: value === 'scored' ? undefined : value })}
+          onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}
         />
       </Menu>
     </>

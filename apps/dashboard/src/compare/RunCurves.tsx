@@ -3,7 +3,7 @@ import type uPlot from 'uplot';
 import { clipped, endLabels, mark } from '../charts/draw.ts';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import { type Hover, Plot, type PlotShape } from '../charts/Plot.tsx';
-import { type ChartScope, ChartScopeProvider, useChartScope } from '../charts/scope.ts';
+import { type ChartContext, ChartContextProvider, useChartContext } from '../charts/context.ts';
 import { curveInWords } from '../overview/curves.ts';
 import { factOf, formatAxis, formatFigure, formatShort, unitOf } from '../overview/figures.ts';
 import { token } from '../theme/theme.ts';
@@ -32,12 +32,12 @@ export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: Compar
   const each = useMemo(() => curvesOfRuns(runs, x), [runs, x]);
   const k = useMemo(() => commonK(runs), [runs]);
   const inferred = runs.some(({ summary }) => (summary.provenance['step']?.['inferred'] ?? 0) > 0);
-  const scope = useMemo<ChartScope>(
+  const chartContext = useMemo<ChartContext>(
     () => ({ axis: axisOf(x, each, inferred), sync: 'compare', ranged: false, onBrush: () => undefined, onClear: () => undefined }),
     [x, each, inferred],
   );
   return (
-    <ChartScopeProvider value={scope}>
+    <ChartContextProvider value={chartContext}>
       <div className="grid grid-cols-3 border-b border-line max-[1000px]:grid-cols-2">
         {questions.map(([metric, title, y]) => {
           const m = metric === 'pass@k' ? `pass@${k ?? 1}` : metric;
@@ -54,7 +54,7 @@ export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: Compar
           );
         })}
       </div>
-    </ChartScopeProvider>
+    </ChartContextProvider>
   );
 }
 
@@ -68,7 +68,7 @@ interface ChartProps {
 }
 
 function RunChart({ title, m, y, runs, each }: ChartProps) {
-  const { axis } = useChartScope();
+  const { axis } = useChartContext();
   const [hover, setHover] = useState<Hover | null>(null);
   const curves = useMemo(() => compared(each, m), [each, m]);
   const { x, lines } = curves;

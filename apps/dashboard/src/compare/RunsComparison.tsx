@@ -4,11 +4,11 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { configQuery } from '../data/insights.ts';
 import { runQuery } from '../data/queries.ts';
-import { type RunScope, seriesQuery, summaryQuery } from '../data/run-reads.ts';
+import { type RunFilter, seriesQuery, summaryQuery } from '../data/run-reads.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { readScope } from '../run/scope.ts';
+import { readFilter } from '../run/filter.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
 import type { CompareX } from './curves.ts';
@@ -34,16 +34,16 @@ const collect = <T,>(results: readonly UseQueryResult<T>[]) => ({
 const NONE: never[] = [];
 
 /** All that is read of these runs; undefined until everything is there. */
-function useComparedRuns(names: readonly string[], scope: RunScope, x: CompareX) {
+function useComparedRuns(names: readonly string[], filter: RunFilter, x: CompareX) {
   const client = useQueryClient();
   const views = useQueries({ queries: names.map((name) => runQuery(name)), combine: collect<RunView> });
   const ids = useMemo(() => views.data?.map(({ id }) => id) ?? NONE, [views.data]);
   const hues = useRunHues(ids);
-  const summaries = useQueries({ queries: ids.map((id) => summaryQuery(id, scope)), combine: collect<RunSummary> });
+  const summaries = useQueries({ queries: ids.map((id) => summaryQuery(id, filter)), combine: collect<RunSummary> });
   // Where a run has no steps its points are windows of arrival, which are moments.
   const stepless = summaries.data?.some(({ windows }) => windows !== null) ?? false;
   const axis: CompareX = stepless && x === 'step' ? 'time' : x;
-  const ask = { ...scope, lens: undefined, m: COMPARED_METRICS, x: axis };
+  const ask = { ...filter, lens: undefined, m: COMPARED_METRICS, x: axis };
   const series = useQueries({ queries: ids.map((id) => seriesQuery(id, ask)), combine: collect<RunSeries> });
   const configs = useQueries({ queries: ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
   const runs = useMemo(() => {
@@ -114,11 +114,11 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
 export function RunsComparison({ names }: { names: readonly string[] }) {
   const search = useSearch({ from: '/compare' });
   const navigate = useNavigate({ from: '/compare' });
-  const { steps, env, phase, lens, den } = readScope(search as Record<string, unknown>);
-  const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
+  const { steps, env, phase, lens, den } = readFilter(search as Record<string, unknown>);
+  const filter = useMemo<RunFilter>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
   const x: CompareX = search.x ?? 'step';
-  const { runs, axis, stepless, error, retry } = useComparedRuns(names, scope, x);
-  const setScope = (change: Partial<RunScope>) => void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
+  const { runs, axis, stepless, error, retry } = useComparedRuns(names, filter, x);
+  const setFilter = (change: Partial<RunFilter>) => void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const settings = useMemo(() => (runs ? settingsOf(runs) : []), [runs]);
   const said = useMemo(() => (runs ? cautions(runs, settings) : []), [runs, settings]);
   return (
@@ -133,7 +133,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
           </>
         }
       >
-        <CompareMenu scope={scope} setScope={setScope} />
+        <CompareMenu filter={filter} setFilter={setFilter} />
       </TopBar>
       {error ? (
         <ErrorState error={error} retry={retry} />
@@ -144,7 +144,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
           <div className="flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2">
             <Legend runs={runs} names={names} />
             <span className="ml-auto flex items-center gap-3">
-              <StepsField steps={steps} setScope={setScope} />
+              <StepsField steps={steps} setFilter={setFilter} />
               <span role="group" aria-label="Axis of the charts" className="flex gap-1">
                 {axes.map(([value, label]) => (
                   <button
@@ -185,14 +185,14 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
             <KpiTable runs={runs} />
             <ConfigDiff runs={runs} settings={settings} />
           </div>
-          <TaskTable runs={runs} scope={scope} />
+          <TaskTable runs={runs} filter={filter} />
         </div>
       )}
     </>
   );
 }
 
-function StepsField({ steps, setScope }: { steps: string | undefined; setScope: (change: Partial<RunScope>) => void }) {
+function StepsField({ steps, setFilter }: { steps: string | undefined; setFilter: (change: Partial<RunFilter>) => void }) {
   return (
     <label className="flex items-center gap-2 text-ink-2">
       Steps
@@ -201,7 +201,7 @@ function StepsField({ steps, setScope }: { steps: string | undefined; setScope: 
         className="input num w-[96px]"
         placeholder="all, or 40..80"
         defaultValue={steps}
-        onBlur={(event) => event.target.value !== (steps ?? '') && setScope({ steps: event.target.value || undefined })}
+        onBlur={(event) => event.target.value !== (steps ?? '') && setFilter({ steps: event.target.value || undefined })}
         onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
       />
     </label>

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { COMPARE_SORTS, type ComparedTask, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
-import type { RunScope } from '../data/run-reads.ts';
+import type { RunFilter } from '../data/run-reads.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -85,7 +85,7 @@ function TaskLink({ run, task, children }: { run: ComparedRun; task: string; chi
   );
 }
 
-/** What a mean is over, by the denominator of the scope. */
+/** What a mean is over, by the denominator of the filter. */
 const COUNTED: Record<ComparedTasks['den'], string> = {
   scored: 'scored rollouts',
   all: 'all rollouts, unscored ones as 0',
@@ -153,12 +153,12 @@ function columnsOf(runs: readonly ComparedRun[], most: readonly number[], den: C
 }
 
 /** Tasks that all runs scored, with paired differences. */
-export function TaskTable({ runs, scope }: { runs: readonly ComparedRun[]; scope: RunScope }) {
+export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filter: RunFilter }) {
   const { sort: text } = useSearch({ from: '/compare' });
   const navigate = useNavigate({ from: '/compare' });
   const sort = readSort(text, runs.length);
   const ids = runs.map(({ run }) => run.id);
-  const pages = useInfiniteQuery(comparedTasksQuery(ids, scope, sort));
+  const pages = useInfiniteQuery(comparedTasksQuery(ids, filter, sort));
   const tasks = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
   const den = pages.data?.pages[0]?.den ?? 'scored';
   const most = useMemo(
@@ -187,7 +187,9 @@ export function TaskTable({ runs, scope }: { runs: readonly ComparedRun[]; scope
           minWidth={620 + 190 * (runs.length - 1)}
         />
       </div>
-      {tasks.length === 0 && <p className="px-4 pb-4 text-ink-2">No task was scored by all of these runs in this scope and phase.</p>}
+      {tasks.length === 0 && (
+        <p className="px-4 pb-4 text-ink-2">All of these runs together scored no task in these steps and this phase.</p>
+      )}
     </section>
   );
 }

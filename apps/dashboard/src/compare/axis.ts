@@ -1,5 +1,5 @@
 import { columnEdges } from '../charts/draw.ts';
-import type { ChartAxis } from '../charts/scope.ts';
+import type { ChartAxis } from '../charts/context.ts';
 import { formatCount } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import type { CompareX } from './curves.ts';

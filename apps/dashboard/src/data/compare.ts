@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData } from '@tanstack/react-query';
 import type { ComparedTasks } from '@palestra/protocol';
 import { api } from './http.ts';
-import type { RunScope } from './run-reads.ts';
+import type { RunFilter } from './run-reads.ts';
 
 /** Runs beside each other. */
 export type ComparedTask = ComparedTasks['tasks'][number];
@@ -17,7 +17,7 @@ export interface CompareSort {
 const TASK_PAGE = 100;
 
 /** Tasks that all of these runs scored; run ids, of which the first is what the others are held against. */
-export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env, den }: RunScope, { by, against, order }: CompareSort) =>
+export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env, den }: RunFilter, { by, against, order }: CompareSort) =>
   infiniteQueryOptions({
     queryKey: ['compare', runs, steps, phase, env, den, by, against, order],
     queryFn: ({ pageParam, signal }) =>

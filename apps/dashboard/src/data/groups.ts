@@ -4,10 +4,10 @@ import type { Group, GroupSort, GroupView, RolloutDiff, RolloutHeader } from '@p
 import { asRead } from './client.ts';
 import { api, apiOfRun } from './http.ts';
 import { diffQuery, lastRead, lookAround } from './rollout.ts';
-import type { RunScope } from './run-reads.ts';
+import type { RunFilter } from './run-reads.ts';
 
 export type GroupMember = GroupView['rollouts'][number];
-export interface GroupsAsk extends Pick<RunScope, 'steps' | 'phase'> {
+export interface GroupsAsk extends Pick<RunFilter, 'steps' | 'phase'> {
   q: string;
   sort: GroupSort;
   order: 'asc' | 'desc';

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/
 import type { FailureList, RolloutList, RunTask, RunTaskList, ToolList } from '@palestra/protocol';
 import { asRead } from './client.ts';
 import { api, apiOfRun, request } from './http.ts';
-import type { RunScope } from './run-reads.ts';
+import type { RunFilter } from './run-reads.ts';
 
 /** Tools, tasks, failures and ingest of a run. */
 export type ToolFigures = ToolList['tools'][number];
@@ -13,7 +13,7 @@ const TASK_PAGE = 100;
 const FAILURE_CLUSTERS = 50;
 const FAILURES_NOW_MS = 15_000;
 
-export const toolsQuery = (run: string, { steps, phase }: RunScope) =>
+export const toolsQuery = (run: string, { steps, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tools', steps, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools', { path: { run }, query: { steps, phase }, signal }),
@@ -22,7 +22,7 @@ export const toolsQuery = (run: string, { steps, phase }: RunScope) =>
   });
 
 /** The newest calls of a tool against its published schema, and the tool by step. */
-export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunScope) =>
+export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tool-steps', tool, steps, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/steps', { path: { run }, query: { tool, steps, phase }, signal }),
@@ -30,13 +30,13 @@ export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunS
     meta: { live: 'replace' },
   });
 
-export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunScope, calls: number) =>
+export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunFilter, calls: number) =>
   queryOptions({
     queryKey: ['run', run, 'tool-check', tool, steps, phase, calls],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/check', { path: { run }, query: { tool, steps, phase, calls }, signal }),
   });
 
-export const failuresQuery = (run: string, { steps }: RunScope) =>
+export const failuresQuery = (run: string, { steps }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'failures', steps],
     queryFn: ({ signal }) => readFailures(run, steps, signal),
@@ -46,7 +46,7 @@ export const failuresQuery = (run: string, { steps }: RunScope) =>
 const readFailures = (run: string, steps: string | undefined, signal: AbortSignal) =>
   apiOfRun('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, limit: FAILURE_CLUSTERS }, signal });
 /** The kinds of failure as they are now. */
-export const failuresNowQuery = (run: string, { steps }: RunScope) =>
+export const failuresNowQuery = (run: string, { steps }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'failures-now', steps] as readonly unknown[],
     queryFn: async ({ signal }) => (await readFailures(run, steps, signal)).failures,
@@ -56,7 +56,7 @@ export const failuresNowQuery = (run: string, { steps }: RunScope) =>
   });
 
 /** Pages of tasks, which stay as they were read for as long as `snapshot` is the same. */
-export const tasksQuery = (run: string, { phase }: RunScope, snapshot: string) =>
+export const tasksQuery = (run: string, { phase }: RunFilter, snapshot: string) =>
   infiniteQueryOptions({
     queryKey: ['tasks', run, phase, snapshot],
     queryFn: ({ pageParam, signal }) => tasksPage(run, phase, pageParam, signal),
@@ -65,23 +65,23 @@ export const tasksQuery = (run: string, { phase }: RunScope, snapshot: string) =
     placeholderData: keepPreviousData,
     ...asRead,
   });
-const tasksPage = (run: string, phase: RunScope['phase'], cursor: string, signal: AbortSignal) =>
+const tasksPage = (run: string, phase: RunFilter['phase'], cursor: string, signal: AbortSignal) =>
   apiOfRun('GET /v1/runs/{run}/tasks', { path: { run }, query: { phase, limit: TASK_PAGE, cursor }, signal });
 /** The first page as it is now. */
-export const tasksNowQuery = (run: string, { phase }: RunScope) =>
+export const tasksNowQuery = (run: string, { phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tasks-now', phase] as readonly unknown[],
     queryFn: async ({ signal }) => (await tasksPage(run, phase, '', signal)).tasks,
   });
 
-export const taskQuery = (run: string, task: string, { phase }: RunScope) =>
+export const taskQuery = (run: string, task: string, { phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'task', task, phase],
     queryFn: ({ signal }) => apiOfRun('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal }),
     refetchOnWindowFocus: false,
   });
 /** The groups of a task as they are now. */
-export const taskNowQuery = (run: string, task: string, { phase }: RunScope) =>
+export const taskNowQuery = (run: string, task: string, { phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'task-now', task, phase] as readonly unknown[],
     queryFn: async ({ signal }) => (await api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal })).groups,

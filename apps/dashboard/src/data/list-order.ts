@@ -16,7 +16,7 @@ export function printOrder({ id, order }: { id: string; order: 'asc' | 'desc' })
   return id === NEWEST_FIRST.id && order === NEWEST_FIRST.order ? undefined : `${order === 'desc' ? '-' : ''}${id}`;
 }
 
-/** The list that a rollout was opened from, as the rollout's address carries it: `n` and `p` walk in it. `q` holds the scope of the run, too. */
+/** The list that a rollout was opened from, as the rollout's address carries it: `n` and `p` walk in it. `q` holds the filter of the run, too. */
 export interface FromList {
   q?: string | undefined;
   sort?: string | undefined;

@@ -4,7 +4,7 @@ import type { Denominator, Lens, RunHeatmap, RunSeries, RunSummary } from '@pale
 import { api, type Query } from './http.ts';
 
 /** Which part of a run a page is about, as its address says it (dashboard.md section 5): all pages of a run share it. */
-export interface RunScope {
+export interface RunFilter {
   /** `40..80`, `40..`, `40`. */
   steps?: string | undefined;
   env?: string | undefined;
@@ -21,13 +21,13 @@ const live = { live: 'replace' } as const;
 const AGAIN_MS = 1_000;
 const untilComplete = (query: { state: { data?: { incomplete: boolean } | undefined } }) =>
   query.state.data?.incomplete ? AGAIN_MS : false;
-const scoped = ({ steps, env, phase, lens, den }: RunScope): Query => ({ steps, env, phase, lens, den });
+const filterQuery = ({ steps, env, phase, lens, den }: RunFilter): Query => ({ steps, env, phase, lens, den });
 
-/** KPIs, stops, advisories of the scope. */
-export const summaryQuery = (run: string, scope: RunScope) =>
+/** KPIs, stops, advisories of the filter. */
+export const summaryQuery = (run: string, filter: RunFilter) =>
   queryOptions({
-    queryKey: ['run', run, 'summary', scope],
-    queryFn: ({ signal }) => api('GET /v1/runs/{run}/summary', { path: { run }, query: scoped(scope), signal }),
+    queryKey: ['run', run, 'summary', filter],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/summary', { path: { run }, query: filterQuery(filter), signal }),
     placeholderData: keepPreviousData,
     refetchInterval: untilComplete,
     meta: live,
@@ -36,28 +36,28 @@ export const summaryQuery = (run: string, scope: RunScope) =>
 export const CHART_X = ['step', 'time', 'count'] as const;
 export type ChartX = (typeof CHART_X)[number];
 
-export interface SeriesAsk extends RunScope {
+export interface SeriesAsk extends RunFilter {
   /** Our metric ids or the names that trainers print. */
   m: readonly string[];
   x?: ChartX | undefined;
   by?: 'env' | undefined;
 }
-export const seriesQuery = (run: string, { m, x, by, ...scope }: SeriesAsk) =>
+export const seriesQuery = (run: string, { m, x, by, ...filter }: SeriesAsk) =>
   queryOptions({
-    queryKey: ['run', run, 'series', m, x, by, scope],
-    queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...scoped(scope), m, x, by }, signal }),
+    queryKey: ['run', run, 'series', m, x, by, filter],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...filterQuery(filter), m, x, by }, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: untilComplete,
     meta: live,
   });
 
-export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y: RunHeatmap['y']; bins?: number }) =>
+export const heatmapQuery = (run: string, { y, bins, ...filter }: RunFilter & { y: RunHeatmap['y']; bins?: number }) =>
   queryOptions({
-    queryKey: ['run', run, 'heatmap', y, bins, scope],
+    queryKey: ['run', run, 'heatmap', y, bins, filter],
     queryFn: ({ signal }) =>
       api('GET /v1/runs/{run}/heatmap', {
         path: { run },
-        query: { steps: scope.steps, env: scope.env, phase: scope.phase, y, bins },
+        query: { steps: filter.steps, env: filter.env, phase: filter.phase, y, bins },
         signal,
       }),
     placeholderData: keepPreviousData,
@@ -66,7 +66,7 @@ export const heatmapQuery = (run: string, { y, bins, ...scope }: RunScope & { y:
   });
 
 /** Counts and stop reasons by step. */
-export const stepCountsQuery = (run: string, { steps, env, phase }: RunScope) =>
+export const stepCountsQuery = (run: string, { steps, env, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'steps', steps, env, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/steps', { path: { run }, query: { steps, env, phase }, signal }),
@@ -75,8 +75,8 @@ export const stepCountsQuery = (run: string, { steps, env, phase }: RunScope) =>
   });
 
 export const LATEST_GROUPS = 12;
-/** The newest groups of the scope, for a strip that grows at its head. */
-export const latestGroupsQuery = (run: string, { steps, env, phase }: RunScope) =>
+/** The newest groups of the filter, for a strip that grows at its head. */
+export const latestGroupsQuery = (run: string, { steps, env, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'latest-groups', steps, env, phase],
     queryFn: ({ signal }) =>

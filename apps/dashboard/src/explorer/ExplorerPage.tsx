@@ -15,7 +15,7 @@ import { PanelToggle, usePanels } from './panels.tsx';
 import { QueryBar, type QueryBarHandle } from './query/QueryBar.tsx';
 import { effectiveQuery, readQuery } from './query/query-edit.ts';
 import { usePlace } from '../table/restore.ts';
-import { QueryProblem, ScopeChips } from './StatusRow.tsx';
+import { QueryProblem, FilterChips } from './StatusRow.tsx';
 import { useSolved } from './table/solved.ts';
 import { ViewsMenu } from './ViewsMenu.tsx';
 
@@ -37,7 +37,7 @@ function useProblem(draft: string): QueryError | null {
 
 /** Every rollout of the run: facets and text say the same query, the table shows its rollouts, the panel the one that has the focus. */
 export function ExplorerPage() {
-  const { run, scope } = useRun();
+  const { run, filter } = useRun();
   const search = useSearch({ from: route });
   const navigate = useNavigate({ from: route });
   const q = search.q ?? '';
@@ -53,13 +53,13 @@ export function ExplorerPage() {
   const drafted = useMemo(() => readQuery(draft), [draft]);
   const query = !(drafted instanceof QueryError) ? drafted : !(applied instanceof QueryError) ? applied : EVERYTHING;
   const valid = !(applied instanceof QueryError);
-  const effective = effectiveQuery(scope, q);
+  const effective = effectiveQuery(filter, q);
   const order = useMemo(() => readOrder(search.sort), [search.sort]);
   const mode = search.mode ?? 'text';
   const listed = search.find === undefined;
   const [reloads, setReloads] = useState(0);
   const place = usePlace(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
-  const known = useKnownValues(run.id, scope, place.snapshot);
+  const known = useKnownValues(run.id, filter, place.snapshot);
   const solved = useSolved(run.id);
   const [exporting, setExporting] = useState(false);
   const [panels, togglePanel] = usePanels();
@@ -94,7 +94,7 @@ export function ExplorerPage() {
   const told = problem && <QueryProblem error={problem} onMend={mend} />;
   const status = (
     <>
-      <ScopeChips />
+      <FilterChips />
       {!writing && told}
     </>
   );
@@ -124,7 +124,7 @@ export function ExplorerPage() {
         {listed && <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />}
       </div>
       <div className="flex min-h-0 flex-1">
-        {panels.facets && <Facets run={run.id} scope={scope} snapshot={place.snapshot} query={query} onQuery={setQuery} />}
+        {panels.facets && <Facets run={run.id} filter={filter} snapshot={place.snapshot} query={query} onQuery={setQuery} />}
         {listed ? (
           <ListPanel
             {...list}

@@ -17,7 +17,7 @@ import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 const SELECT_AFTER_MS = 120;
 
 interface Props {
-  /** The effective query: that of the bar within the scope. */
+  /** The effective query: that of the bar within the filter. */
   q: string;
   valid: boolean;
   place: Place;
@@ -97,7 +97,7 @@ function Empty({ looking }: { looking: boolean }) {
         ? 'None yet: the regex is still being looked for.'
         : run.num_rollouts === 0
           ? 'No rollout was uploaded to this run yet.'
-          : 'No rollout of the run is like that. Take a clause away, or widen the scope.'}
+          : 'No rollout matches the query. Remove a clause, or include more steps, environments or phases.'}
     </p>
   );
 }

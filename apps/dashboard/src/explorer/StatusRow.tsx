@@ -8,12 +8,12 @@ import { useRun } from '../run/context.ts';
 import type { RolloutPages } from './pages.ts';
 
 /** The part of the run that all its pages share, as clauses that can be taken away. */
-export function ScopeChips() {
-  const { scope, setScope } = useRun();
+export function FilterChips() {
+  const { filter, setFilter } = useRun();
   const chips = [
-    scope.steps !== undefined && { text: `step:${scope.steps}`, clear: () => setScope({ steps: undefined }) },
-    scope.env !== undefined && { text: `env:${scope.env}`, clear: () => setScope({ env: undefined }) },
-    scope.phase !== undefined && { text: `phase:${scope.phase}`, clear: () => setScope({ phase: undefined }) },
+    filter.steps !== undefined && { text: `step:${filter.steps}`, clear: () => setFilter({ steps: undefined }) },
+    filter.env !== undefined && { text: `env:${filter.env}`, clear: () => setFilter({ env: undefined }) },
+    filter.phase !== undefined && { text: `phase:${filter.phase}`, clear: () => setFilter({ phase: undefined }) },
   ].filter((chip) => chip !== false);
   if (chips.length === 0) return null;
   return (

@@ -5,7 +5,7 @@ import { type FormEvent, useState } from 'react';
 import { deleteView, keepView, replaceView, viewsQuery } from '../data/views.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { useRun } from '../run/context.ts';
-import { readScope } from '../run/scope.ts';
+import { readFilter } from '../run/filter.ts';
 import { searchText } from '../search.ts';
 
 interface ViewState {
@@ -14,14 +14,14 @@ interface ViewState {
   cols: string | undefined;
 }
 
-/** Queries that somebody gave a name: the query, its order and columns, and the scope of the run. */
+/** Queries that somebody gave a name: the query, its order and columns, and the filter of the run. */
 export function ViewsMenu({ q, sort, cols }: ViewState) {
-  const { run, scope } = useRun();
+  const { run, filter } = useRun();
   const views = useQuery(viewsQuery(run.id));
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: viewsQuery(run.id).queryKey });
   const body = (name: string, everywhere: boolean): NewSavedView => {
-    const { lens, ...rest } = scope;
+    const { lens, ...rest } = filter;
     const state = Object.fromEntries(Object.entries({ ...rest, sort, cols }).filter(([, value]) => value !== undefined));
     return { run: everywhere ? null : run.id, name, query: q, lens: lens ?? null, state };
   };
@@ -57,9 +57,9 @@ function ViewRow({ view, onReplace, onDelete }: { view: SavedView; onReplace: ()
   const navigate = useNavigate();
   const [sure, setSure] = useState(false);
   const open = () => {
-    const scope = readScope({ ...view.state, lens: view.lens ?? undefined });
+    const filter = readFilter({ ...view.state, lens: view.lens ?? undefined });
     const { sort, cols } = view.state;
-    void navigate({ to: '.', search: { ...scope, q: view.query || undefined, sort: searchText(sort), cols: searchText(cols) } as never });
+    void navigate({ to: '.', search: { ...filter, q: view.query || undefined, sort: searchText(sort), cols: searchText(cols) } as never });
   };
   const small = 'label link flex-none px-1';
   return (

@@ -22,10 +22,10 @@ export function ExportDialog({ q, open, onClose }: { q: string; open: boolean; o
 }
 
 function ExportForm({ q }: { q: string }) {
-  const { run, scope } = useRun();
+  const { run, filter } = useRun();
   const client = useQueryClient();
   const [format, setFormat] = useState<RolloutExportFormat>('parquet');
-  const [lens, setLens] = useState<Lens>(scope.lens ?? 'canonical');
+  const [lens, setLens] = useState<Lens>(filter.lens ?? 'canonical');
   const [redact, setRedact] = useState(false);
   const total = useQuery(rolloutTotalQuery(run.id, q));
   const create = useMutation({ mutationFn: createExport, onSuccess: () => client.invalidateQueries(exportsQuery) });

@@ -14,7 +14,7 @@ const keyOf = ({ fingerprint }: Failure): string => fingerprint;
 const EXAMPLES = 5;
 
 function Examples({ failure }: { failure: Failure }) {
-  const { org, run, scope } = useRun();
+  const { org, run, filter } = useRun();
   const q = `id:${failure.rollouts.join(',')}`;
   return (
     <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -23,7 +23,7 @@ function Examples({ failure }: { failure: Failure }) {
           {id.slice(0, 8)}
         </Link>
       ))}
-      <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...scope, q }} className="link">
+      <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link">
         all {failure.rollouts.length} as a list
       </Link>
     </span>
@@ -73,10 +73,10 @@ function Cluster({ failure, most, total }: { failure: Failure; most: number; tot
 
 /** What went wrong, clustered by normalised error, last tool and stop; the newest rollouts are looked at, and it says how many. */
 export function FailuresPage() {
-  const { run, scope } = useRun();
-  const failures = useQuery(failuresQuery(run.id, scope));
+  const { run, filter } = useRun();
+  const failures = useQuery(failuresQuery(run.id, filter));
   const shown = { rows: failures.data?.failures ?? [], version: failures.data?.version, whole: true, key: keyOf };
-  const news = useNews(run.version, shown, failuresNowQuery(run.id, scope));
+  const news = useNews(run.version, shown, failuresNowQuery(run.id, filter));
   return (
     <Loaded query={failures}>
       {(data) => {
@@ -85,8 +85,8 @@ export function FailuresPage() {
           <>
             <div className="flex items-center gap-3 border-b border-line px-4 py-2">
               <p className="label">
-                {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts of the scope that
-                have an error or no proper end
+                {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts in these steps
+                that have an error or no proper end
                 {data.read < data.looked_at && (
                   <> · messages of {formatCount(data.read)} were read in time, the others are told apart by their stop alone</>
                 )}
@@ -102,7 +102,9 @@ export function FailuresPage() {
               ))}
             </div>
             {data.failures.length === 0 ? (
-              <p className="p-4 text-ink-2">No rollout of this scope failed: no tool result is an error, and all of them ended properly.</p>
+              <p className="p-4 text-ink-2">
+                No rollout failed in these steps: no tool result is an error, and every rollout ended normally.
+              </p>
             ) : (
               <ul aria-label="Kinds of failure">
                 {data.failures.map((failure) => (

@@ -12,7 +12,7 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
-import { scopeClauses } from '../run/scope.ts';
+import { filterClauses } from '../run/filter.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { Pips } from './Pips.tsx';
 import { taskName } from '../format/task.ts';
@@ -123,15 +123,15 @@ const readSort = (text: string | undefined): Sort & { id: GroupSort } => {
   return { id: GROUP_SORTS.find((one) => one === id) ?? 'step', order: order === 'asc' ? 'asc' : 'desc' };
 };
 
-/** Every group of the scope: samples of one task at one step, which the trainer compared with each other. */
+/** Every group of the filter: samples of one task at one step, which the trainer compared with each other. */
 export function GroupsPage() {
-  const { org, run, scope } = useRun();
+  const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/groups' });
   const navigate = useNavigate({ from: '/$org/runs/$run/groups' });
   const sort = readSort(search.sort);
   const q = search.q ?? '';
-  const asked = [scopeClauses({ env: scope.env }), q].filter(Boolean).join(' ');
-  const ask: GroupsAsk = { steps: scope.steps, phase: scope.phase, q: asked, sort: sort.id, order: sort.order };
+  const asked = [filterClauses({ env: filter.env }), q].filter(Boolean).join(' ');
+  const ask: GroupsAsk = { steps: filter.steps, phase: filter.phase, q: asked, sort: sort.id, order: sort.order };
   const { snapshot, reload } = useReadings(JSON.stringify([run.id, ask]));
   const groups = useInfiniteQuery(groupsQuery(run.id, ask, snapshot));
   const rows = useMemo(() => groups.data?.pages.flatMap((page) => page.groups) ?? [], [groups.data]);
@@ -149,7 +149,7 @@ export function GroupsPage() {
     const to = {
       to: '/$org/runs/$run/groups/$group',
       params: { org, run: run.name, group: key },
-      search: { ...scope, at: step ?? undefined },
+      search: { ...filter, at: step ?? undefined },
     } as const;
     if (newTab) globalThis.open(`${runPath(org, run.name)}/groups/${key}${step === null ? '' : `?at=${step}`}`, '_blank', 'noopener');
     else void navigate(to);
@@ -213,10 +213,10 @@ export function GroupsPage() {
 }
 
 function Empty({ q }: { q: string }) {
-  if (q !== '') return <p className="p-4 text-ink-3">No group of this scope holds a rollout of “{q}”.</p>;
+  if (q !== '') return <p className="p-4 text-ink-3">No group has a rollout that matches “{q}”.</p>;
   return (
     <p className="max-w-[64ch] p-4 text-ink-2">
-      No group in this scope. Rollouts of one task at one step are a group: send metadata <code>group_id</code>, or{' '}
+      No groups match the filter. Rollouts of one task at one step form a group. Send metadata <code>group_id</code>, or{' '}
       <code>current_step</code> and <code>task_index</code> in <code>rollout_info</code>.{' '}
       <Link to="/check" className="link">
         What does my event resolve to?

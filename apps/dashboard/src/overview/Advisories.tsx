@@ -9,7 +9,7 @@ const looks = {
 
 /** What the run's figures ask somebody to look at, with the way to the rollouts behind it. Nothing when there is nothing. */
 export function Advisories({ advisories }: { advisories: readonly Advisory[] }) {
-  const { org, run, scope } = useRun();
+  const { org, run, filter } = useRun();
   if (advisories.length === 0) return null;
   return (
     <ul aria-label="Advisories">
@@ -26,7 +26,7 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
               <Link
                 to="/$org/runs/$run/rollouts"
                 params={{ org, run: run.name }}
-                search={{ ...scope, q }}
+                search={{ ...filter, q }}
                 className="link flex-none"
                 title={q}
               >

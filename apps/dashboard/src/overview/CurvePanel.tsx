@@ -4,7 +4,7 @@ import type { Hover } from '../charts/Plot.tsx';
 import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
 import { curveInWords, type Curves, hasValues } from './curves.ts';
 import { type Curve, factOf, formatAxis, formatFigure, formatShort, unitOf } from './figures.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
 export interface CurveEntry {

@@ -6,7 +6,7 @@ import { type Curves, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { HowTo } from './HowTo.tsx';
 import { ownClauses } from './links.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 import { RewardPanel } from './Panels.tsx';
 
 const METRICS = ['reward_p10', 'reward_p25', 'reward_p50', 'reward_p75', 'reward_p90', 'reward_mean', 'pass@1', 'turns'] as const;
@@ -16,7 +16,7 @@ const MAX_FACETS = 8;
 export function EnvironmentPanels({ x }: { x: ChartX }) {
   const run = useRun();
   const { phase } = useOverview();
-  const { data } = useQuery(seriesQuery(run.run.id, { ...run.scope, lens: undefined, m: METRICS, by: 'env', x }));
+  const { data } = useQuery(seriesQuery(run.run.id, { ...run.filter, lens: undefined, m: METRICS, by: 'env', x }));
   const all = useMemo(() => curvesOf(data, phase), [data, phase]);
   const environments = useMemo(() => [...new Set(all.of('reward_mean').flatMap(({ env }) => env ?? []))], [all]);
   const facets = useMemo(

@@ -10,7 +10,7 @@ import { formatCount, formatReward } from '../format/number.ts';
 import { useRun } from '../run/context.ts';
 import { columnsOn } from './curves.ts';
 import { formatAxis } from './figures.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
 const facts = [
@@ -28,8 +28,8 @@ const bounds = (low: number, high: number) =>
 
 /** Steps × bins of reward. A click on a cell opens exactly its rollouts. */
 export function HeatPanel() {
-  const { run, scope } = useRun();
-  const heat = useQuery(heatmapQuery(run.id, { ...scope, y: 'reward', bins: 50 }));
+  const { run, filter } = useRun();
+  const heat = useQuery(heatmapQuery(run.id, { ...filter, y: 'reward', bins: 50 }));
   if (heat.data) return <Heat answer={heat.data} />;
   return (
     <Panel

@@ -174,7 +174,7 @@ function rowsOf({ lens }: Pick<RunSummary, 'lens'>, rest: readonly Kpi[]): { nam
   }));
 }
 
-/** Every figure of the scope, with its interval, what it counts, and what there is to know about it. */
+/** Every figure of the filter, with its interval, what it counts, and what there is to know about it. */
 export function Kpis({ summary }: { summary: RunSummary }) {
   const { lead, rest, absent } = splitKpis(summary);
   return (

@@ -39,15 +39,15 @@ const columns = 'grid-cols-[minmax(70px,1fr)_minmax(90px,1.6fr)_64px_minmax(76px
 
 /** The groups of the newest steps: is there signal in them, right now? */
 export function LatestGroups() {
-  const { org, run, scope } = useRun();
-  const { data } = useQuery(latestGroupsQuery(run.id, scope));
+  const { org, run, filter } = useRun();
+  const { data } = useQuery(latestGroupsQuery(run.id, filter));
   return (
     <section aria-labelledby="latest-groups" className="min-w-0 border-r border-line">
       <div className="flex h-[30px] items-center gap-2 px-3">
         <h2 id="latest-groups" className="strong">
           Latest groups
         </h2>
-        <Link to="/$org/runs/$run/groups" params={{ org, run: run.name }} search={{ ...scope }} className="label link ml-auto">
+        <Link to="/$org/runs/$run/groups" params={{ org, run: run.name }} search={{ ...filter }} className="label link ml-auto">
           all groups
         </Link>
       </div>
@@ -75,13 +75,13 @@ export function LatestGroups() {
 const signals = { 'all-pass': 'all solved', 'all-fail': 'none solved', 'equal-other': 'all equal' } as const;
 
 function Row({ group }: { group: Group }) {
-  const { org, run, scope } = useRun();
+  const { org, run, filter } = useRun();
   return (
     <Link
       to="/$org/runs/$run/groups/$group"
       params={{ org, run: run.name, group: group.key }}
       // A trainer may use one key at every step.
-      search={{ ...scope, at: group.step ?? undefined }}
+      search={{ ...filter, at: group.step ?? undefined }}
       role="row"
       className={`row px-1 ${columns}`}
     >

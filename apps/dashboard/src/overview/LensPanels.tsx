@@ -7,13 +7,13 @@ import { lensNames } from '../run/LensMenu.tsx';
 import { curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { lensMetrics } from './lens-metrics.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 
 /** The figures that a trainer prints, by its own names: one chart a name. */
 export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]; x: ChartX }) {
-  const { run, scope } = useRun();
+  const { run, filter } = useRun();
   const metrics = useMemo(() => lensMetrics(lens, kpis), [lens, kpis]);
-  const { data } = useQuery({ ...seriesQuery(run.id, { ...scope, lens, m: metrics, x }), enabled: metrics.length > 0 });
+  const { data } = useQuery({ ...seriesQuery(run.id, { ...filter, lens, m: metrics, x }), enabled: metrics.length > 0 });
   const { phase } = useOverview();
   const curves = useMemo(() => curvesOf(data, phase), [data, phase]);
   const panels = useMemo(

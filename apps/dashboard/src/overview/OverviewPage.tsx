@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useCallback, useMemo } from 'react';
-import { type ChartScope, ChartScopeProvider } from '../charts/scope.ts';
+import { type ChartContext, ChartContextProvider } from '../charts/context.ts';
 import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-reads.ts';
 import { ErrorState } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
@@ -13,7 +13,7 @@ import { Kpis } from './Kpis.tsx';
 import { LatestGroups } from './LatestGroups.tsx';
 import { LensPanels } from './LensPanels.tsx';
 import { explorerSearch, ownClauses, stepClause } from './links.ts';
-import { OverviewProvider, type OverviewScope } from './OverviewScope.tsx';
+import { OverviewProvider, type OverviewContext } from './context.ts';
 import { CANONICAL, CanonicalPanels } from './Panels.tsx';
 import { StopBars } from './StopBars.tsx';
 import { Toolbar } from './Toolbar.tsx';
@@ -21,12 +21,12 @@ import { Toolbar } from './Toolbar.tsx';
 /** Is it alive, is the reward moving and honestly, is there signal left: the figures and curves of a run or of some of its steps. */
 export function OverviewPage() {
   const run = useRun();
-  const { run: view, scope, setScope } = run;
+  const { run: view, filter, setFilter } = run;
   const { x = 'step' } = useSearch({ from: '/$org/runs/$run/' });
-  const summary = useQuery(summaryQuery(view.id, scope));
-  const series = useQuery(seriesQuery(view.id, { ...scope, lens: undefined, m: CANONICAL, x }));
-  const counts = useQuery(stepCountsQuery(view.id, scope));
-  const phase = scope.phase ?? summary.data?.phase ?? null;
+  const summary = useQuery(summaryQuery(view.id, filter));
+  const series = useQuery(seriesQuery(view.id, { ...filter, lens: undefined, m: CANONICAL, x }));
+  const counts = useQuery(stepCountsQuery(view.id, filter));
+  const phase = filter.phase ?? summary.data?.phase ?? null;
   const main = useMemo(() => curvesOf(series.data, phase), [series.data, phase]);
   const inferred = (summary.data?.provenance['step']?.['inferred'] ?? 0) > 0;
   // Of a run whose other phase alone has steps the answer says `step`.
@@ -34,17 +34,17 @@ export function OverviewPage() {
   const axis = useMemo(() => chartAxis(points, main, inferred), [points, main, inferred]);
   const isWindow = points?.axis === 'window' || points?.window_ms != null;
   const open = useOpen();
-  const chartScope = useMemo<ChartScope>(
+  const chartContext = useMemo<ChartContext>(
     () => ({
       axis,
       sync: `run-${view.id}`,
-      ranged: scope.steps !== undefined,
-      onBrush: (from, to) => !isWindow && setScope({ steps: from === to ? String(from) : `${from}..${to}` }),
-      onClear: () => setScope({ steps: undefined }),
+      ranged: filter.steps !== undefined,
+      onBrush: (from, to) => !isWindow && setFilter({ steps: from === to ? String(from) : `${from}..${to}` }),
+      onClear: () => setFilter({ steps: undefined }),
     }),
-    [axis, view.id, scope.steps, isWindow, setScope],
+    [axis, view.id, filter.steps, isWindow, setFilter],
   );
-  const overview = useMemo<OverviewScope>(
+  const overview = useMemo<OverviewContext>(
     () => ({
       phase,
       isWindow,
@@ -57,7 +57,7 @@ export function OverviewPage() {
   const error = summary.error ?? series.error ?? counts.error;
   if (error) return <ErrorState error={error} retry={() => void Promise.all([summary.refetch(), series.refetch(), counts.refetch()])} />;
   return (
-    <ChartScopeProvider value={chartScope}>
+    <ChartContextProvider value={chartContext}>
       <OverviewProvider value={overview}>
         <Toolbar x={x} axisName={axis.name} summary={summary.data} />
         {summary.data ? (
@@ -74,7 +74,7 @@ export function OverviewPage() {
               {summary.data.lens !== 'canonical' && <LensPanels lens={summary.data.lens} kpis={summary.data.kpis} x={x} />}
               <CanonicalPanels answer={series.data} counts={counts.data} />
             </Grid>
-            {view.environments.length > 1 && scope.env === undefined && <EnvironmentPanels x={x} />}
+            {view.environments.length > 1 && filter.env === undefined && <EnvironmentPanels x={x} />}
           </>
         ) : (
           <Skeleton className="h-[400px]" />
@@ -84,7 +84,7 @@ export function OverviewPage() {
           {summary.data && <StopBars summary={summary.data} />}
         </div>
       </OverviewProvider>
-    </ChartScopeProvider>
+    </ChartContextProvider>
   );
 }
 
@@ -99,7 +99,7 @@ const Skeleton = ({ className }: { className: string }) => (
   </div>
 );
 
-/** Opens the Explorer with these clauses within the scope of the page. */
+/** Opens the Explorer with these clauses within the filter of the page. */
 function useOpen(): (clauses: readonly string[]) => void {
   const run = useRun();
   const navigate = useNavigate();

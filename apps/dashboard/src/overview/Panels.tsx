@@ -4,7 +4,7 @@ import { columnsOn, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { type Curve, factOf } from './figures.ts';
 import { HeatPanel } from './HeatPanel.tsx';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 import { StackPanel } from './StackPanel.tsx';
 import { brokenOff, stopShades } from './stops.ts';
 import { HowTo } from './HowTo.tsx';

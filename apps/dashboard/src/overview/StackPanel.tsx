@@ -3,7 +3,7 @@ import { type Layer, StackChart } from '../charts/StackChart.tsx';
 import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { formatCount, formatShare } from '../format/number.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
 interface Props {

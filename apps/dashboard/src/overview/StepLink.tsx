@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses, stepClause } from './links.ts';
-import { useOverview } from './OverviewScope.tsx';
+import { useOverview } from './context.ts';
 
 /** A step of a chart's table: leads to its rollouts, which a click on the canvas does, too. */
 export function StepLink({ from, to, x, env }: { from: number; to: number; x: number; env?: string | null }) {

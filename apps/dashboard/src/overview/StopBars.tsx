@@ -6,7 +6,7 @@ import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses } from './links.ts';
 import { stopColour } from './stops.ts';
 
-/** Why the rollouts of the scope stopped, each leading to them. */
+/** Why the rollouts of the filter stopped, each leading to them. */
 export function StopBars({ summary }: { summary: RunSummary }) {
   const run = useRun();
   const stops = Object.entries(summary.stops).toSorted(([, a], [, b]) => b - a);

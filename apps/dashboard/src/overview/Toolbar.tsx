@@ -1,12 +1,12 @@
 import type { RunSummary } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef } from 'react';
-import { CHART_X, type ChartX, type RunScope } from '../data/run-reads.ts';
+import { CHART_X, type ChartX, type RunFilter } from '../data/run-reads.ts';
 import { plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Menu, MenuChoice } from '../frame/Menu.tsx';
 import { useRun } from '../run/context.ts';
-import { readScope } from '../run/scope.ts';
+import { readFilter } from '../run/filter.ts';
 
 const xNames: Record<ChartX, [string, string]> = {
   step: ['Step', ''],
@@ -16,23 +16,23 @@ const xNames: Record<ChartX, [string, string]> = {
 
 /** Which part of the run is shown, and over what; all of it is in the address. */
 export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string; summary: RunSummary | undefined }) {
-  const { run, scope, setScope } = useRun();
+  const { run, filter, setFilter } = useRun();
   const navigate = useNavigate();
-  const phase = scope.phase ?? 'all';
+  const phase = filter.phase ?? 'all';
   return (
     <div className="flex min-h-[40px] flex-wrap items-center gap-2 border-b border-line px-3 py-[5px]">
-      {(scope.steps !== undefined || !summary?.windows) && <StepsInput steps={scope.steps} onChange={(steps) => setScope({ steps })} />}
+      {(filter.steps !== undefined || !summary?.windows) && <StepsInput steps={filter.steps} onChange={(steps) => setFilter({ steps })} />}
       {run.environments.length > 1 && (
-        <Menu label="Environment" align="start" button={<>{scope.env ?? 'All environments'} ▾</>}>
+        <Menu label="Environment" align="start" button={<>{filter.env ?? 'All environments'} ▾</>}>
           <MenuChoice
             title="Rollouts of"
-            value={scope.env ?? ''}
+            value={filter.env ?? ''}
             options={[{ value: '', label: 'All environments' }, ...run.environments.map((env) => ({ value: env, label: env }))]}
-            onChange={(env) => setScope({ env: env || undefined })}
+            onChange={(env) => setFilter({ env: env || undefined })}
           />
         </Menu>
       )}
-      <Menu label="Phase" align="start" button={<>{scope.phase ?? `${summary?.phase ?? 'train'} (most)`} ▾</>}>
+      <Menu label="Phase" align="start" button={<>{filter.phase ?? `${summary?.phase ?? 'train'} (most)`} ▾</>}>
         <MenuChoice
           title="Training and evaluation are never one figure"
           value={phase}
@@ -41,7 +41,7 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
             { value: 'train', label: 'train' },
             { value: 'eval', label: 'eval' },
           ]}
-          onChange={(chosen) => setScope({ phase: chosen === 'all' ? undefined : (chosen as 'train' | 'eval') })}
+          onChange={(chosen) => setFilter({ phase: chosen === 'all' ? undefined : (chosen as 'train' | 'eval') })}
         />
       </Menu>
       <Menu label="Horizontal axis" align="start" button={<>by {axisName} ▾</>}>
@@ -58,13 +58,13 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
           }
         />
       </Menu>
-      {summary && <ScopeWords summary={summary} />}
+      {summary && <FilterSummary summary={summary} />}
     </div>
   );
 }
 
 /** What the figures are of, and how fresh they are. */
-function ScopeWords({ summary }: { summary: RunSummary }) {
+function FilterSummary({ summary }: { summary: RunSummary }) {
   const { steps, rollouts, lag_ms: lag, incomplete } = summary;
   return (
     <span className="label ml-auto">
@@ -77,7 +77,7 @@ function ScopeWords({ summary }: { summary: RunSummary }) {
 }
 
 /** `40..80`, by hand or from a brush; a chip clears it. */
-function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: (steps: RunScope['steps']) => void }) {
+function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: (steps: RunFilter['steps']) => void }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (input.current) input.current.value = steps ?? '';
@@ -85,7 +85,7 @@ function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: 
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const typed = input.current?.value.trim().replace(/\s*(?:-|–|to)\s*/, '..');
-    const understood = readScope({ steps: typed }).steps;
+    const understood = readFilter({ steps: typed }).steps;
     if (understood !== undefined || !typed) onChange(understood);
     else if (input.current) input.current.value = steps ?? '';
   };

@@ -1,6 +1,6 @@
 import type { RunSeries } from '@palestra/protocol';
 import { columnEdges } from '../charts/columns.ts';
-import type { ChartAxis } from '../charts/scope.ts';
+import type { ChartAxis } from '../charts/context.ts';
 import { formatCount } from '../format/number.ts';
 import type { Curves } from './curves.ts';
 

@@ -20,9 +20,9 @@ const denominators: Record<Denominator, [label: string, hint: string]> = {
 
 /** Whose definitions the figures follow, and which rollouts a canonical figure counts. */
 export function LensMenu() {
-  const { scope, setScope } = useRun();
-  const lens = scope.lens ?? 'canonical';
-  const den = scope.den ?? 'scored';
+  const { filter, setFilter } = useRun();
+  const lens = filter.lens ?? 'canonical';
+  const den = filter.den ?? 'scored';
   return (
     <Menu
       label="Definitions of the metrics"
@@ -33,14 +33,14 @@ export function LensMenu() {
         title="Metrics as defined by"
         value={lens}
         options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
-        onChange={(value) => setScope({ lens: value === 'canonical' ? undefined : value })}
+        onChange={(value) => setFilter({ lens: value === 'canonical' ? undefined : value })}
       />
       <MenuLine />
       <MenuChoice
         title="Canonical figures count"
         value={den}
         options={DENOMINATORS.map((value) => ({ value, label: denominators[value][0], hint: denominators[value][1] }))}
-        onChange={(value) => setScope({ den: value === 'scored' ? undefined : value })}
+        onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}
       />
     </Menu>
   );

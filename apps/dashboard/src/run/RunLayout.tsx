@@ -4,13 +4,13 @@ import { useCallback, useMemo } from 'react';
 import { isGone } from '../data/http.ts';
 import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
-import type { RunScope } from '../data/run-reads.ts';
+import type { RunFilter } from '../data/run-reads.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
-import { readScope } from './scope.ts';
+import { readFilter } from './filter.ts';
 import { PlainText } from '../text/PlainText.tsx';
 
 const tabs = [
@@ -25,7 +25,7 @@ const tabs = [
 const tab =
   'flex h-full items-center border-b-2 border-transparent px-[10px] text-ink-2 hover:text-ink-1 aria-[current=page]:border-accent aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
 
-function Tabs({ org, run, scope }: { org: string; run: string; scope: RunScope }) {
+function Tabs({ org, run, filter }: { org: string; run: string; filter: RunFilter }) {
   return (
     <nav
       aria-label="Pages of the run"
@@ -36,7 +36,7 @@ function Tabs({ org, run, scope }: { org: string; run: string; scope: RunScope }
           key={to}
           to={to}
           params={{ org, run }}
-          search={{ ...scope }}
+          search={{ ...filter }}
           className={tab}
           activeOptions={{ exact: to === '/$org/runs/$run', includeSearch: false }}
           activeProps={{ 'aria-current': 'page' }}
@@ -56,13 +56,13 @@ export function RunLayout() {
   const run = useQuery(runQuery(name));
   const deleted = run.data !== undefined && isGone(run.error);
   useFocus({ ...(run.data && { run: run.data.id }) });
-  const { steps, env, phase, lens, den } = readScope(search);
-  const scope = useMemo<RunScope>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
-  const setScope = useCallback(
-    (change: Partial<RunScope>) => void navigate({ to: '.', search: (old: object) => ({ ...old, ...change }) as never, replace: true }),
+  const { steps, env, phase, lens, den } = readFilter(search);
+  const filter = useMemo<RunFilter>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
+  const setFilter = useCallback(
+    (change: Partial<RunFilter>) => void navigate({ to: '.', search: (old: object) => ({ ...old, ...change }) as never, replace: true }),
     [navigate],
   );
-  const context = useMemo(() => run.data && { org, run: run.data, scope, setScope }, [org, run.data, scope, setScope]);
+  const context = useMemo(() => run.data && { org, run: run.data, filter, setFilter }, [org, run.data, filter, setFilter]);
   return (
     <>
       <TopBar
@@ -87,7 +87,7 @@ export function RunLayout() {
         )}
       </TopBar>
       <div className="flex h-full flex-col">
-        <Tabs org={org} run={name} scope={scope} />
+        <Tabs org={org} run={name} filter={filter} />
         <div className="min-h-0 flex-1 overflow-auto">
           {deleted ? (
             <Deleted what="run" />

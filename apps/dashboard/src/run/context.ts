@@ -1,14 +1,14 @@
 import type { RunView } from '@palestra/protocol';
 import { createContext, useContext } from 'react';
-import type { RunScope } from '../data/run-reads.ts';
+import type { RunFilter } from '../data/run-reads.ts';
 
 /** The run that all pages below its address are about. */
 export interface RunContext {
   org: string;
   run: RunView;
-  scope: RunScope;
-  /** Changes part of the scope in the address; undefined takes a part away. */
-  setScope: (change: Partial<RunScope>) => void;
+  filter: RunFilter;
+  /** Changes part of the filter in the address; undefined takes a part away. */
+  setFilter: (change: Partial<RunFilter>) => void;
 }
 const Context = createContext<RunContext | null>(null);
 export const RunProvider = Context.Provider;

@@ -166,10 +166,10 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
 /** One task: the same prompt at chosen steps, side by side. */
 export function TaskPage() {
   const { task: id } = useParams({ from: '/$org/runs/$run/tasks/$task' });
-  const { run, scope } = useRun();
-  const task = useQuery(taskQuery(run.id, id, scope));
+  const { run, filter } = useRun();
+  const task = useQuery(taskQuery(run.id, id, filter));
   const shown = { rows: task.data?.groups ?? [], version: task.data?.version, whole: true, key: keyOf };
-  const news = useNews(run.version, shown, taskNowQuery(run.id, id, scope));
+  const news = useNews(run.version, shown, taskNowQuery(run.id, id, filter));
   if (task.error) return <ErrorState error={task.error} retry={() => void task.refetch()} />;
   return task.data ? (
     <Body task={task.data} pill={<NewsPill news={news} what="groups" onShow={() => void task.refetch()} />} />

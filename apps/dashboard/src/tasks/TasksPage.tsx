@@ -151,23 +151,23 @@ function StepInput({
 
 /** Task × step: what the policy learned, when, and what it lost again. */
 export function TasksPage() {
-  const { org, run, scope } = useRun();
+  const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/tasks' });
   const navigate = useNavigate();
-  const { snapshot, reload } = useReadings(JSON.stringify([run.id, scope.phase]));
-  const pages = useInfiniteQuery(tasksQuery(run.id, scope, snapshot));
+  const { snapshot, reload } = useReadings(JSON.stringify([run.id, filter.phase]));
+  const pages = useInfiniteQuery(tasksQuery(run.id, filter, snapshot));
   const { hasNextPage, isFetching, fetchNextPage } = pages;
   const read = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
   const tasks = useMemo(
-    () => read.filter(({ environment }) => scope.env === undefined || environment === scope.env).toSorted(byName),
-    [read, scope.env],
+    () => read.filter(({ environment }) => filter.env === undefined || environment === filter.env).toSorted(byName),
+    [read, filter.env],
   );
   useEffect(() => {
     if (hasNextPage && !isFetching && tasks.length < EAGER) void fetchNextPage();
   }, [hasNextPage, isFetching, fetchNextPage, tasks.length]);
   const first = pages.data?.pages[0];
   const whole = first?.next === null;
-  const news = useNews(run.version, { rows: read, version: first?.version, whole, key: keyOf }, tasksNowQuery(run.id, scope));
+  const news = useNews(run.version, { rows: read, version: first?.version, whole, key: keyOf }, tasksNowQuery(run.id, filter));
   useFirstRows(first !== undefined && read.length === 0 && news.fresh > 0, reload);
   const range = useMemo<[number, number]>(() => {
     const [low, high] = tasks.reduce(
@@ -190,7 +190,7 @@ export function TasksPage() {
   const set = (part: object) => void navigate({ to: '.', search: (old: object) => ({ ...old, ...part }) as never, replace: true });
   const count = (kind: Shown) => tasks.filter((strip) => isShown(kind, strip, change.get(strip.task.id) ?? 'unknown')).length;
   const open = ({ task }: TaskStrip, newTab: boolean) => {
-    const target = { to: '/$org/runs/$run/tasks/$task', params: { org, run: run.name, task: task.id }, search: { ...scope } } as const;
+    const target = { to: '/$org/runs/$run/tasks/$task', params: { org, run: run.name, task: task.id }, search: { ...filter } } as const;
     if (newTab) window.open(`${runPath(org, run.name)}/tasks/${task.id}`, '_blank', 'noopener');
     else void navigate(target);
   };
@@ -225,7 +225,7 @@ export function TasksPage() {
                 void navigate({
                   to: '/$org/runs/$run/rollouts',
                   params: { org, run: run.name },
-                  search: { ...scope, q: `task:${rows.map(({ task }) => printText(String(task.index))).join(',')}` },
+                  search: { ...filter, q: `task:${rows.map(({ task }) => printText(String(task.index))).join(',')}` },
                 })
               }
             >

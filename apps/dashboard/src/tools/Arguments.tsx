@@ -13,8 +13,8 @@ const EXAMPLES = 3;
 
 /** Whether the policy calls the tool as its schema wants it. */
 export function Arguments({ tool }: { tool: string }) {
-  const { run, scope } = useRun();
-  const check = useQuery(toolCheckQuery(run.id, tool, scope, LOOKED_AT));
+  const { run, filter } = useRun();
+  const check = useQuery(toolCheckQuery(run.id, tool, filter, LOOKED_AT));
   return (
     <section aria-label="Arguments against the schema" className="border-t border-line px-3 py-3">
       <h3 className="panel-title">Do the arguments match its schema?</h3>
@@ -39,7 +39,7 @@ function Verdict({ data }: { data: ToolCheck }) {
       {data.checked === 0 ? (
         <p className="mt-1 text-ink-3">
           {data.calls === 0
-            ? 'No call in this scope.'
+            ? 'No calls match the filter.'
             : 'Nothing to hold them against: no environment of these calls publishes a schema of this tool.'}
         </p>
       ) : (

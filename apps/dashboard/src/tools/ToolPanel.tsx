@@ -5,7 +5,7 @@ import { type ReactNode, useMemo, useState } from 'react';
 import { type Line, LineChart } from '../charts/LineChart.tsx';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
-import { type ChartScope, ChartScopeProvider, useChartScope } from '../charts/scope.ts';
+import { type ChartContext, ChartContextProvider, useChartContext } from '../charts/context.ts';
 import { columnEdges } from '../charts/draw.ts';
 import { type ToolFigures, toolStepsQuery } from '../data/insights.ts';
 import { formatCount, formatShare, UNKNOWN } from '../format/number.ts';
@@ -17,15 +17,15 @@ import { Arguments } from './Arguments.tsx';
 
 /** One tool: by step, and its calls against the schema that the environment publishes. */
 export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: ToolFigures | undefined; q: string; close: () => void }) {
-  const { org, run, scope } = useRun();
-  const steps = useQuery(toolStepsQuery(run.id, tool, scope));
+  const { org, run, filter } = useRun();
+  const steps = useQuery(toolStepsQuery(run.id, tool, filter));
   return (
     <aside aria-label={`Tool ${tool}`} className="flex min-h-0 flex-col border-l border-line">
       <div className="flex h-[36px] flex-none items-center gap-3 border-b border-line px-3">
         <h2 className="mono truncate strong" title={tool}>
           {tool}
         </h2>
-        <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...scope, q }} className="link whitespace-nowrap">
+        <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link whitespace-nowrap">
           rollouts that called it
         </Link>
         <button type="button" className="button ml-auto" onClick={close}>
@@ -48,9 +48,9 @@ export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: 
 }
 
 function Charts({ data }: { data: ToolSteps }) {
-  const { run, setScope, scope } = useRun();
+  const { run, setFilter, filter } = useRun();
   const inferred = hasInferredSteps(run);
-  const chartScope = useMemo<ChartScope>(() => {
+  const chartContext = useMemo<ChartContext>(() => {
     const edges = columnEdges(data.step);
     return {
       axis: {
@@ -61,17 +61,17 @@ function Charts({ data }: { data: ToolSteps }) {
         format: (x) => (Number.isInteger(x) ? `${inferred ? '~' : ''}${formatCount(x)}` : ''),
       },
       sync: `tool-${run.id}`,
-      ranged: scope.steps !== undefined,
-      onBrush: (from, to) => setScope({ steps: from === to ? String(from) : `${from}..${to}` }),
-      onClear: () => setScope({ steps: undefined }),
+      ranged: filter.steps !== undefined,
+      onBrush: (from, to) => setFilter({ steps: from === to ? String(from) : `${from}..${to}` }),
+      onClear: () => setFilter({ steps: undefined }),
     };
-  }, [data.step, run.id, scope.steps, setScope, inferred]);
+  }, [data.step, run.id, filter.steps, setFilter, inferred]);
   const timed = data.timed.reduce((sum, one) => sum + one, 0);
   const lines = useMemo(() => linesOf(data), [data]);
   if (data.step.length === 0)
-    return <p className="px-3 py-2 text-ink-2">No step of this scope is known: {formatCount(data.unknown_step)} calls without one.</p>;
+    return <p className="px-3 py-2 text-ink-2">No step is known: {formatCount(data.unknown_step)} calls have no step.</p>;
   return (
-    <ChartScopeProvider value={chartScope}>
+    <ChartContextProvider value={chartContext}>
       <ToolChart
         title="How often is it called?"
         data={data}
@@ -97,7 +97,7 @@ function Charts({ data }: { data: ToolSteps }) {
         note={`${formatCount(timed)} calls are timed`}
         missing={timed === 0 ? <p>No call is timed: only rollouts that are verified by the session ledger are.</p> : undefined}
       />
-    </ChartScopeProvider>
+    </ChartContextProvider>
   );
 }
 
@@ -122,7 +122,7 @@ interface ToolChartProps {
 
 function ToolChart({ title, data, lines, format, formula, note, missing }: ToolChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
-  const { axis } = useChartScope();
+  const { axis } = useChartContext();
   const at = hover && hover.index < data.step.length ? hover.index : data.step.length - 1;
   const textOf = (line: Line, i: number) => format(line.values[i] ?? null);
   return (

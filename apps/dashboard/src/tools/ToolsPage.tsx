@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatReward, formatShare, plural, UNKNOWN } 
 import { formatDuration } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { useRun } from '../run/context.ts';
-import { scopeClauses } from '../run/scope.ts';
+import { filterClauses } from '../run/filter.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { ToolPanel } from './ToolPanel.tsx';
 
@@ -125,11 +125,11 @@ function Name({ tool: { tool, published, unpublished_in } }: { tool: ToolFigures
 
 /** What the tools of a run did: how often, how well, how fast, and whose fault it was when they failed. */
 export function ToolsPage() {
-  const { run, scope } = useRun();
-  const tools = useQuery(toolsQuery(run.id, scope));
+  const { run, filter } = useRun();
+  const tools = useQuery(toolsQuery(run.id, filter));
   const { tool: opened } = useSearch({ from: '/$org/runs/$run/tools' });
   const navigate = useNavigate();
-  const within = scopeClauses(scope);
+  const within = filterClauses(filter);
   const open = (tool: string | undefined) =>
     void navigate({ to: '.', search: (old: object) => ({ ...old, tool }) as never, replace: opened !== undefined });
   return (
@@ -156,7 +156,7 @@ export function ToolsPage() {
                 minWidth={opened === undefined ? 1000 : 0}
                 empty={
                   <p className="p-4 text-ink-2">
-                    No rollout of this scope called a tool. Calls are messages of the type tool_call with a name.
+                    No rollout of this filter called a tool. Calls are messages of the type tool_call with a name.
                   </p>
                 }
               />

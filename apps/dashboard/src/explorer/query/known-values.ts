@@ -1,13 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { facetsQuery } from '../../data/explorer.ts';
-import type { RunScope } from '../../data/run-reads.ts';
+import type { RunFilter } from '../../data/run-reads.ts';
 import type { KnownValues } from './complete.ts';
 import { effectiveQuery } from './query-edit.ts';
 
-/** The values that rollouts of the scope have, for completion: whatever the query asks for. */
-export function useKnownValues(run: string, scope: RunScope, snapshot: string): KnownValues {
-  const { data } = useQuery(facetsQuery(run, effectiveQuery(scope, ''), snapshot));
+/** The values that rollouts of the filter have, for completion: whatever the query asks for. */
+export function useKnownValues(run: string, filter: RunFilter, snapshot: string): KnownValues {
+  const { data } = useQuery(facetsQuery(run, effectiveQuery(filter, ''), snapshot));
   return useMemo(() => {
     if (!data) return {};
     const { env, split, phase, stop, tool, tool_error, tag, model } = data;

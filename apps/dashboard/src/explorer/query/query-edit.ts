@@ -9,13 +9,13 @@ import {
   QueryError,
   type Value,
 } from '@palestra/query';
-import { scopeClauses } from '../../run/scope.ts';
-import type { RunScope } from '../../data/run-reads.ts';
+import { filterClauses } from '../../run/filter.ts';
+import type { RunFilter } from '../../data/run-reads.ts';
 
 /** How facets read and write the text of a query: only its own clauses count, not those inside of parentheses. */
 
-/** The query of the page within the scope of the run. Clauses are joined by a space, which is AND. */
-export const effectiveQuery = (scope: RunScope, q: string): string => [scopeClauses(scope), q].filter((part) => part !== '').join(' ');
+/** The query of the page within the filter of the run. Clauses are joined by a space, which is AND. */
+export const effectiveQuery = (filter: RunFilter, q: string): string => [filterClauses(filter), q].filter((part) => part !== '').join(' ');
 
 export function readQuery(text: string): Query | QueryError {
   try {

@@ -49,7 +49,7 @@ describe('facets write the text of a query', () => {
     for (const text of ['step:3..', 'step:3', 'reward:>=0.1 reward:<0.2']) expect(() => of(text)).not.toThrow();
   });
 
-  test('the scope of the run stands before the query', () => {
+  test('the filter of the run comes before the query', () => {
     expect(effectiveQuery({ steps: '3..9', env: 'a/b', phase: 'eval' }, 'reward:1')).toBe('step:3..9 env:a/b phase:eval reward:1');
     expect(effectiveQuery({}, '')).toBe('');
   });

@@ -12,7 +12,7 @@ export interface ChartAxis {
 }
 
 /** What charts of one page have in common: their axis, their cursor, and what a brush over them means. */
-export interface ChartScope {
+export interface ChartContext {
   axis: ChartAxis;
   /** Charts of the same name move their cursors together. */
   sync: string;
@@ -23,11 +23,11 @@ export interface ChartScope {
   ranged: boolean;
 }
 
-const Context = createContext<ChartScope | null>(null);
-export const ChartScopeProvider = Context.Provider;
+const Context = createContext<ChartContext | null>(null);
+export const ChartContextProvider = Context.Provider;
 
-export function useChartScope(): ChartScope {
-  const scope = useContext(Context);
-  if (!scope) throw new Error('A chart outside of a ChartScopeProvider');
-  return scope;
+export function useChartContext(): ChartContext {
+  const context = useContext(Context);
+  if (!context) throw new Error('A chart outside of a ChartContextProvider');
+  return context;
 }

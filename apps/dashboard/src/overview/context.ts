@@ -2,7 +2,7 @@ import { createContext, useContext } from 'react';
 import type { Curves, Phase } from './curves.ts';
 
 /** What all panels of the Overview need beside the run: its phase, how a point is named, and what a click on it opens. */
-export interface OverviewScope {
+export interface OverviewContext {
   phase: Phase | null;
   /** Points are windows of arrival: no step is known. */
   isWindow: boolean;
@@ -14,11 +14,11 @@ export interface OverviewScope {
   main: Curves;
 }
 
-const Context = createContext<OverviewScope | null>(null);
+const Context = createContext<OverviewContext | null>(null);
 export const OverviewProvider = Context.Provider;
 
-export function useOverview(): OverviewScope {
-  const scope = useContext(Context);
-  if (!scope) throw new Error('useOverview outside of the Overview');
-  return scope;
+export function useOverview(): OverviewContext {
+  const context = useContext(Context);
+  if (!context) throw new Error('useOverview outside of the Overview');
+  return context;
 }

@@ -1,13 +1,13 @@
 import { DENOMINATORS, LENSES } from '@palestra/protocol';
 import { printText } from '@palestra/query';
-import { type RunScope } from '../data/run-reads.ts';
+import { type RunFilter } from '../data/run-reads.ts';
 import { searchText } from '../search.ts';
 
 const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined => values.find((one) => one === value);
 const stepRange = /^(?:\d{1,9}\.\.\d{0,9}|\.\.\d{1,9}|\d{1,9})$/;
 
-/** The scope that an address carries; what it does not understand reads as absent, so that a mistyped link still opens. */
-export function readScope(search: Record<string, unknown>): RunScope {
+/** The filter that an address carries; what it does not understand reads as absent, so that a mistyped link still opens. */
+export function readFilter(search: Record<string, unknown>): RunFilter {
   const steps = searchText(search['steps']);
   return {
     steps: steps !== undefined && stepRange.test(steps) ? steps : undefined,
@@ -18,8 +18,8 @@ export function readScope(search: Record<string, unknown>): RunScope {
   };
 }
 
-/** The scope as clauses of the query language: what a page with a query shows within it. Empty for the whole run. */
-export function scopeClauses({ steps, env, phase }: RunScope): string {
+/** The filter as clauses of the query language: what a page with a query shows within it. Empty for the whole run. */
+export function filterClauses({ steps, env, phase }: RunFilter): string {
   return [steps !== undefined && `step:${steps}`, env !== undefined && `env:${printText(env)}`, phase !== undefined && `phase:${phase}`]
     .filter(Boolean)
     .join(' ');
