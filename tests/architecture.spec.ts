@@ -75,6 +75,26 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       health: ['platform', 'accounts', 'jobs', 'environments'],
     },
   },
+  'apps/api/src/sessions': {
+    foundation: [],
+    folders: {
+      http: [],
+      persistence: [],
+      ledger: [],
+      views: [],
+      slots: ['persistence', 'views'],
+      events: ['views'],
+      observers: [],
+      server: ['http', 'persistence', 'ledger', 'slots'],
+      management: ['http', 'views', 'events', 'server'],
+      ors: ['http'],
+      openenv: ['http'],
+      mcp: ['http'],
+      text: ['http', 'ledger', 'server', 'management'],
+      socket: ['http', 'events', 'server', 'management'],
+      recording: ['observers', 'server', 'management', 'text'],
+    },
+  },
   'apps/api/src/store': {
     foundation: ['codes.ts', 'bisect-batch.ts', 'run-activity.service.ts', 'step-marks.sql.ts'],
     folders: {

@@ -9,8 +9,8 @@ import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { RunReadsModule } from './runs/run-reads.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
-import { ObservabilityModule } from './sessions/observers/observability.module.ts';
-import { RecordingModule } from './sessions/recording/recording.module.ts';
+import { ObservabilityModule } from './sessions/observability.module.ts';
+import { RecordingModule } from './sessions/recording.module.ts';
 import { SessionsModule } from './sessions/sessions.module.ts';
 import { SharesModule } from './shares/shares.module.ts';
 

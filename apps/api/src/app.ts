@@ -17,9 +17,8 @@ import { limitUploads } from './platform/http/uploads.ts';
 import { Metrics } from './platform/telemetry/metrics.ts';
 import { OpenApiDocument } from './platform/http/openapi.controller.ts';
 import type { PlatformDependencies } from './platform/platform.module.ts';
-import { dialectDocumentation } from './sessions/dialects.openapi.ts';
-import { orsDocumentation } from './sessions/ors/ors.openapi.ts';
 import { SessionTraces } from './sessions/observers/traces.ts';
+import { protocols } from './sessions/protocols.ts';
 import { RouteTable } from './platform/http/route-table.ts';
 import { Sockets } from './platform/http/sockets.ts';
 
@@ -51,6 +50,9 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   sockets.listen(fastify.server, inFlight);
   fastify.addHook('preClose', async () => sockets.close());
   await app.init();
-  app.get(OpenApiDocument).json = buildOpenApi(app, [...orsDocumentation, ...dialectDocumentation, ...healthDocumentation]);
+  app.get(OpenApiDocument).json = buildOpenApi(app, [
+    ...protocols.flatMap(({ documentation = [] }) => documentation),
+    ...healthDocumentation,
+  ]);
   return app;
 }

@@ -21,7 +21,7 @@ import { createOutboundPolicy } from './platform/outbound.ts';
 import { grantToRuntimeRole } from './platform/database/role-grants.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
-import { SessionPlane } from './sessions/session-plane.ts';
+import { SessionServer } from './sessions/server/session-server.ts';
 import type { PublicOrigin } from './platform/tokens.ts';
 
 const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations');
@@ -77,7 +77,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const url = await listen(app, config);
     // Clients are served from here on: what follows must not end the process while PostgreSQL restarts.
     origin.url ||= url;
-    await app.get(SessionPlane).announce(config.replicaUrl ?? url);
+    await app.get(SessionServer).announce(config.replicaUrl ?? url);
     return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, fresh, database, close };
   } catch (error) {
     await close();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
 import { isDatabaseAway } from '../../../apps/api/src/platform/database/database-errors.ts';
-import { openSessionPool } from '../../../apps/api/src/sessions/session-pool.ts';
+import { openSessionPool } from '../../../apps/api/src/sessions/persistence/session-pool.ts';
 import { createDatabase } from '../../support/server.ts';
 
 /** PostgreSQL cuts a connection between two statements of a transaction. An uncaught exception fails the run. */

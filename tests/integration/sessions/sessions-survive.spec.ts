@@ -67,15 +67,15 @@ describe('sessions that belong to one process', () => {
 
 describe('a process whose lease has ended', () => {
   /** As on a machine that is too busy: renewals come to nothing. */
-  async function holdLease({ plane }: Replica): Promise<void> {
+  async function holdLease({ server }: Replica): Promise<void> {
     await query(`CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
     await query(
-      `CREATE TRIGGER held BEFORE UPDATE ON session_replicas FOR EACH ROW WHEN (OLD.id = '${plane.replicaId}') EXECUTE FUNCTION never()`,
+      `CREATE TRIGGER held BEFORE UPDATE ON session_replicas FOR EACH ROW WHEN (OLD.id = '${server.replicaId}') EXECUTE FUNCTION never()`,
     );
     onTestFinished(async () => void (await query('DROP FUNCTION never CASCADE')));
     await until(
       async () =>
-        (await query(`SELECT seen_at < now() - interval '5 s' AS ended FROM session_replicas WHERE id = $1`, [plane.replicaId])).rows[0],
+        (await query(`SELECT seen_at < now() - interval '5 s' AS ended FROM session_replicas WHERE id = $1`, [server.replicaId])).rows[0],
       ({ ended }) => ended,
     );
   }
@@ -112,7 +112,7 @@ test('a PostgreSQL that was away for long takes no process for dead', async () =
   await query('DROP FUNCTION refuse CASCADE');
   for (const [index, sid] of sids.entries()) {
     expect(await call(replicas[index]!, sid, 'count')).toMatchObject({ status: 200, said: 'call 1' });
-    expect(await stored(sid)).toMatchObject({ state: 'ready', owner_replica_id: replicas[index]!.plane.replicaId });
+    expect(await stored(sid)).toMatchObject({ state: 'ready', owner_replica_id: replicas[index]!.server.replicaId });
   }
 });
 
@@ -187,10 +187,10 @@ describe('deterministic environments', () => {
       anonymous: false,
       maxSessions: { key: null, org: null },
     };
-    const fork = await one.plane.engine.fork(caller, { sid, atCall: 2, recording: null });
+    const fork = await one.server.engine.fork(caller, { sid, atCall: 2, recording: null });
     expect((await call(one, fork, 'count')).said).toBe('call 3');
     expect((await call(one, sid, 'count')).said).toBe('call 4');
-    await expect(one.plane.engine.fork(caller, { sid, atCall: 9, recording: null })).rejects.toMatchObject({ code: 'invalid_request' });
+    await expect(one.server.engine.fork(caller, { sid, atCall: 9, recording: null })).rejects.toMatchObject({ code: 'invalid_request' });
     expect(await stored(fork)).toMatchObject({ forked_from: sid, forked_at_call: 2 });
   });
 });
@@ -207,7 +207,7 @@ test('a fork of a session that cannot be replayed is refused', async () => {
     anonymous: false,
     maxSessions: { key: null, org: null },
   };
-  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'not_deterministic' });
+  await expect(one.server.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'not_deterministic' });
 });
 
 /** Posts a call on a connection that is cut as soon as `when` is in the answer. */
@@ -294,7 +294,7 @@ describe('what a client that lost an answer sends again', () => {
     const sid = await open(one);
     const create = () => ask(one, 'POST', '/create', { sid, body: { split: 'train', index: 0 } });
     expect(await create()).toMatchObject({ status: 400 });
-    await one.plane.engine.noteCreateBroken(sid);
+    await one.server.engine.noteCreateBroken(sid);
     expect(await create()).toMatchObject({ status: 200 });
     expect(await create()).toMatchObject({ status: 400 });
   });
@@ -333,18 +333,20 @@ test('a fork needs a slot like any other session, and a process that ends opens 
   const sid = await open(one);
   await call(one, sid, 'count');
   const caller = testCaller('alice');
-  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  await expect(one.server.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({
+    code: 'capacity_exhausted',
+  });
   await ask(one, 'POST', '/delete', { sid });
-  const fork = await one.plane.engine.fork(caller, { sid, atCall: null, recording: null });
+  const fork = await one.server.engine.fork(caller, { sid, atCall: null, recording: null });
   expect(await stored(fork)).toMatchObject({ heartbeat_timeout_ms: 120_000, admitted_at: expect.any(Date) });
-  one.plane.engine.refuseNew();
-  await expect(one.plane.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'shutting_down' });
+  one.server.engine.refuseNew();
+  await expect(one.server.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'shutting_down' });
 });
 
 test('a request that reaches a process which lets go of its sessions is told to come again', async () => {
   const one = await start({ owned: true, policy: { deterministic: true } });
   const sid = await open(one);
-  one.plane.engine.refuseNew();
+  one.server.engine.refuseNew();
   await until(
     () => stored(sid),
     ({ state }) => state === 'ready',
@@ -353,6 +355,6 @@ test('a request that reaches a process which lets go of its sessions is told to 
     `UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1, written_by = 'another' WHERE sid = $1`,
     [sid],
   );
-  await one.plane.engine.relocate(testCaller('alice'), sid);
+  await one.server.engine.relocate(testCaller('alice'), sid);
   expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });
 });

@@ -70,7 +70,7 @@ async function opened(body: object = { split: 'train', index: 0 }, options?: Opt
 describe('refusals', () => {
   test('a missing or wrong key is 401 on every route but health and version', async () => {
     expect((await get('/health', { key: '' })).json()).toEqual({ status: 'ok' });
-    expect((await get('/version', { key: '' })).json()).toEqual({ version: '0.1.0', build_sha: null });
+    expect((await get('/version', { key: '' })).json()).toEqual({ version: '0.1.167', build_sha: null });
     for (const [method, path] of [
       ['GET', '/list_environments'],
       ['GET', '/tools'],
@@ -346,7 +346,7 @@ describe('several API processes', () => {
 
   test('an unfinished call of a dead process ends as session_lost, never a second run', async () => {
     const sid = await opened();
-    await replica.plane.engine.stop(0);
+    await replica.server.engine.stop(0);
     const taskId = randomUUID().replaceAll('-', '');
     await replica.pool.query(
       `INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, state, started_at) VALUES ($1, $2, 'call', 'echo', '{}', 'gone', 'running', now())`,
@@ -365,7 +365,7 @@ describe('the ledger', () => {
     await post('/call', '{"name":"echo","input":{"text":"hi","n":1.0}}', { sid });
     await post('/call', { name: 'nope', input: {} }, { sid });
     await post('/call', { name: 'submit', input: {} }, { sid });
-    await replica.plane.engine.stop(100);
+    await replica.server.engine.stop(100);
     const { rows } = await replica.pool.query(
       'SELECT tool, input, state, ok, reason, reward, finished, failure_class, ended_at >= started_at AS timed FROM session_calls WHERE sid = $1 ORDER BY seq',
       [sid],

@@ -10,15 +10,16 @@ import { RouteTable } from '../../../apps/api/src/platform/http/route-table.ts';
 import { Sockets } from '../../../apps/api/src/platform/http/sockets.ts';
 import { InFlight, readLimits } from '../../../apps/api/src/platform/limits.ts';
 import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
-import { SessionPlane } from '../../../apps/api/src/sessions/session-plane.ts';
-import { openSessionPool } from '../../../apps/api/src/sessions/session-pool.ts';
+import { SessionServer } from '../../../apps/api/src/sessions/server/session-server.ts';
+import { protocols } from '../../../apps/api/src/sessions/protocols.ts';
+import { openSessionPool } from '../../../apps/api/src/sessions/persistence/session-pool.ts';
 import type { Backend, EnvironmentDirectory, SessionPolicy } from '@palestra/session';
 import { OneEnvironmentDirectory, testCaller } from '../../../libs/session/src/in-process.fixture.ts';
 
 /** One API process of the session plane on a real socket and a real PostgreSQL; keys are names of organisations. */
 export interface Replica {
   url: string;
-  plane: SessionPlane;
+  server: SessionServer;
   pool: pg.Pool;
   problems: unknown[];
   /** As `kill -9`: its lease runs out, nothing is handed over. */
@@ -43,10 +44,25 @@ export async function startReplica(
   const filter = new ErrorFilter(createLogger('silent'), routes);
   const problems: unknown[] = [];
   const sockets = new Sockets();
-  const plane = new SessionPlane({
+  const server = new SessionServer({
     pool,
-    sockets,
     directory: options.directory ?? new OneEnvironmentDirectory(backend, options),
+    secrets: new SecretKeys('the same on every replica of the tests'),
+    observer: {},
+    drainMs: 1_000,
+    queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
+    orgQuota: null,
+    onBackgroundError: (error) => problems.push(error),
+  });
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => filter.send(error, request, reply);
+  const fastify = createFastifyAdapter(refuse).getInstance() as unknown as FastifyInstance;
+  prepareFastify(fastify, { routes, origin: { url: '' }, authenticate: async () => ({}) });
+  fastify.setErrorHandler(refuse);
+  fastify.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
+  sockets.listen(fastify.server, null);
+  fastify.addHook('preClose', async () => sockets.close());
+  await server.mount(fastify, protocols, {
+    sockets,
     authenticate: async (request) => {
       const key = request.headers['x-api-key'];
       if (key === undefined || key === '') return null;
@@ -54,43 +70,28 @@ export async function startReplica(
       return testCaller(String(key));
     },
     sendError: (error, request, reply) => filter.send(error, request, reply),
-    secrets: new SecretKeys('the same on every replica of the tests'),
-    observer: {},
-    drainMs: 1_000,
-    queue: { limit: 1_000, patienceMs: 60_000, ...options.queue },
-    mcp: MCP_TIMINGS,
-    orgQuota: null,
+    config: { mcp: MCP_TIMINGS },
     inFlight: new InFlight(readLimits({})),
     checkHealth: () => {},
-    version: '0.1.0',
-    onBackgroundError: (error) => problems.push(error),
   });
-  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => filter.send(error, request, reply);
-  const server = createFastifyAdapter(refuse).getInstance() as unknown as FastifyInstance;
-  prepareFastify(server, { routes, origin: { url: '' }, authenticate: async () => ({}) });
-  server.setErrorHandler(refuse);
-  server.setNotFoundHandler((request, reply) => filter.send({ statusCode: 404 }, request, reply));
-  sockets.listen(server.server, null);
-  server.addHook('preClose', async () => sockets.close());
-  await plane.register(server);
-  await plane.start();
-  await server.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = server.server.address() as AddressInfo;
-  await plane.announce(`http://127.0.0.1:${port}`);
+  await server.start();
+  await fastify.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = fastify.server.address() as AddressInfo;
+  await server.announce(`http://127.0.0.1:${port}`);
   return {
     url: `http://127.0.0.1:${port}`,
-    plane,
+    server,
     pool,
     problems,
     async kill() {
       // Without a database it can neither renew its lease nor say good-bye.
-      server.server.closeAllConnections();
-      await Promise.all([server.close(), pool.end()]);
+      fastify.server.closeAllConnections();
+      await Promise.all([fastify.close(), pool.end()]);
     },
     async close() {
-      await plane.drain();
-      await server.close();
-      await plane.stop();
+      await server.drain();
+      await fastify.close();
+      await server.stop();
     },
   };
 }

@@ -1,138 +1,117 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { type BeforeApplicationShutdown, Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { EnvironmentDirectory } from '@palestra/session';
-import { Authenticator } from '../accounts/authenticator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { Readiness } from '../platform/database/readiness.ts';
-import { keyOf } from '../platform/http/credentials.ts';
 import { ErrorFilter } from '../platform/http/error.filter.ts';
-import { InFlight } from '../platform/limits.ts';
-import { StrangerRates } from '../platform/http/stranger-rates.ts';
 import { Sockets } from '../platform/http/sockets.ts';
+import { InFlight } from '../platform/limits.ts';
 import type { SecretKeys } from '../platform/secret-keys.ts';
 import { LOGGER, SERVER_SECRET } from '../platform/tokens.ts';
-import { ObserverList } from './observers/observer-list.ts';
 import { SessionEvents } from './events/session-events.service.ts';
-import { SecretRotationController } from './secret-rotation.controller.ts';
-import { SecretRotationService } from './secret-rotation.service.ts';
-import { SessionController } from './session.controller.ts';
-import { SessionPlane } from './session-plane.ts';
-import { openSessionPool } from './session-pool.ts';
-import { SessionService } from './session.service.ts';
-import { SessionSocket } from './socket/session.socket.ts';
+import { SessionAuthenticator } from './http/authenticate.ts';
+import { SecretRotationController } from './management/secret-rotation.controller.ts';
+import { SecretRotationService } from './management/secret-rotation.service.ts';
+import { SessionController } from './management/session.controller.ts';
+import { SessionService } from './management/session.service.ts';
+import { ObserverList } from './observers/observer-list.ts';
+import { openSessionPool } from './persistence/session-pool.ts';
+import { protocols } from './protocols.ts';
+import { type HttpContext, SessionServer } from './server/session-server.ts';
 import { SlotController } from './slots/slot.controller.ts';
 import { SlotService } from './slots/slot.service.ts';
-import { TextController } from './text/text.controller.ts';
-import { TextService } from './text/text.service.ts';
-import { TextSocket } from './text/text.socket.ts';
 
-/** The reference whose behaviour `/version` promises. */
-const ORS_VERSION = '0.1.167';
-
-/** Everything that a page's script does not fetch itself: documents, frames, images and the like (Fetch Metadata, sec-fetch-dest). */
-const isNavigation = ({ 'sec-fetch-dest': destination }: IncomingHttpHeaders) =>
-  destination !== undefined && destination !== 'empty' && destination !== 'websocket';
-
-const sessionPlane = {
-  provide: SessionPlane,
-  inject: [
-    Database,
-    Authenticator,
-    ErrorFilter,
-    ENVIRONMENT_DIRECTORY,
-    CONFIG,
-    LOGGER,
-    SERVER_SECRET,
-    ObserverList,
-    Sockets,
-    InFlight,
-    Readiness,
-    StrangerRates,
-  ],
+const sessionServer = {
+  provide: SessionServer,
+  inject: [Database, ENVIRONMENT_DIRECTORY, CONFIG, LOGGER, SERVER_SECRET, ObserverList],
   useFactory: (
     database: Database,
-    authenticator: Authenticator,
-    errors: ErrorFilter,
     directory: EnvironmentDirectory,
     config: Config,
     logger: Logger,
     secrets: SecretKeys,
     observer: ObserverList,
-    sockets: Sockets,
-    inFlight: InFlight,
-    readiness: Readiness,
-    rates: StrangerRates,
   ) =>
-    new SessionPlane({
+    new SessionServer({
       pool: openSessionPool(database.connectionString),
       directory,
       secrets,
       observer,
-      sockets,
-      inFlight,
-      checkHealth: () => readiness.checkForClients(),
-      version: ORS_VERSION,
       drainMs: config.drainMs,
       queue: config.queue,
-      mcp: config.mcp,
       orgQuota: config.limits.sessions.org,
-      authenticate: async (request) => {
-        // A link or a frame of another site must not act here as the person whose browser follows it.
-        const isForeign = isNavigation(request.headers) && keyOf(request.headers) === null;
-        const caller = isForeign ? null : await authenticator.authenticate(request);
-        if (caller === null && request.raw !== undefined) await rates.unauthenticated(request.raw);
-        if (caller !== null) authenticator.requireScope(caller, 'sessions');
-        return caller;
-      },
-      sendError: (error, request, reply) => errors.send(error, request, reply),
       onBackgroundError: (error, sid) => logger.warn({ err: error, sid }, 'a session failed in the background'),
     }),
 };
 
-/** Starts and ends the session plane with the service. */
+/** What the protocols get of the HTTP server. */
 @Injectable()
-class SessionPlaneLifecycle implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
+class SessionHttp {
+  readonly context: HttpContext;
+
   constructor(
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(CONFIG) config: Config,
+    authenticator: SessionAuthenticator,
+    @Inject(ErrorFilter) errors: ErrorFilter,
+    @Inject(Readiness) readiness: Readiness,
+    @Inject(Sockets) sockets: Sockets,
+    @Inject(InFlight) inFlight: InFlight,
+  ) {
+    this.context = {
+      config,
+      sockets,
+      inFlight,
+      authenticate: (request) => authenticator.authenticate(request),
+      checkHealth: () => void readiness.checkForClients(),
+      sendError: (error, request, reply) => errors.send(error, request, reply),
+    };
+  }
+}
+
+/** Mounts the protocols, and starts and ends the session server with the service. */
+@Injectable()
+class SessionServerLifecycle implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
+  constructor(
+    @Inject(SessionServer) private readonly server: SessionServer,
+    private readonly http: SessionHttp,
     private readonly adapterHost: HttpAdapterHost,
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.plane.register(this.adapterHost.httpAdapter.getInstance<FastifyInstance>());
-    await this.plane.start();
+    await this.server.mount(this.adapterHost.httpAdapter.getInstance<FastifyInstance>(), protocols, this.http.context);
+    await this.server.start();
   }
 
-  /** Requests are still served meanwhile. */
+  /** The service still answers requests during the drain. */
   async beforeApplicationShutdown(): Promise<void> {
-    await this.plane.drain();
+    await this.server.drain();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.plane.stop();
+    await this.server.stop();
   }
 }
 
 @Module({
   imports: [EnvironmentsModule],
-  controllers: [SecretRotationController, SessionController, SlotController, TextController],
+  controllers: [SecretRotationController, SessionController, SlotController, ...protocols.flatMap(({ controllers = [] }) => controllers)],
   providers: [
     SecretRotationService,
     SessionService,
     SessionEvents,
-    SessionSocket,
     SlotService,
-    TextService,
-    TextSocket,
     ObserverList,
-    sessionPlane,
-    SessionPlaneLifecycle,
+    sessionServer,
+    SessionAuthenticator,
+    SessionHttp,
+    SessionServerLifecycle,
+    ...protocols.flatMap(({ providers = [] }) => providers),
   ],
-  exports: [SessionPlane, SessionService, ObserverList],
+  exports: [SessionServer, SessionService, ObserverList],
 })
 export class SessionsModule {}

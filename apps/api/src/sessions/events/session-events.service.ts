@@ -5,8 +5,8 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { floorOfNow, glance, glanceAtSession, GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
 import { endedSince, EventReader, type EventPosition } from './session-events.watcher.ts';
-import { selectCallsById } from '../session-list.sql.ts';
-import { presentCall } from '../session.presenter.ts';
+import { selectCallsById } from '../views/session-list.sql.ts';
+import { presentCall } from '../views/session.presenter.ts';
 
 /** Told to somebody who watches a session. `over`: it has ended, and everything was told. */
 export interface SessionNews {

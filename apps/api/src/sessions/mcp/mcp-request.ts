@@ -1,7 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 import { type JsonObject, PalestraError, parseJson, toPlainNumber } from '@palestra/protocol';
-import type { Caller } from '@palestra/session';
-import { keyOf } from '../../platform/http/credentials.ts';
 
 export const SESSION_HEADER = 'mcp-session-id';
 export const SPLIT_HEADER = 'x-palestra-split';
@@ -53,18 +51,4 @@ export function headerOf({ headers }: Pick<FastifyRequest, 'headers'>, name: str
 export function optionOf(request: FastifyRequest, query: string, header: string): string | null {
   const value = (request.query as Record<string, unknown>)[query];
   return typeof value === 'string' && value !== '' ? value : headerOf(request, header);
-}
-
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
-/**
- * A page of another site must not play in the name of whoever looks at it: without a key of its own, a request with an `Origin` has to come
- * from this server's own pages. Where no key is needed at all, a name that a foreign DNS server gave us is no proof of that.
- */
-export function assertOwnOrigin({ headers }: Pick<FastifyRequest, 'headers'>, caller: Caller | null): void {
-  const { origin, host } = headers;
-  if (origin === undefined || (keyOf(headers) !== null && caller?.anonymous !== true)) return;
-  const url = URL.canParse(origin) ? new URL(origin) : null;
-  if (url?.host === host && (caller?.anonymous !== true || LOOPBACK.test(url?.hostname ?? ''))) return;
-  throw new PalestraError('forbidden', { detail: `This page's origin (${origin}) may not use a browser session here. Use an API key.` });
 }

@@ -6,33 +6,22 @@ import type { Caller } from '@palestra/session';
 import type { McpTimings } from '../../platform/config.ts';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { errorHeaders } from '../../platform/http/error.filter.ts';
-import { countRequest, onDelivery } from '../ors/delivery.ts';
-import type { DialectPluginOptions } from '../dialect-plugin.ts';
-import { CALL_HEADER, FORWARDED } from '../forwarder.ts';
-import { readRecording } from '../recording/recording-headers.ts';
+import { countRequest, onDelivery } from '../http/delivery.ts';
+import type { ProtocolContext } from '../http/protocol.ts';
+import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
+import { assertOwnOrigin } from '../http/own-origin.ts';
+import { readRecording } from '../http/recording-headers.ts';
 import { exchange, resumeStream } from './mcp-exchange.ts';
-import {
-  assertOwnOrigin,
-  headerOf,
-  INDEX_HEADER,
-  type McpMessage,
-  optionOf,
-  readMessage,
-  SESSION_HEADER,
-  SPLIT_HEADER,
-} from './mcp-request.ts';
+import { headerOf, INDEX_HEADER, type McpMessage, optionOf, readMessage, SESSION_HEADER, SPLIT_HEADER } from './mcp-request.ts';
 
 const PATH = '/mcp/:owner/:name';
 const VERSION = '0.1.0';
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 const LAST_EVENT_HEADER = 'last-event-id';
 
-export interface McpPluginOptions extends DialectPluginOptions {
-  timings: McpTimings;
-}
-
-interface McpScope extends McpPluginOptions {
+interface McpContext extends ProtocolContext {
   dialect: McpDialect;
+  timings: McpTimings;
 }
 interface Asked {
   request: FastifyRequest;
@@ -45,9 +34,10 @@ interface Asked {
  * `/mcp/{owner}/{env}`: MCP's streamable HTTP. POST sends messages, GET listens, DELETE ends the episode. A Fastify scope of its own, because
  * bodies must stay bytes here: a request may be passed on to another process as it came.
  */
-export async function mcpPlugin(scope: FastifyInstance, options: McpPluginOptions): Promise<void> {
-  const dialect = new McpDialect(options.engine, options.directory, VERSION, options.timings.beatMs);
-  const mcp: McpScope = { ...options, dialect };
+export async function mcpPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
+  const timings = options.config.mcp;
+  const dialect = new McpDialect(options.engine, options.directory, VERSION, timings.beatMs);
+  const mcp: McpContext = { ...options, dialect, timings };
   scope.setErrorHandler((error, request, reply) => sendRpcError(error, request, reply, options));
   const routes = { POST: post, GET: listen, DELETE: end };
   for (const [method, handle] of Object.entries(routes)) {
@@ -65,7 +55,7 @@ export async function mcpPlugin(scope: FastifyInstance, options: McpPluginOption
   scope.route({ method: ['PUT', 'PATCH'], url: PATH, exposeHeadRoute: false, handler: refuse });
 }
 
-async function admitted(request: FastifyRequest, reply: FastifyReply, { authenticate }: DialectPluginOptions): Promise<Asked> {
+async function admitted(request: FastifyRequest, reply: FastifyReply, { authenticate }: ProtocolContext): Promise<Asked> {
   const caller = await authenticate(request);
   assertOwnOrigin(request, caller);
   if (caller === null) throw new PalestraError('unauthorized');
@@ -74,7 +64,7 @@ async function admitted(request: FastifyRequest, reply: FastifyReply, { authenti
 }
 
 /** An error is JSON-RPC's, whatever the status: so clients show its words. Those that are nobody's business go the way of all others. */
-function sendRpcError(error: unknown, request: FastifyRequest, reply: FastifyReply, { sendError }: DialectPluginOptions): void {
+function sendRpcError(error: unknown, request: FastifyRequest, reply: FastifyReply, { sendError }: ProtocolContext): void {
   if (!(error instanceof PalestraError) || reply.raw.headersSent) return sendError(error, request, reply);
   const { code, message, data } = rpcErrorOf(error);
   const { status } = error;
@@ -95,7 +85,7 @@ function idOf({ body }: FastifyRequest): JsonValue {
   }
 }
 
-async function post(asked: Asked, mcp: McpScope): Promise<void> {
+async function post(asked: Asked, mcp: McpContext): Promise<void> {
   const message = readMessage(asked.request.body);
   const sid = headerOf(asked.request, SESSION_HEADER);
   if (message.request?.method === 'initialize') return initialize(asked, message, mcp);
@@ -120,7 +110,7 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
 }
 
 /** Opens an episode. Waits as long as that takes, or until the client leaves; its slot may turn out to be on another process. */
-async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing, timings }: McpScope): Promise<void> {
+async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing, timings }: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
   // One that another process passed on has its id already; from a client it is that of a session that is over.
   const passedOn = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
@@ -159,7 +149,7 @@ async function call(
   { request, reply, caller }: Asked,
   sid: string,
   { parsed, request: rpc, call: { tool, input, progressToken } }: McpMessage & { call: object },
-  { dialect, routing, timings }: McpScope,
+  { dialect, routing, timings }: McpContext,
 ): Promise<void> {
   const cursor = freshCursor(null, rpc!.id, progressToken);
   let begun: Promise<McpCall>;
@@ -202,7 +192,7 @@ async function resume(
   { request, reply, caller, address }: Asked,
   sid: string,
   lastEventId: string,
-  { dialect, timings }: McpScope,
+  { dialect, timings }: McpContext,
 ): Promise<void> {
   const cursor = cursorOf(lastEventId);
   if (cursor === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: not an event of this server.' });
@@ -231,7 +221,7 @@ async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<b
  * With a Last-Event-ID, the stream of a call again. Else one on which we never have anything to say: that it is open tells that the client lives,
  * that it ends that the session has.
  */
-async function listen(asked: Asked, mcp: McpScope): Promise<void> {
+async function listen(asked: Asked, mcp: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
   const { dialect, engine, routing, timings } = mcp;
   const sid = headerOf(request, SESSION_HEADER);
@@ -251,7 +241,7 @@ async function listen(asked: Asked, mcp: McpScope): Promise<void> {
 }
 
 /** Runs teardown, too. */
-async function end({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpScope): Promise<void> {
+async function end({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpContext): Promise<void> {
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('session_id_required', { detail: 'The Mcp-Session-Id header is required.' });
   if (await routing.elsewhere(request, reply, caller, sid)) return;

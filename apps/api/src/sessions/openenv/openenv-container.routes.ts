@@ -11,14 +11,14 @@ import {
 } from '@palestra/openenv/server';
 import { PalestraError, parseBody } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
-import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import type { ProtocolContext } from '../http/protocol.ts';
 import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
 
 /**
  * Virtual containers for clients up to 0.1, to whom HTTP is stateful (openenv-wire.md 7.2): `/container/{id}` with an id of the client's own
  * choice behaves as a server with one environment. The first `reset` opens it, for this API key and this id; `DELETE` ends it.
  */
-export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: DialectPluginOptions, add: AddRoute): void {
+export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: ProtocolContext, add: AddRoute): void {
   const isElsewhere = (stage: Stage, id: string, request: FastifyRequest, reply: FastifyReply) =>
     dialect.place(stage, dialect.containerId(stage, id), 'container', (sid) => routing.elsewhere(request, reply, stage.caller, sid));
   const play =

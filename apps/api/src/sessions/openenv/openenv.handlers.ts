@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Asked, Stage } from '@palestra/openenv/server';
-import { readRecording } from '../recording/recording-headers.ts';
+import { readRecording } from '../http/recording-headers.ts';
 
 /** Answers JSON text, or null when it has answered already. */
 export type OpenEnvHandler = (stage: Stage, request: FastifyRequest, reply: FastifyReply) => Promise<string | null>;

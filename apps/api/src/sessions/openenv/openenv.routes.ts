@@ -15,7 +15,7 @@ import {
 } from '@palestra/openenv/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
-import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import type { ProtocolContext } from '../http/protocol.ts';
 import { addContainerRoutes } from './openenv-container.routes.ts';
 import { type AddRoute, askedBy, bodyOfRequest } from './openenv.handlers.ts';
 import { addOpenEnvSockets } from './openenv.sockets.ts';
@@ -29,7 +29,7 @@ const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
  * Every environment as an OpenEnv server of its own at `/openenv/{owner}/{env}` (openenv-wire.md section 7). Bodies stay bytes: task specs and
  * actions keep their numbers.
  */
-export async function openEnvPlugin(scope: FastifyInstance, options: DialectPluginOptions): Promise<void> {
+export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
   const { engine, directory, onBackgroundError } = options;
   const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError });
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
@@ -66,7 +66,7 @@ export async function openEnvPlugin(scope: FastifyInstance, options: DialectPlug
   addContainerRoutes(dialect, options, add);
 }
 
-async function stageOf(dialect: OpenEnvDialect, { authenticate }: DialectPluginOptions, request: FastifyRequest): Promise<Stage> {
+async function stageOf(dialect: OpenEnvDialect, { authenticate }: ProtocolContext, request: FastifyRequest): Promise<Stage> {
   const caller = await authenticate(request);
   if (caller === null) throw new PalestraError('unauthorized');
   const { owner, env } = request.params as { owner: string; env: string };
@@ -107,7 +107,7 @@ function addTasks(add: AddRoute): void {
   for (const operation of TASKS) add('POST', `/:variant/${operation}`, ask(operation));
 }
 
-function addMcp(dialect: OpenEnvDialect, options: DialectPluginOptions, scope: FastifyInstance, add: AddRoute): void {
+function addMcp(dialect: OpenEnvDialect, options: ProtocolContext, scope: FastifyInstance, add: AddRoute): void {
   add('POST', '/mcp', async (stage, request, reply) => {
     const text = bodyOfRequest(request)?.toString('utf8') ?? '';
     const id = sessionIdOf(text);

@@ -15,7 +15,7 @@ import {
 } from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
 import type { SocketRequest } from '../../platform/http/sockets.ts';
-import type { DialectPluginOptions } from '../dialect-plugin.ts';
+import type { ProtocolContext } from '../http/protocol.ts';
 import { askedBy } from './openenv.handlers.ts';
 
 /** `/ws` speaks OpenEnv's messages, `/mcp` bare JSON-RPC (openenv-wire.md sections 3 and 8). */
@@ -29,7 +29,7 @@ const PATTERNS: [RegExp, Protocol][] = [
 ];
 
 /** The sockets of OpenEnv clients. Keys and environments are checked before the upgrade. */
-export function addOpenEnvSockets(dialect: OpenEnvDialect, options: DialectPluginOptions): void {
+export function addOpenEnvSockets(dialect: OpenEnvDialect, options: ProtocolContext): void {
   for (const [pattern, protocol] of PATTERNS) {
     options.sockets.add({
       pattern,

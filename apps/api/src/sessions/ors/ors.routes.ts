@@ -1,19 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
+import { OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import type { Authenticate } from '../authenticate.ts';
-import { countRequest, onDelivery } from './delivery.ts';
-import { readRecording } from '../recording/recording-headers.ts';
-import type { SessionRouting } from '../session-routing.ts';
+import { countRequest, onDelivery } from '../http/delivery.ts';
+import { readRecording } from '../http/recording-headers.ts';
+import type { ProtocolContext } from '../http/protocol.ts';
 import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
 
-export interface OrsPluginOptions {
+/** The version of the reference implementation (PyPI `openreward`) whose behaviour `/version` promises. */
+const ORS_VERSION = '0.1.167';
+
+interface OrsContext extends ProtocolContext {
   dialect: OrsDialect;
-  routing: SessionRouting;
-  authenticate: Authenticate;
-  sendError: (error: unknown, request: FastifyRequest, reply: FastifyReply) => void;
 }
 
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
@@ -25,7 +24,9 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
  * The Open Reward Standard's routes at the root of the origin. A Fastify scope of its own, because bodies must stay bytes here:
  * task specs and tool inputs keep their numbers, and body-less POSTs come with any content type.
  */
-export async function orsPlugin(scope: FastifyInstance, options: OrsPluginOptions): Promise<void> {
+export async function orsPlugin(scope: FastifyInstance, context: ProtocolContext): Promise<void> {
+  const { engine, directory, checkHealth } = context;
+  const options: OrsContext = { ...context, dialect: new OrsDialect(engine, directory, ORS_VERSION, checkHealth) };
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
   const allowed = new Map<string, string[]>();
   for (const route of orsRoutes) {
@@ -51,12 +52,7 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
 }
 
 /** Clients send their secrets for an episode and none for discovery, which needs no slot (openreward-wire.md 2.7, rules 1 and 2). */
-async function reserve(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  ors: OrsRequest,
-  { dialect, routing }: OrsPluginOptions,
-): Promise<void> {
+async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { dialect, routing }: OrsContext): Promise<void> {
   const { sid, clientSid } = await dialect.createSession(ors);
   const admit: Admit = (signal, onPlace) => routing.engine.admit(ors.caller, sid, signal, onPlace);
   await streamReservation(reply, clientSid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
@@ -66,7 +62,7 @@ async function refuseMethod(): Promise<never> {
   throw new PalestraError('method_not_allowed');
 }
 
-async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyReply, options: OrsPluginOptions): Promise<void> {
+async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyReply, options: OrsContext): Promise<void> {
   const { dialect } = options;
   const caller = await options.authenticate(request);
   if (caller === null && !route.public) throw new PalestraError('unauthorized');
@@ -92,12 +88,7 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
  * Opens the session. A client that did not read the answer sends it again and must not hear that the session exists already; a slot
  * that became free on another process is used there.
  */
-async function create(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  ors: OrsRequest,
-  { dialect, routing }: OrsPluginOptions,
-): Promise<void> {
+async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { dialect, routing }: OrsContext): Promise<void> {
   const { sid, caller } = ors;
   const gone = new AbortController();
   onDelivery(request, reply, (how) => {

@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
 import { PalestraError } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePlace } from '@palestra/session';
-import { onDelivery } from './delivery.ts';
-import { CALL_HEADER, FORWARDED } from '../forwarder.ts';
+import { onDelivery } from '../http/delivery.ts';
+import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
 
 /** The only file that writes to a raw response (openreward-wire.md 2.4). Every stream ends with `end` or `error`. */
 

@@ -5,8 +5,8 @@ import type { Caller, Recording } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
 import { Recorder } from './recorder.ts';
 import { beginRecording } from './recording.sql.ts';
-import { SessionPlane } from '../session-plane.ts';
-import { SessionService } from '../session.service.ts';
+import { SessionServer } from '../server/session-server.ts';
+import { SessionService } from '../management/session.service.ts';
 
 /** Sessions that become rollouts after they were opened, running or ended: from their first call on, as if a run had been named at once. */
 @Injectable()
@@ -14,7 +14,7 @@ export class SessionRolloutService {
   constructor(
     @Inject(Database) private readonly database: Database,
     @Inject(SessionService) private readonly sessions: SessionService,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(Recorder) private readonly recorder: Recorder,
   ) {}
 
@@ -37,7 +37,7 @@ export class SessionRolloutService {
     const stored = await beginRecording(this.database.pool, caller.orgId, sid, stringifyJson(wanted));
     if (stored === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     // Here at once; another process notices by the version, and its sweep writes what it overlooked.
-    await this.plane.engine.relocate(caller, sid);
+    await this.server.engine.relocate(caller, sid);
     await this.recorder.note(sid);
     const { run, rolloutId, name } = parseJson(stored) as Recording;
     return { sid, run, rollout_id: rolloutId, rollout: name };

@@ -4,8 +4,8 @@ import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording } from 
 import { ENVIRONMENT_DIRECTORY } from '../../environments/directory.token.ts';
 import { EnvironmentAccess } from '../../environments/environment.access.ts';
 import { Database } from '../../platform/database/database.ts';
-import { LEASE_MS } from '../replica-leases.sql.ts';
-import { presentHolder, presentLastCall } from '../session.presenter.ts';
+import { LEASE_MS } from '../persistence/replica-leases.sql.ts';
+import { presentHolder, presentLastCall } from '../views/session.presenter.ts';
 import { countReplicas, selectSlotGroups, selectSlotHolders, type SlotGroupRecord, type SlotHolderRecord } from './slot.sql.ts';
 
 /** Who holds the slots of environments. */

@@ -1,6 +1,6 @@
 import type { SessionState } from '@palestra/protocol';
 import type pg from 'pg';
-import type { SessionRowRecord } from '../session-list.sql.ts';
+import type { SessionRowRecord } from '../views/session-list.sql.ts';
 
 /** An environment version with its slots. */
 export interface SlotGroupRecord {

@@ -6,11 +6,11 @@ import type { Caller } from '@palestra/session';
 import { Authenticator } from '../../accounts/authenticator.ts';
 import { Sockets } from '../../platform/http/sockets.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { assertOwnOrigin } from '../mcp/mcp-request.ts';
+import { assertOwnOrigin } from '../http/own-origin.ts';
 import { SessionEvents } from '../events/session-events.service.ts';
 import { type EventPosition, parsePosition } from '../events/session-events.watcher.ts';
-import { SessionPlane } from '../session-plane.ts';
-import { SessionService } from '../session.service.ts';
+import { SessionServer } from '../server/session-server.ts';
+import { SessionService } from '../management/session.service.ts';
 import { SessionConnection } from './session-connection.ts';
 
 interface Accepted {
@@ -25,21 +25,21 @@ export class SessionSocket implements OnModuleInit {
   constructor(
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(SessionEvents) private readonly events: SessionEvents,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(Sockets) private readonly sockets: Sockets,
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
   onModuleInit(): void {
-    const { sessions, events, plane, logger } = this;
+    const { sessions, events, server, logger } = this;
     this.sockets.add({
       pattern: /^\/v1\/sessions\/(?<sid>[^/]+)\/socket$/,
       accept: async ({ raw, path, query, params }, socket, head) => {
         const caller = await this.#callerOf(raw);
         const sid = await sessions.known(caller, params['sid']!);
         const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
-        if (await plane.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
+        if (await server.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
         const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
         return { elsewhere: false, context: { caller, sid, from } satisfies Accepted, caller };
       },
@@ -48,7 +48,7 @@ export class SessionSocket implements OnModuleInit {
         void new SessionConnection(socket, {
           sid,
           from,
-          engine: plane.engine,
+          engine: server.engine,
           events,
           view: () => sessions.get(caller, sid),
           authorise: () => this.#callerOf(raw),

@@ -5,15 +5,14 @@ import { z } from 'zod';
 import { type JsonObject, type JsonValue, PalestraError, parseJson, stringifyJson, type TextStepBody } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
-import type { SessionPlane } from '../session-plane.ts';
+import type { PeerRequest } from '../http/forwarder.ts';
+import type { SessionServer } from '../server/session-server.ts';
 import { readOpenText } from './text-opening.ts';
-import type { PeerRequest, TextPeers } from './text-peers.ts';
 import { newTextId, type TextService } from './text.service.ts';
 
 export interface TextConnectionOptions {
   texts: TextService;
-  peers: TextPeers;
-  plane: SessionPlane;
+  server: SessionServer;
   caller: Caller;
   /** Of the upgrade. */
   headers: IncomingHttpHeaders;
@@ -56,7 +55,7 @@ export class TextConnection {
     socket.on('close', () => {
       clearInterval(keepAlive);
       this.#gone.abort(new PalestraError('call_abandoned'));
-      for (const sid of this.#opening) void options.plane.engine.noteCreateBroken(sid);
+      for (const sid of this.#opening) void options.server.engine.noteCreateBroken(sid);
     });
   }
 
@@ -136,8 +135,8 @@ export class TextConnection {
 
   /** The answer of the process that serves the session; null: it is served here. Its errors are thrown as they are. */
   async #elsewhere(sid: string, request: PeerRequest): Promise<{ body: JsonValue } | null> {
-    const { peers, caller, headers } = this.#options;
-    const answer = await peers.ask(caller, headers, sid, request);
+    const { server, caller, headers } = this.#options;
+    const answer = await server.routing.askElsewhere(caller, headers, sid, request);
     if (answer !== null && answer.status >= 400) throw new PeerError(answer.status, answer.body as JsonObject);
     return answer;
   }

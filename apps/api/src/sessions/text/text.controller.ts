@@ -15,7 +15,7 @@ import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { SessionPlane } from '../session-plane.ts';
+import { SessionServer } from '../server/session-server.ts';
 import { openTextHere } from './text-opening.ts';
 import { TextService } from './text.service.ts';
 
@@ -45,7 +45,7 @@ const OPENING: ErrorCode[] = [
 export class TextController {
   constructor(
     @Inject(TextService) private readonly texts: TextService,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
   ) {}
 
   @Post()
@@ -62,8 +62,8 @@ export class TextController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    const { texts, plane } = this;
-    await openTextHere({ caller, body, request, reply, texts, plane });
+    const { texts, server } = this;
+    await openTextHere({ caller, body, request, reply, texts, server });
   }
 
   @Post(':id/step')
@@ -113,7 +113,7 @@ export class TextController {
     reply: FastifyReply,
     answer: () => Promise<JsonObject>,
   ): Promise<void> {
-    if (await this.plane.routing.elsewhere(request, reply, caller, id)) return;
+    if (await this.server.routing.elsewhere(request, reply, caller, id)) return;
     await reply.type('application/json; charset=utf-8').send(stringifyJson(await answer()));
   }
 }

@@ -13,8 +13,8 @@ import {
 } from '@palestra/protocol';
 import { type Caller, SecretMask } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
-import { SessionPlane } from '../session-plane.ts';
-import { readSecrets, SessionService } from '../session.service.ts';
+import { SessionServer } from '../server/session-server.ts';
+import { readSecrets, SessionService } from '../management/session.service.ts';
 import { SqlTextStore } from './text-turns.sql.ts';
 
 const DEFAULT_TURNS = { tool_call: 10, action: 1 };
@@ -25,16 +25,16 @@ export class TextService {
   readonly #dialect: TextDialect;
 
   constructor(
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(Database) database: Database,
   ) {
-    this.#dialect = new TextDialect(plane.engine, new SqlTextStore(database.pool, plane.box));
+    this.#dialect = new TextDialect(server.engine, new SqlTextStore(database.pool, server.box));
   }
 
   /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
   async open(caller: Caller, body: OpenText & { id: string }, signal: AbortSignal): Promise<JsonObject> {
-    const sid = await this.plane.engine.sidOf(caller, body.id);
+    const sid = await this.server.engine.sidOf(caller, body.id);
     return { ...(await this.openAs(caller, sid, body, signal)), id: body.id };
   }
 
@@ -52,14 +52,14 @@ export class TextService {
       return { id, prompt, metadata: {}, max_turns: maxTurns, tools };
     } catch (error) {
       // What cannot be played leaves nothing behind.
-      if (!(error instanceof PalestraError && error.code === 'session_moved')) await this.plane.engine.delete(caller, id);
+      if (!(error instanceof PalestraError && error.code === 'session_moved')) await this.server.engine.delete(caller, id);
       throw error;
     }
   }
 
   /** What the model reads first where the client brings nothing: as SkyRL's `prepare_tasks.py` writes it, or the first observation. */
   async #prompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue[]> {
-    const blocks = await this.plane.engine.prompt(caller, sid);
+    const blocks = await this.server.engine.prompt(caller, sid);
     const messages = taskMessages(blocks, tools);
     return (parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user')).map((message) => ({ ...message }));
   }
@@ -72,26 +72,26 @@ export class TextService {
       reward,
       done,
       metadata,
-    } = await this.#dialect.step(caller, await this.plane.engine.sidOf(caller, given), request);
+    } = await this.#dialect.step(caller, await this.server.engine.sidOf(caller, given), request);
     return { turn: played, observations, reward, done, metadata };
   }
 
   async get(caller: Caller, given: string): Promise<JsonObject> {
-    const { config, totals } = await this.#dialect.view(caller, await this.plane.engine.sidOf(caller, given));
+    const { config, totals } = await this.#dialect.view(caller, await this.server.engine.sidOf(caller, given));
     const { environment, parse, maxTurns } = config;
     return { id: given, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
   }
 
   async ping(caller: Caller, given: string): Promise<void> {
-    await this.#dialect.ping(caller, await this.plane.engine.sidOf(caller, given));
+    await this.#dialect.ping(caller, await this.server.engine.sidOf(caller, given));
   }
 
   async metrics(caller: Caller, given: string): Promise<JsonObject> {
-    return { ...(await this.#dialect.metrics(caller, await this.plane.engine.sidOf(caller, given))) };
+    return { ...(await this.#dialect.metrics(caller, await this.server.engine.sidOf(caller, given))) };
   }
 
   async close(caller: Caller, given: string): Promise<JsonObject> {
-    await this.#dialect.close(caller, await this.plane.engine.sidOf(caller, given));
+    await this.#dialect.close(caller, await this.server.engine.sidOf(caller, given));
     return { id: given };
   }
 }

@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { MicroBatcher } from '@palestra/kit';
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
-import { isRefusedValue } from '../platform/database/database-errors.ts';
-import { patiently } from '../platform/database/database-retry.ts';
+import { isRefusedValue } from '../../platform/database/database-errors.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
 import type { AesSecretBox } from './secret-box.ts';
 
 /**

@@ -1,17 +1,18 @@
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent } from 'undici';
-import { onDelivery } from './ors/delivery.ts';
+import { type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
+import { onDelivery } from './delivery.ts';
 
-/** Marks a request that another process of this service passes on; such a one is never passed on again. */
+/** Marks a request that another process of this service has forwarded. It is not forwarded again. */
 export const FORWARDED = 'x-palestra-forwarded';
-/** On the answer to a forwarded call: its task id, for whoever watches the client's connection. */
+/** On the answer to a forwarded call: its task id, for the process that holds the client's connection. */
 export const CALL_HEADER = 'x-palestra-call';
-/** On an answer: the session is not here any more, nothing was done. */
+/** On an answer: the session is no longer here, and nothing was done. */
 export const MOVED_HEADER = 'x-palestra-moved';
 
 const HOP_BY_HOP = new Set([
@@ -27,11 +28,24 @@ const HOP_BY_HOP = new Set([
 ]);
 /** Shorter than our own servers keep idle connections. */
 const KEEP_ALIVE_MS = 30_000;
+/** The headers of an upgrade that identify its client. */
+const CREDENTIALS = ['x-api-key', 'authorization', 'cookie', 'origin', 'sec-fetch-site', 'host'];
 
-/** What became of a request that was passed on: answered, or to be asked again because its session moved or its owner is silent. */
+/** Result of a forwarded request. Unless it was answered, it is sent again: its session moved, or its owner did not answer. */
 export type Forwarding = 'answered' | 'moved' | 'unanswered';
 
-/** Passes requests on to the process that serves their session, with the client's own credentials, in one hop. */
+export interface PeerRequest {
+  method: 'GET' | 'POST' | 'DELETE';
+  path: string;
+  body: JsonValue;
+}
+
+export interface PeerAnswer {
+  status: number;
+  body: JsonValue;
+}
+
+/** The one HTTP client for requests that another process serves: it sends them on, with the client's credentials, in one hop (ADR 8). */
 export class Forwarder {
   readonly #agent = new Agent({
     connections: 1_024,
@@ -44,8 +58,8 @@ export class Forwarder {
 
   constructor(
     readonly replicaId: string,
-    /** Told of a forwarded call whose client broke off at the end. */
-    readonly onBroken: (taskId: string) => void,
+    /** Called when the client of a forwarded call did not receive the end of the answer. */
+    readonly onUndelivered: (taskId: string) => void,
   ) {}
 
   async pass(request: FastifyRequest, reply: FastifyReply, address: string): Promise<Forwarding> {
@@ -76,21 +90,45 @@ export class Forwarder {
       return 'moved';
     }
     const { [CALL_HEADER]: taskId, ...headers } = answer.headers;
-    if (typeof taskId === 'string') onDelivery(request, reply, (how) => how === 'broke' && this.onBroken(taskId));
+    if (typeof taskId === 'string') onDelivery(request, reply, (how) => how === 'broke' && this.onUndelivered(taskId));
     reply.hijack();
     reply.raw.on('error', () => {});
     reply.raw.writeHead(
       answer.statusCode,
       Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name))) as Record<string, string>,
     );
-    // A stream must not wait for its first piece before the client sees that it is open.
+    // The client must see that a stream is open before its first chunk.
     reply.raw.flushHeaders();
     answer.body.on('error', () => reply.raw.destroy());
     answer.body.pipe(reply.raw);
     return 'answered';
   }
 
-  /** An upgrade, with all that goes over its socket afterwards. False when the other process does not answer; then nothing was sent back. */
+  /** Sends a request for which no client waits on a request of its own. */
+  async ask(
+    address: string,
+    credentials: IncomingHttpHeaders,
+    { method, path, body }: PeerRequest,
+  ): Promise<PeerAnswer | 'moved' | 'unanswered'> {
+    const headers = Object.fromEntries(
+      CREDENTIALS.filter((name) => credentials[name] !== undefined).map((name) => [name, String(credentials[name])]),
+    );
+    try {
+      const answer = await this.#agent.request({
+        origin: address,
+        path,
+        method,
+        headers: { ...headers, [FORWARDED]: this.replicaId, ...(body !== null && { 'content-type': 'application/json' }) },
+        body: body === null ? null : stringifyJson(body),
+      });
+      const text = await answer.body.text();
+      return answer.headers[MOVED_HEADER] === undefined ? { status: answer.statusCode, body: parseJson(text) } : 'moved';
+    } catch {
+      return 'unanswered';
+    }
+  }
+
+  /** Connects the client's socket with the other process. False when that does not answer; then nothing was sent to the client. */
   async passUpgrade(raw: IncomingMessage, path: string, socket: Duplex, head: Buffer, address: string): Promise<boolean> {
     const { protocol, hostname, port } = new URL(address);
     const secure = protocol === 'https:';

@@ -2,9 +2,9 @@ import { Body, Controller, Inject, Post } from '@nestjs/common';
 import type { Caller } from '@palestra/session';
 import type { RotatedSecret, RotateSecret } from '@palestra/protocol';
 import { rotatedSecretSchema, rotateSecretSchema } from '@palestra/protocol/schemas';
-import { Audited } from '../accounts/audit/audited.decorator.ts';
-import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { Api } from '../platform/http/api.decorator.ts';
+import { Audited } from '../../accounts/audit/audited.decorator.ts';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
 import { SecretRotationService } from './secret-rotation.service.ts';
 
 @Controller('v1/keys')

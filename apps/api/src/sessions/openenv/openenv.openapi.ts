@@ -1,10 +1,10 @@
 import type { ErrorCode } from '@palestra/protocol';
 import { z } from 'zod';
-import type { DocumentedRoute } from '../platform/http/openapi.ts';
+import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
 /**
- * What the OpenAPI document says of environments as OpenEnv and MCP servers; bodies are checked by libs/openenv and libs/mcp, in the words of those protocols. Their
- * sockets are in docs/openenv.md. Each environment has a document of its own, too: `/openenv/{owner}/{name}/openapi.json`.
+ * The OpenEnv routes of the OpenAPI document. libs/openenv checks the bodies, with the error texts of OpenEnv's own server. Sockets are in
+ * docs/openenv.md. Each environment also has its own document: `/openenv/{owner}/{name}/openapi.json`.
  */
 const anyObject = z.record(z.string(), z.unknown());
 const reply = z.object({
@@ -59,29 +59,10 @@ const OPENENV: [method: string, path: string, summary: string, description?: Par
   ['DELETE', '/container/:id', 'End it; idempotent'],
 ];
 
-const MCP: [method: string, summary: string, description?: Partial<DocumentedRoute['description']>][] = [
-  [
-    'POST',
-    'MCP over streamable HTTP: `initialize` opens a session whose id is `Mcp-Session-Id`; query: `split`, `index`',
-    { body: rpc, errors: PLAY },
-  ],
-  ['GET', 'Listen to an MCP session', { stream: 'JSON-RPC messages of the server', errors: ['session_not_found'] }],
-  ['DELETE', 'End an MCP session', { errors: ['session_not_found'] }],
-];
-
-export const dialectDocumentation: readonly DocumentedRoute[] = [
-  ...OPENENV.map(([method, path, summary, description]) => ({
-    method,
-    path: `/openenv/:owner/:name${path}`,
-    public: path === '/health',
-    tag: 'OpenEnv',
-    description: { summary, errors: LOOKUP, ...description },
-  })),
-  ...MCP.map(([method, summary, description]) => ({
-    method,
-    path: '/mcp/:owner/:name',
-    public: false,
-    tag: 'MCP',
-    description: { summary, ...description },
-  })),
-];
+export const openEnvDocumentation: readonly DocumentedRoute[] = OPENENV.map(([method, path, summary, description]) => ({
+  method,
+  path: `/openenv/:owner/:name${path}`,
+  public: path === '/health',
+  tag: 'OpenEnv',
+  description: { summary, errors: LOOKUP, ...description },
+}));

@@ -17,8 +17,8 @@ import {
   type SessionView,
 } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, Recording, SecretMap } from '@palestra/session';
-import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
-import { Database } from '../platform/database/database.ts';
+import { ENVIRONMENT_DIRECTORY } from '../../environments/directory.token.ts';
+import { Database } from '../../platform/database/database.ts';
 import {
   ownsSession,
   selectCalls,
@@ -27,9 +27,9 @@ import {
   selectWholeCall,
   type SessionFilter,
   type SessionRowRecord,
-} from './session-list.sql.ts';
-import { presentCall, presentSession, presentSessionFacts } from './session.presenter.ts';
-import { SessionPlane } from './session-plane.ts';
+} from '../views/session-list.sql.ts';
+import { presentCall, presentSession, presentSessionFacts } from '../views/session.presenter.ts';
+import { SessionServer } from '../server/session-server.ts';
 
 const DISCOVERY_DEADLINE_MS = 120_000;
 
@@ -38,7 +38,7 @@ const DISCOVERY_DEADLINE_MS = 120_000;
 export class SessionService {
   constructor(
     @Inject(Database) private readonly database: Database,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(ENVIRONMENT_DIRECTORY) private readonly directory: EnvironmentDirectory,
   ) {}
 
@@ -57,7 +57,7 @@ export class SessionService {
   }
 
   async get(caller: Caller, given: string): Promise<SessionView> {
-    const sid = await this.plane.engine.sidOf(caller, given);
+    const sid = await this.server.engine.sidOf(caller, given);
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     return presentSessionFacts(row, await this.#isDeterministic(row.version_id));
@@ -74,7 +74,7 @@ export class SessionService {
   /** `native`: as `hasOwnState` said. An environment that answers with an error has failed. */
   async state(caller: Caller, sid: string, native: boolean): Promise<SessionStateView> {
     if (native) {
-      const reply = parseJson(await this.plane.engine.exchange(caller, sid, { type: 'state' })) as { type: string; data: JsonObject };
+      const reply = parseJson(await this.server.engine.exchange(caller, sid, { type: 'state' })) as { type: string; data: JsonObject };
       if (reply.type === 'state') return { source: 'environment', state: reply.data };
       throw new PalestraError('environment_failed', { detail: String(reply.data['message'] ?? 'The environment has no state to tell.') });
     }
@@ -101,7 +101,7 @@ export class SessionService {
 
   /** The SID of the session that a client's id stands for. Throws `session_not_found` unless it is one of the caller's organisation. */
   async known(caller: Caller, given: string): Promise<string> {
-    const sid = await this.plane.engine.sidOf(caller, given);
+    const sid = await this.server.engine.sidOf(caller, given);
     if (isStorable(sid) && (await ownsSession(this.database.pool, caller.orgId, sid))) return sid;
     throw new PalestraError('session_not_found', { detail: 'No such session.' });
   }
@@ -111,7 +111,7 @@ export class SessionService {
    * when its slot is on another process: the same request is then to be made there.
    */
   async open(caller: Caller, body: OpenSession & { sid: string }, signal: AbortSignal): Promise<void> {
-    const { engine } = this.plane;
+    const { engine } = this.server;
     const hosted = await this.directory.resolve(body.environment, caller);
     const variant = await variantOf(hosted, body.variant ?? null);
     const secrets = readSecrets(body.secrets);
@@ -138,12 +138,12 @@ export class SessionService {
 
   /** Ends it and runs its teardown; one that has ended stays as it ended. */
   async end(caller: Caller, sid: string): Promise<SessionView> {
-    await this.plane.engine.delete(caller, sid);
+    await this.server.engine.delete(caller, sid);
     return this.get(caller, sid);
   }
 
   async fork(caller: Caller, sid: string, body: ForkSession): Promise<SessionForkView> {
-    const forked = await this.plane.engine.fork(caller, { sid, atCall: body.at_call ?? null, recording: recordingOf(body.run) });
+    const forked = await this.server.engine.fork(caller, { sid, atCall: body.at_call ?? null, recording: recordingOf(body.run) });
     const { forked_from: origin } = await this.get(caller, forked);
     return { sid: forked, forked_from: sid, at_call: origin?.at_call ?? 0 };
   }

@@ -23,15 +23,15 @@ import {
   stringifyJson,
 } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
-import { SESSION_BODY_LIMIT } from '../platform/http/body.ts';
-import { Api } from '../platform/http/api.decorator.ts';
-import { InFlight } from '../platform/limits.ts';
-import { SessionEvents } from './events/session-events.service.ts';
-import { parsePosition } from './events/session-events.watcher.ts';
-import { streamSession } from './events/session-events.reply.ts';
+import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
+import { Api } from '../../platform/http/api.decorator.ts';
+import { InFlight } from '../../platform/limits.ts';
+import { SessionEvents } from '../events/session-events.service.ts';
+import { parsePosition } from '../events/session-events.watcher.ts';
+import { streamSession } from '../events/session-events.reply.ts';
 import { openHere } from './session-opening.ts';
-import { SessionPlane } from './session-plane.ts';
+import { SessionServer } from '../server/session-server.ts';
 import { SessionService } from './session.service.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -59,7 +59,7 @@ const OPENING: ErrorCode[] = [
 export class SessionController {
   constructor(
     @Inject(SessionService) private readonly sessions: SessionService,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(SessionEvents) private readonly events: SessionEvents,
     @Inject(InFlight) private readonly inFlight: InFlight,
   ) {}
@@ -85,8 +85,8 @@ export class SessionController {
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    const { sessions, plane } = this;
-    await openHere({ caller, body, request, reply, sessions, plane });
+    const { sessions, server } = this;
+    await openHere({ caller, body, request, reply, sessions, server });
   }
 
   @Get(':sid')
@@ -106,7 +106,7 @@ export class SessionController {
   async state(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     const sid = await this.sessions.known(caller, given);
     const native = await this.sessions.hasOwnState(caller, sid);
-    if (native && (await this.plane.routing.elsewhere(request, reply, caller, sid))) return;
+    if (native && (await this.server.routing.elsewhere(request, reply, caller, sid))) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.state(caller, sid, native)));
   }
 
@@ -159,7 +159,7 @@ export class SessionController {
   })
   async end(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
     const sid = await this.sessions.known(caller, given);
-    if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
+    if (await this.server.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.end(caller, sid)));
   }
 
@@ -178,7 +178,7 @@ export class SessionController {
     @Res() reply: FastifyReply,
   ) {
     const sid = await this.sessions.known(caller, given);
-    if (await this.plane.routing.elsewhere(request, reply, caller, sid)) return;
+    if (await this.server.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.fork(caller, sid, body)));
   }
 }

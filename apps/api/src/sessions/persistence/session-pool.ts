@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { openPool } from '../platform/database/pool.ts';
+import { openPool } from '../../platform/database/pool.ts';
 
 /** One for each kind of statement that runs alone at a time (ledger, sessions, leases), and some for reads. */
 const CONNECTIONS = 8;

@@ -1,6 +1,6 @@
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { SecretKeys } from '../platform/secret-keys.ts';
+import { SecretKeys } from '../../platform/secret-keys.ts';
 import { AesSecretBox } from './secret-box.ts';
 
 const row = { orgId: 'acme', sid: 's1' };

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { PalestraError } from '@palestra/protocol';
 import type { SealedRow, SecretBox, SecretMap } from '@palestra/session';
-import type { SecretKeys } from '../platform/secret-keys.ts';
+import type { SecretKeys } from '../../platform/secret-keys.ts';
 
 /** Before: neither key id nor row. Read, never written. */
 const UNBOUND_FORMAT = 1;

@@ -1,12 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import type { Caller, SealedRow } from '@palestra/session';
-import { assertOperator } from '../accounts/owner.ts';
-import { Database } from '../platform/database/database.ts';
-import { patiently } from '../platform/database/database-retry.ts';
-import type { SecretKeys } from '../platform/secret-keys.ts';
-import { SERVER_SECRET } from '../platform/tokens.ts';
-import { SessionPlane } from './session-plane.ts';
+import { assertOperator } from '../../accounts/owner.ts';
+import { Database } from '../../platform/database/database.ts';
+import { patiently } from '../../platform/database/database-retry.ts';
+import type { SecretKeys } from '../../platform/secret-keys.ts';
+import { SERVER_SECRET } from '../../platform/tokens.ts';
+import { SessionServer } from '../server/session-server.ts';
 
 interface SealedRecord extends SealedRow {
   secrets: Buffer;
@@ -26,7 +26,7 @@ const RESEAL = `
 export class SecretRotationService {
   constructor(
     @Inject(Database) private readonly database: Database,
-    @Inject(SessionPlane) private readonly plane: SessionPlane,
+    @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(SERVER_SECRET) private readonly keys: SecretKeys,
   ) {}
 
@@ -55,7 +55,7 @@ export class SecretRotationService {
 
   /** How many rows were sealed again. Rows that no key opens stay as they are. */
   async #reseal(): Promise<number> {
-    const { box } = this.plane;
+    const { box } = this.server;
     let count = 0;
     for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(after);
@@ -73,7 +73,7 @@ export class SecretRotationService {
   }
 
   async #stale(after: SealedRow): Promise<SealedRecord[]> {
-    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.plane.box.header, after.sid, after.orgId]))).rows;
+    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId]))).rows;
   }
 
   async #countStale(): Promise<number> {
