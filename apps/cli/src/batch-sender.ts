@@ -1,5 +1,5 @@
-import { type EventResult, PalestraApiError } from '@palestra/client';
-import { type RolloutEvent, stringifyJson } from '@palestra/protocol';
+import { PalestraApiError } from '@palestra/client';
+import { type EventResult, type RolloutEvent, stringifyJson } from '@palestra/protocol';
 
 /** As the SDK batches (openreward-wire.md 4.1): one larger event goes alone. */
 const MAX_EVENTS = 128;

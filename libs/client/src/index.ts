@@ -11,7 +11,7 @@ export {
   type SampleResult,
 } from './play-group.ts';
 export type { UploadReport } from './rollout-uploader.ts';
-export type { EventResult, Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
+export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
 export type { AttachOptions, Session, SessionOptions } from './session.ts';
 export type { SessionEvent, SessionListOptions, Sessions } from './sessions.ts';
 export type { PushedTasks, TaskFile } from './task-sets.ts';

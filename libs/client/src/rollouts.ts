@@ -1,5 +1,5 @@
 import { newUuid } from '@palestra/kit';
-import type { JsonObject, MessageType, RolloutEvent } from '@palestra/protocol';
+import type { EventResult, IngestReceipt, JsonObject, MessageType, RolloutEvent } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { uploadRetry } from './retry.ts';
 import { RolloutUploader, type UploaderOptions, type UploadReport } from './rollout-uploader.ts';
@@ -67,14 +67,6 @@ export class Rollout {
   }
 }
 
-/** What became of one event of a batch; `conflict`: it is stored with other content, which stays. */
-export interface EventResult {
-  position: number;
-  event_id: string | null;
-  status: 'accepted' | 'duplicate' | 'conflict' | 'rejected';
-  detail?: string;
-}
-
 /** Recording of rollouts. One uploader for all of them: `flush` before the process ends. */
 export class Rollouts {
   readonly #connection: Connection;
@@ -93,7 +85,7 @@ export class Rollouts {
     const headers = { prefer: 'return=representation' };
     const body = { events, ...(history ? { history } : {}) };
     const receipt = await this.#connection.json({ method: 'POST', path: '/v1/rollouts', headers, body, retry: uploadRetry });
-    return (receipt as { results: EventResult[] }).results;
+    return (receipt as Required<IngestReceipt>).results;
   }
 
   async start(start: RolloutStart): Promise<Rollout> {

@@ -1,4 +1,12 @@
-import type { GroupCandidate, GroupScore, JsonObject, Message, OutputBlock, Split } from '@palestra/protocol';
+import {
+  type GroupCandidate,
+  type GroupScore,
+  type JsonObject,
+  type Message,
+  type OutputBlock,
+  type Split,
+  SPLIT_TYPES,
+} from '@palestra/protocol';
 import type { z } from 'zod';
 
 type Awaitable<T> = T | Promise<T>;
@@ -129,7 +137,7 @@ export interface Environment extends Omit<DefinitionBase<never, never>, 'splits'
   messages?(session: Session<never, never>): Awaitable<Message[]>;
 }
 
-const splitTypes = new Set(['train', 'validation', 'test']);
+const splitTypes: ReadonlySet<string> = new Set(SPLIT_TYPES);
 
 function toSplit(split: string | Split): Split {
   if (typeof split !== 'string') return split;

@@ -1,4 +1,4 @@
-import type { Denominator, StopReason } from '@palestra/protocol';
+import type { Denominator, KnownPhase, StopReason, UnscoredFailure } from '@palestra/protocol';
 
 /** What every metric reads: one narrow row a rollout. A number that is not finite counts as null. */
 export interface RolloutFacts {
@@ -25,9 +25,9 @@ export interface RolloutFacts {
   callErrors: number;
   tokensOut: number | null;
   tokensTool: number | null;
-  failure: 'environment' | 'infrastructure' | null;
+  failure: UnscoredFailure | null;
   environment: string | null;
-  phase: 'train' | 'eval' | null;
+  phase: KnownPhase | null;
 }
 
 /** `r >= threshold`, or `r > threshold` when `strict`. */

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from './json.ts';
+import type { SplitType } from './vocabularies.ts';
 
 /** Objects of the Open Reward Standard session plane; source: openreward-wire.md 2.2 and 2.3. */
 
@@ -23,7 +24,6 @@ export interface ToolsAnswer {
   message_block_types?: string[];
 }
 
-export type SplitType = 'train' | 'validation' | 'test';
 export interface Split {
   name: string;
   type: SplitType;

@@ -1,7 +1,7 @@
 export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
 export type { JsonValue, JsonObject } from './json.ts';
-export { parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
+export { isObject, parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
 export {
   parseBody,
   readSplitBody,
@@ -16,7 +16,6 @@ export {
   type ToolSpec,
   type TerminalTool,
   type ToolsAnswer,
-  type SplitType,
   type Split,
   type TextBlock,
   type ImageBlock,
@@ -35,8 +34,6 @@ export {
   type CallBody,
 } from './episode.schema.ts';
 export { MAX_REGEX_SIZE, regexSize } from './regex-size.ts';
-export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './rollout-event.ts';
-export type { SessionTold } from './session-socket.ts';
 export {
   PROVENANCES,
   type Provenance,
@@ -45,12 +42,16 @@ export {
   STOP_REASONS,
   type StopReason,
   TRUNCATED_STOPS,
+  KNOWN_PHASES,
+  type KnownPhase,
   PHASES,
   type Phase,
   ROLLOUT_STATES,
   type RolloutState,
   UNSCORED_FAILURES,
+  type UnscoredFailure,
   VERIFICATIONS,
+  type Verification,
   ROLLOUT_SOURCES,
   type RolloutSource,
   MESSAGE_TYPES,
@@ -69,6 +70,7 @@ export {
   VERDICTS,
   type Verdict,
   SESSION_STATES,
+  ENDED_SESSION_STATES,
   type SessionState,
   CALL_FAILURES,
   FAILURE_CLASSES,
@@ -79,6 +81,7 @@ export {
   KEY_SCOPES,
   type KeyScope,
   SPLIT_TYPES,
+  type SplitType,
   ROLLOUT_EXPORT_FORMATS,
   type RolloutExportFormat,
   type TaskFileFormat,
@@ -132,8 +135,11 @@ export type {
   RolloutExportBody,
 } from './schemas/rollout-export.schema.ts';
 export type { RolloutHeader, RolloutBeside, RolloutOutline, RolloutCalls, RolloutDiff } from './schemas/rollout-reads.schema.ts';
+export type { IngestReceipt, EventResult } from './schemas/rollout.schema.ts';
 export type { RolloutRow, RolloutMessageView, RolloutView, MessagePage, RolloutListQuery, RolloutList } from './schemas/rollout.schema.ts';
+export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './schemas/rollout-event.schema.ts';
 export type {
+  Advisory,
   RunSeriesQuery,
   RunHeatmapQuery,
   RunSummaryQuery,
@@ -188,10 +194,13 @@ export type {
   KeepSession,
   KeptSession,
   KeepSessionBody,
-  SessionAsk,
 } from './schemas/session.schema.ts';
+export type { SessionClientFrame, SessionServerFrame } from './schemas/live/session-socket.schema.ts';
 export type { CreateShare, NewShare, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
 export type { SlotListQuery, SlotList, SlotGroup, SlotHolder } from './schemas/slot.schema.ts';
 export type { CreateTaskExport, TaskExportView, TaskExportBody } from './schemas/task-export.schema.ts';
 export type { SplitUpload, TaskSetView, PublishedTaskSet, TaskSetList, TaskSplitView, StoredSplitView } from './schemas/task-set.schema.ts';
-export type { OpenText, TextStepBody } from './schemas/text-session.schema.ts';
+export type { SocketError } from './schemas/live/socket-error.schema.ts';
+export type { StreamCounters, StreamAdvisories, StreamRollout, StreamData, StreamMessage } from './schemas/live/stream.schema.ts';
+export type { OpenText, TextStepBody, TextParse } from './schemas/text-session.schema.ts';
+export type { TextClientFrame, TextServerFrame } from './schemas/live/text-socket.schema.ts';

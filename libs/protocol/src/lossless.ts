@@ -1,5 +1,5 @@
 import { LosslessNumber, stringify as stringifyLossless } from 'lossless-json';
-import type { JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json.ts';
 
 /**
  * JSON that keeps every number as it was written: `1.0` stays `1.0` (Python tells it from `1`), 64-bit ids keep their digits,
@@ -103,3 +103,7 @@ export function toFiniteNumber(value: JsonValue): number | null {
   const number = toPlainNumber(value);
   return Number.isFinite(number) ? number : null;
 }
+
+/** A JSON object: neither an array nor a `LosslessNumber`. */
+export const isObject = (value: JsonValue): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof LosslessNumber);

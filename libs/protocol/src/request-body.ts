@@ -1,6 +1,6 @@
 import { PalestraError } from './error-catalogue.ts';
 import type { JsonObject, JsonValue } from './json.ts';
-import { parseJson, stringifyJson, toPlainNumber } from './lossless.ts';
+import { isObject, parseJson, stringifyJson, toPlainNumber } from './lossless.ts';
 import type { CallBody, CreateBody, GroupCandidate, Message } from './episode.schema.ts';
 
 /**
@@ -14,9 +14,6 @@ interface Issue {
   input: JsonValue;
   ctx?: JsonObject;
 }
-
-const isObject = (value: JsonValue): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && toPlainNumber(value) === null;
 
 function fail(issues: Issue[], code: 'invalid_body' | 'invalid_json' = 'invalid_body'): never {
   // Numbers of the echoed input lose their spelling here, which nobody reads.

@@ -31,8 +31,11 @@ export type StopReason = (typeof STOP_REASONS)[number];
 /** Stops by which a limit cut a rollout. */
 export const TRUNCATED_STOPS: readonly StopReason[] = ['max_turns', 'max_tokens', 'context_length'];
 
+/** Phases that a reader can choose. */
+export const KNOWN_PHASES = ['train', 'eval'] as const;
+export type KnownPhase = (typeof KNOWN_PHASES)[number];
 /** Stored. */
-export const PHASES = ['train', 'eval', 'unknown'] as const;
+export const PHASES = [...KNOWN_PHASES, 'unknown'] as const;
 export type Phase = (typeof PHASES)[number];
 
 /** What the age of its last event says about a rollout: there is no end event. */
@@ -41,9 +44,11 @@ export type RolloutState = (typeof ROLLOUT_STATES)[number];
 
 /** Failures by which a rollout is unscored: not the policy's. Stored. */
 export const UNSCORED_FAILURES = ['environment', 'infrastructure'] as const;
+export type UnscoredFailure = (typeof UNSCORED_FAILURES)[number];
 
 /** Whether the calls of a rollout are those of our session ledger. Stored. */
 export const VERIFICATIONS = ['unverified', 'partial', 'verified'] as const;
+export type Verification = (typeof VERIFICATIONS)[number];
 
 /** The integration that uploaded a rollout. slime and miles upload the same; `palestra` are sessions recorded here. */
 export const ROLLOUT_SOURCES = [
@@ -102,6 +107,9 @@ export const SESSION_STATES = [
 ] as const;
 export type SessionState = (typeof SESSION_STATES)[number];
 
+/** A session in one of these states never changes again. */
+export const ENDED_SESSION_STATES = ['closed', 'expired', 'lost', 'diverged'] as const satisfies readonly SessionState[];
+
 /**
  * Whose failure a failed call was: of the policy (bad tool, bad arguments), of the environment (tool or setup raised), or of the
  * infrastructure (timeout, lost backend, refused capacity). Infrastructure failures never count as reward 0. Stored.
@@ -123,6 +131,7 @@ export const KEY_SCOPES = ['sessions', 'environments', 'rollouts', 'keys'] as co
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
 export const SPLIT_TYPES = ['train', 'validation', 'test'] as const;
+export type SplitType = (typeof SPLIT_TYPES)[number];
 
 export const ROLLOUT_EXPORT_FORMATS = ['parquet', 'rollouts-parquet', 'jsonl', 'openai', 'hf', 'sft', 'preference', 'curriculum'] as const;
 export type RolloutExportFormat = (typeof ROLLOUT_EXPORT_FORMATS)[number];

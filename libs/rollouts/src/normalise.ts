@@ -1,4 +1,4 @@
-import type { JsonObject, RolloutSource, StopReason } from '@palestra/protocol';
+import type { JsonObject, RolloutSource, StopReason, UnscoredFailure } from '@palestra/protocol';
 import { countGaps } from './events/gaps.ts';
 import { MESSAGE_FLAGS } from './events/message-flags.ts';
 import { type MessageSkeleton, orderMessages } from './events/message-skeleton.ts';
@@ -45,7 +45,7 @@ export interface RawRollout {
   receivedAt: number;
   lastReceivedAt: number;
   /** Set when the rollout failed by no fault of its policy. */
-  failureClass: 'environment' | 'infrastructure' | null;
+  failureClass: UnscoredFailure | null;
   /** A NaN or Infinity stood in the start event or an update. */
   nonfinite?: boolean;
 }
@@ -91,7 +91,7 @@ export interface NormalisedRollout {
   rewardMax: number | null;
   rewardMin: number | null;
   rewardFinal: number | null;
-  failureClass: 'environment' | 'infrastructure' | null;
+  failureClass: UnscoredFailure | null;
   stop: StopReason;
   stopRaw: string | null;
   turns: number | null;

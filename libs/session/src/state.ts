@@ -1,4 +1,4 @@
-import type { SessionState } from '@palestra/protocol';
+import { ENDED_SESSION_STATES, type SessionState } from '@palestra/protocol';
 
 /**
  * The life of a session:
@@ -23,7 +23,7 @@ export const sessionTransitions: Readonly<Record<SessionState, readonly SessionS
   diverged: [],
 };
 
-const DEAD: ReadonlySet<SessionState> = new Set(['closed', 'expired', 'lost', 'diverged']);
+const DEAD: ReadonlySet<SessionState> = new Set(ENDED_SESSION_STATES);
 
 /** Dead sessions answer 410 for a day, then 404. */
 export const isDead = (state: SessionState): boolean => DEAD.has(state);

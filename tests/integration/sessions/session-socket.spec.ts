@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { SessionCallView, SessionTold, SessionView } from '@palestra/protocol';
+import type { SessionCallView, SessionServerFrame, SessionView } from '@palestra/protocol';
 import { counter, gate } from '../../support/counted-sessions.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
@@ -32,20 +32,20 @@ const open = async (body: object = {}): Promise<string> => {
 };
 const ledger = async (sid: string): Promise<SessionCallView[]> => (await first.request('GET', `/v1/sessions/${sid}/calls`)).body.calls;
 const urlOf = (server: TestServer, sid: string, query = '') => `${server.url.replace('http', 'ws')}/v1/sessions/${sid}/socket${query}`;
-type Told<T extends SessionTold['type']> = Extract<SessionTold, { type: T }>;
+type Told<T extends SessionServerFrame['type']> = Extract<SessionServerFrame, { type: T }>;
 
 /** A client of the socket with all that it was told. */
 async function connect(sid: string, { server = first, after = '', headers = {} as Record<string, string> } = {}) {
   const query = after && `?after=${after}`;
   const socket = new WebSocket(urlOf(server, sid, query), { headers: { 'x-api-key': server.apiKey, ...headers } });
   onTestFinished(() => socket.terminate());
-  const told: SessionTold[] = [];
-  socket.on('message', (data) => told.push(JSON.parse(String(data)) as SessionTold));
+  const told: SessionServerFrame[] = [];
+  socket.on('message', (data) => told.push(JSON.parse(String(data)) as SessionServerFrame));
   const closed = once(socket, 'close').then(([code]) => code as number);
   await once(socket, 'open');
-  const of = <T extends SessionTold['type']>(type: T, wanted: (one: Told<T>) => boolean = () => true): Told<T>[] =>
+  const of = <T extends SessionServerFrame['type']>(type: T, wanted: (one: Told<T>) => boolean = () => true): Told<T>[] =>
     told.filter((one): one is Told<T> => one.type === type && wanted(one as Told<T>));
-  const heard = async <T extends SessionTold['type']>(type: T, wanted?: (one: Told<T>) => boolean): Promise<Told<T>> => {
+  const heard = async <T extends SessionServerFrame['type']>(type: T, wanted?: (one: Told<T>) => boolean): Promise<Told<T>> => {
     // What was told instead is what a failure is about.
     await expect.poll(() => of(type, wanted)[0] ?? told.slice(), { interval: 10 }).toMatchObject({ type });
     return of(type, wanted)[0]!;

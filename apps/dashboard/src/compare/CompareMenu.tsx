@@ -1,4 +1,4 @@
-import { type Denominator, DENOMINATORS, LENSES } from '@palestra/protocol';
+import { type Denominator, DENOMINATORS, KNOWN_PHASES, LENSES } from '@palestra/protocol';
 import { type RunFilter } from '../data/run-reads.ts';
 import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
 import { lensNames } from '../run/LensMenu.tsx';
@@ -8,7 +8,7 @@ const denominators: Record<Denominator, string> = {
   all: 'All received, null as 0',
   effective: 'Effective, without errors',
 };
-const phases = ['main', 'train', 'eval'] as const;
+const phases = ['main', ...KNOWN_PHASES] as const;
 const phaseNames = { main: 'of most rollouts', train: 'train', eval: 'eval' } as const;
 
 /** Phase, lens and denominator, which are the same for all runs of a comparison. */

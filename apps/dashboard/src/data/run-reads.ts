@@ -1,6 +1,6 @@
 import { printText } from '@palestra/query';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { Denominator, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
+import type { Denominator, KnownPhase, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
 import { api, type Query } from './http.ts';
 
 /** Which part of a run a page is about, as its address says it (dashboard.md section 5): all pages of a run share it. */
@@ -8,7 +8,7 @@ export interface RunFilter {
   /** `40..80`, `40..`, `40`. */
   steps?: string | undefined;
   env?: string | undefined;
-  phase?: 'train' | 'eval' | undefined;
+  phase?: KnownPhase | undefined;
   lens?: Lens | undefined;
   den?: Denominator | undefined;
 }

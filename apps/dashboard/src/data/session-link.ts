@@ -1,5 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query';
-import type { SessionTold } from '@palestra/protocol';
+import type { SessionServerFrame } from '@palestra/protocol';
 import { ApiError } from './http.ts';
 import { callTool, isLost, newSid, pingSession, type PlayCall, type Played, retryWait } from './playground.ts';
 import { followSession, refreshSession, showCall, showSession } from './sessions.ts';
@@ -122,7 +122,7 @@ export class SessionLink {
     socket.addEventListener('message', ({ data }: MessageEvent<string>) => {
       if (!mine()) return;
       clearTimeout(this.#probe);
-      this.#hear(JSON.parse(data) as SessionTold);
+      this.#hear(JSON.parse(data) as SessionServerFrame);
     });
     socket.addEventListener('close', () => {
       clearTimeout(deadline);
@@ -180,7 +180,7 @@ export class SessionLink {
     }
   }
 
-  #hear(told: SessionTold): void {
+  #hear(told: SessionServerFrame): void {
     switch (told.type) {
       case 'session':
         return this.#show(told.event, () => showSession(this.client, told.session));
@@ -220,7 +220,7 @@ export class SessionLink {
   }
 
   /** Nothing ran for that message: it is sent again where that may help. */
-  #refused({ id, status, code, message, detail }: Extract<SessionTold, { type: 'error' }>): void {
+  #refused({ id, status, code, message, detail }: Extract<SessionServerFrame, { type: 'error' }>): void {
     const waiting = this.#waiting.get(id ?? '');
     if (waiting === undefined) return;
     const error = new ApiError(status, code, typeof detail === 'string' ? detail : message);

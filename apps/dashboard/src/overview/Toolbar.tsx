@@ -1,4 +1,4 @@
-import type { RunSummary } from '@palestra/protocol';
+import type { KnownPhase, RunSummary } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef } from 'react';
 import { CHART_X, type ChartX, type RunFilter } from '../data/run-reads.ts';
@@ -41,7 +41,7 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
             { value: 'train', label: 'train' },
             { value: 'eval', label: 'eval' },
           ]}
-          onChange={(chosen) => setFilter({ phase: chosen === 'all' ? undefined : (chosen as 'train' | 'eval') })}
+          onChange={(chosen) => setFilter({ phase: chosen === 'all' ? undefined : (chosen as KnownPhase) })}
         />
       </Menu>
       <Menu label="Horizontal axis" align="start" button={<>by {axisName} ▾</>}>

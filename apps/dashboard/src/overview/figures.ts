@@ -1,4 +1,4 @@
-import { PROVENANCES, type RunSummary } from '@palestra/protocol';
+import { type Provenance, PROVENANCES, type RunSummary } from '@palestra/protocol';
 import type { Kpi, Series } from '../data/run-reads.ts';
 import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { lensNames } from '../run/LensMenu.tsx';
@@ -134,7 +134,7 @@ function fieldsOf(key: string): string[] {
 }
 
 /** The weakest way in which what went into a figure became known. What nobody knows went into none. */
-export function provenanceOf(key: string, { provenance }: Pick<RunSummary, 'provenance'>): 'reported' | 'parsed' | 'inferred' {
+export function provenanceOf(key: string, { provenance }: Pick<RunSummary, 'provenance'>): Exclude<Provenance, 'unknown'> {
   const used = fieldsOf(key).map((field) => provenance[field]);
   if (used.some((counted) => (counted?.inferred ?? 0) > 0)) return 'inferred';
   return used.some((counted) => (counted?.parsed ?? 0) > 0) ? 'parsed' : 'reported';

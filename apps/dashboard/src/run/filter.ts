@@ -1,4 +1,4 @@
-import { DENOMINATORS, LENSES } from '@palestra/protocol';
+import { DENOMINATORS, KNOWN_PHASES, LENSES } from '@palestra/protocol';
 import { printText } from '@palestra/query';
 import { type RunFilter } from '../data/run-reads.ts';
 import { searchText } from '../search.ts';
@@ -12,7 +12,7 @@ export function readFilter(search: Record<string, unknown>): RunFilter {
   return {
     steps: steps !== undefined && stepRange.test(steps) ? steps : undefined,
     env: searchText(search['env']),
-    phase: oneOf(['train', 'eval'] as const, search['phase']),
+    phase: oneOf(KNOWN_PHASES, search['phase']),
     lens: oneOf(LENSES, search['lens']),
     den: oneOf(DENOMINATORS, search['den']),
   };

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { SessionView } from '@palestra/protocol';
+import { CALL_FAILURES, type SessionView } from '@palestra/protocol';
 import type { ReactNode } from 'react';
 import { meQuery } from '../data/queries.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
@@ -100,7 +100,7 @@ function Recording({ session }: { session: SessionView }) {
 }
 
 function Calls({ session: { calls, total_reward: reward } }: { session: SessionView }) {
-  const classes = (['policy', 'environment', 'infrastructure'] as const).filter((name) => calls[name] > 0);
+  const classes = CALL_FAILURES.filter((name) => calls[name] > 0);
   return (
     <Section
       title="Calls"
@@ -120,7 +120,7 @@ function Calls({ session: { calls, total_reward: reward } }: { session: SessionV
   );
 }
 
-function FailureCount({ name, count }: { name: 'policy' | 'environment' | 'infrastructure'; count: number }) {
+function FailureCount({ name, count }: { name: (typeof CALL_FAILURES)[number]; count: number }) {
   return (
     <>
       {formatCount(count)} <FailureClass of={name} />

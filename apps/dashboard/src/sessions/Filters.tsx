@@ -1,5 +1,5 @@
 import { type ReactNode, type RefObject, useRef } from 'react';
-import { FAILURE_CLASSES } from '@palestra/protocol';
+import { ENDED_SESSION_STATES, FAILURE_CLASSES, SESSION_STATES, type SessionState } from '@palestra/protocol';
 import { useKeys } from '../frame/keyboard.ts';
 
 export interface SessionSearch {
@@ -11,8 +11,8 @@ export interface SessionSearch {
   failure?: string | undefined;
 }
 
-const liveStates = ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed'];
-const endedStates = ['closed', 'expired', 'lost', 'diverged'];
+const endedStates: readonly SessionState[] = ENDED_SESSION_STATES;
+const liveStates = SESSION_STATES.filter((state) => !endedStates.includes(state));
 
 interface Change {
   set: (change: Partial<SessionSearch>) => void;

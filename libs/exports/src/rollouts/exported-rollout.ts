@@ -1,4 +1,4 @@
-import type { MessageType, Provenance } from '@palestra/protocol';
+import type { MessageType, Phase, Provenance, UnscoredFailure } from '@palestra/protocol';
 
 /** Fields of a message as they are exported; `metadata` is JSON text, so that nothing is lost on the way through. */
 export interface ExportedMessage {
@@ -35,7 +35,7 @@ export interface NarrowRollout {
   task_key: string | null;
   task_index: number | null;
   task_spec: string | null;
-  phase: 'train' | 'eval' | 'unknown';
+  phase: Phase;
   phase_prov: Provenance;
   step: number | null;
   step_prov: Provenance;
@@ -58,7 +58,7 @@ export interface NarrowRollout {
   stop: string | null;
   stop_prov: Provenance;
   stop_raw: string | null;
-  failure: 'environment' | 'infrastructure' | null;
+  failure: UnscoredFailure | null;
   finished: boolean;
   turns: number | null;
   turns_prov: Provenance;

@@ -1,2 +1,2 @@
 export { checkPythonJson, jsonErrorOf, PythonJsonError } from './json.ts';
-export { isFalsy, isObject, NOT_JSON, pythonFloat, pythonInt, pythonRepr, pythonStr, pythonStrip, pythonType } from './values.ts';
+export { isFalsy, NOT_JSON, pythonFloat, pythonInt, pythonRepr, pythonStr, pythonStrip, pythonType } from './values.ts';

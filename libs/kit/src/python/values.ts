@@ -1,4 +1,4 @@
-import { type JsonValue, toPlainNumber } from '@palestra/protocol';
+import { isObject, type JsonValue, toPlainNumber } from '@palestra/protocol';
 
 /** Values and texts as Python prints and reads them: what models of SkyRL's adapters see, and what OpenEnv's server puts into its errors. */
 
@@ -15,9 +15,6 @@ export function isPythonInt(value: JsonValue): boolean {
 
 /** `LosslessNumber`s are numbers, too; their text is how they were written. */
 export const isNumber = (value: JsonValue): boolean => toPlainNumber(value) !== null;
-
-export const isObject = (value: JsonValue): value is { [key: string]: JsonValue } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !isNumber(value);
 
 /** `type(value).__name__` */
 export function pythonType(value: JsonValue): string {

@@ -1,5 +1,13 @@
 import type { CallToolResult, ContentBlock, PromptMessage, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { type JsonObject, type JsonValue, type MessageBlock, type RunToolOutput, stringifyJson, type ToolSpec } from '@palestra/protocol';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type MessageBlock,
+  type RunToolOutput,
+  stringifyJson,
+  type ToolSpec,
+} from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 
 /** Keys of `_meta` by which MCP clients learn what their protocol has no word for (docs/mcp.md). */
@@ -10,8 +18,6 @@ export const META = {
   reason: 'palestra/reason',
   metadata: 'palestra/metadata',
 } as const;
-
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** MCP knows no reasoning and no calls inside of a prompt: what is no text and no image is shown as JSON. */
 function contentOf(block: MessageBlock): ContentBlock {

@@ -1,9 +1,16 @@
-import { type JsonObject, type JsonValue, type OutputBlock, stringifyJson, type ToolErrorReason, type ToolSpec } from '@palestra/protocol';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type OutputBlock,
+  stringifyJson,
+  type ToolErrorReason,
+  type ToolSpec,
+} from '@palestra/protocol';
 import type { ToolCallResult } from '@palestra/session';
 
 /** MCP's objects as ORS has them. Read by hand: what a newer protocol adds must not make an answer unreadable. */
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const textBlock = (text: string): OutputBlock => ({ text, detail: null, type: 'text' });

@@ -1,4 +1,4 @@
-import { stringifyJson } from '@palestra/protocol';
+import { isObject, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, unreachable } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
@@ -6,7 +6,7 @@ import { actsOn, replyFits } from './message.ts';
 import type { Carrier } from './openenv-session.ts';
 import { SocketBroken, type UpstreamSocket } from './socket.ts';
 import { closeUpstream, openSocket, UnknownSession } from './socket-link.ts';
-import { endsSession, isError, isObject, readJson, readReply, sessionLost, wordsOfRefusal } from './wire.ts';
+import { endsSession, isError, readJson, readReply, sessionLost, wordsOfRefusal } from './wire.ts';
 
 /**
  * A session on a socket of its own. With an id of the server's the socket is attached to a session that outlives it: a broken one is replaced, unless

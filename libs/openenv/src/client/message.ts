@@ -1,7 +1,7 @@
-import { PalestraError, stringifyJson } from '@palestra/protocol';
+import { isObject, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { MAX_SENT_BYTES } from './socket.ts';
-import { isObject, readJson } from './wire.ts';
+import { readJson } from './wire.ts';
 
 /** The one tool of an action environment; a reserved name in OpenEnv, so that no tool of a server is called so. */
 export const STEP = 'step';

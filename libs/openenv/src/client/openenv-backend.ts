@@ -1,5 +1,13 @@
 import { newUuid } from '@palestra/kit';
-import { type JsonObject, type MessageBlock, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
+import {
+  isObject,
+  type JsonObject,
+  type MessageBlock,
+  PalestraError,
+  type Split,
+  type TaskSpec,
+  type ToolsAnswer,
+} from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
 import type { OutboundPolicy } from '@palestra/outbound';
 import { HttpCarrier, SocketCarrier } from './carriers.ts';
@@ -13,7 +21,7 @@ import { type ServerFacts, ShapeReader } from './shape.ts';
 import { closeUpstream, createUpstream, openSocket, UnknownSession } from './socket-link.ts';
 import { TaskApi } from './task-api.ts';
 import { sessionTools, stepTool, toolsOfRpc } from './tools.ts';
-import { isObject, notOpenEnv } from './wire.ts';
+import { notOpenEnv } from './wire.ts';
 
 export interface OpenEnvBackendOptions {
   /** Base URL of the server; a path is kept as prefix, a key may stand in it as userinfo. */

@@ -1,7 +1,15 @@
-import { type JsonObject, type JsonValue, type MessageBlock, type OutputBlock, stringifyJson, toFiniteNumber } from '@palestra/protocol';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type MessageBlock,
+  type OutputBlock,
+  stringifyJson,
+  toFiniteNumber,
+} from '@palestra/protocol';
 import type { OpenEnvExchange, ToolCallResult } from '@palestra/session';
 import { hasOddEscapes, membersAt } from './json-slices.ts';
-import { endsSession, isObject, type Reply, readRpc, type WireError, wordsOf } from './wire.ts';
+import { endsSession, type Reply, readRpc, type WireError, wordsOf } from './wire.ts';
 
 /** OpenEnv's replies as tool results: an action's observation as one text of JSON, a tool's result as its blocks. */
 

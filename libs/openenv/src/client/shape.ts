@@ -1,9 +1,9 @@
 import { SingleFlight } from '@palestra/kit';
-import { type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
 import type { OpenEnvShape } from '@palestra/session';
 import { ConnectionFailed, type OpenEnvConnection, unreachable, within } from './connection.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
-import { isObject, notOpenEnv, readJson } from './wire.ts';
+import { notOpenEnv, readJson } from './wire.ts';
 
 /** A server as it is now. */
 export interface ServerFacts extends OpenEnvShape {

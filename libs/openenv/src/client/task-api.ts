@@ -1,15 +1,17 @@
 import {
+  isObject,
   type JsonObject,
   type JsonValue,
   PalestraError,
   type Split,
+  SPLIT_TYPES,
   type SplitType,
   stringifyJson,
   type TaskSpec,
   toPlainNumber,
 } from '@palestra/protocol';
 import { type HttpAnswer, type OpenEnvConnection, within } from './connection.ts';
-import { isObject, notOpenEnv, readJson, wordsOfRefusal } from './wire.ts';
+import { notOpenEnv, readJson, wordsOfRefusal } from './wire.ts';
 
 /** Every request builds an environment on the server, so what is asked for each session is kept this long. */
 const MAX_AGE_MS = 60_000;
@@ -18,7 +20,7 @@ const DEADLINE_MS = 120_000;
 const PLACES_MAX_AGE_MS = 600_000;
 /** A split with more tasks is not searched for a task that came back without its place. */
 const MAX_SEARCHED = 50_000;
-const TYPES: JsonValue[] = ['train', 'validation', 'test'];
+const TYPES: readonly JsonValue[] = SPLIT_TYPES;
 
 /** What an environment without tasks offers: its resets, chosen by seed where the client wants another one. */
 const ONLY_SPLIT: Split = { name: 'train', type: 'train' };

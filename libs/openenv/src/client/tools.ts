@@ -1,8 +1,8 @@
-import type { JsonObject, JsonValue, ToolsAnswer, ToolSpec } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, type ToolsAnswer, type ToolSpec } from '@palestra/protocol';
 import { PalestraError } from '@palestra/protocol';
 import type { OpenEnvMessage, OpenEnvShape } from '@palestra/session';
 import { STEP } from './message.ts';
-import { isObject, notOpenEnv, readReply, readRpc, refusalOf } from './wire.ts';
+import { notOpenEnv, readReply, readRpc, refusalOf } from './wire.ts';
 
 const LIST: JsonObject = { jsonrpc: '2.0', id: 'tools', method: 'tools/list', params: {} };
 

@@ -1,10 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import { type JsonObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
 import { detailIn } from '@palestra/outbound';
 
 /** What every part of this folder reads of OpenEnv's wire (openenv-wire.md sections 3, 4 and 8). */
-
-export const isObject = (value: JsonValue): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export function notOpenEnv(what: string, cause?: unknown): PalestraError {
   return new PalestraError('backend_invalid', { detail: `The OpenEnv server ${what}.`, cause });

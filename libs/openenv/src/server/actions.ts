@@ -1,5 +1,4 @@
-import { type JsonObject, type JsonValue, toPlainNumber } from '@palestra/protocol';
-import { isObject } from '../wire/envelope.ts';
+import { isObject, type JsonObject, type JsonValue, toPlainNumber } from '@palestra/protocol';
 import { invalid, type Issue, issue } from '../wire/errors.ts';
 import { allowsOtherFields } from '../wire/schemas.ts';
 

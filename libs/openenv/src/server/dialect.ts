@@ -1,4 +1,4 @@
-import { type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
+import { isObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
 import {
   type Caller,
   type EnvironmentDirectory,
@@ -9,7 +9,6 @@ import {
   decodeSecrets,
 } from '@palestra/session';
 import { Deadlines } from './deadlines.ts';
-import { isObject } from '../wire/envelope.ts';
 import type { Episode, Scene } from './episode.ts';
 import { OpenEnvError } from '../wire/errors.ts';
 import { Facts, type Shape } from './facts.ts';

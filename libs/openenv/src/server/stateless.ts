@@ -1,5 +1,4 @@
-import { type JsonObject, type JsonValue, PalestraError, stringifyJson, toPlainNumber } from '@palestra/protocol';
-import { isObject } from '../wire/envelope.ts';
+import { isObject, type JsonObject, type JsonValue, PalestraError, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import type { Episode } from './episode.ts';
 import { type Issue, issue, OpenEnvError } from '../wire/errors.ts';
 import { bodyOf, type Reply } from '../wire/replies.ts';

@@ -1,6 +1,13 @@
-import { type JsonObject, type JsonValue, PalestraError, readSplitBody, readTaskBody, readTaskRangeBody } from '@palestra/protocol';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  PalestraError,
+  readSplitBody,
+  readTaskBody,
+  readTaskRangeBody,
+} from '@palestra/protocol';
 import { everyTask, type HostedEnvironment } from '@palestra/session';
-import { isObject } from '../wire/envelope.ts';
 
 export type TaskOperation = 'splits' | 'tasks' | 'num_tasks' | 'task' | 'task_range';
 const DEADLINE_MS = 120_000;

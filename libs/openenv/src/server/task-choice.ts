@@ -1,6 +1,5 @@
-import { type JsonObject, type JsonValue, PalestraError, toPlainNumber } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, PalestraError, toPlainNumber } from '@palestra/protocol';
 import type { EpisodeTask } from '@palestra/session';
-import { isObject } from '../wire/envelope.ts';
 import { OpenEnvError } from '../wire/errors.ts';
 import { type Facts, idOf } from './facts.ts';
 

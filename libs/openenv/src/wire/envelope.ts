@@ -1,12 +1,9 @@
-import { type JsonObject, type JsonValue, parseJson, toPlainNumber } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { invalid, type Issue, issue, OpenEnvError } from './errors.ts';
 import { pythonStr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
 export type ClientMessage = OpenEnvMessage | { type: 'close' };
-
-export const isObject = (value: JsonValue): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && toPlainNumber(value) === null;
 
 /** One frame of a client, checked as OpenEnv's server checks it: unknown keys are refused. Throws `OpenEnvError`. */
 export function readMessage(text: string): ClientMessage {

@@ -1,5 +1,4 @@
-import { type JsonObject, type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
-import { isObject } from './envelope.ts';
+import { isObject, type JsonObject, type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import { pythonRepr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
 /** OpenEnv's JSON-RPC that looks like MCP (openenv-wire.md section 8). */

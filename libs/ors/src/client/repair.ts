@@ -1,20 +1,19 @@
 import {
+  isObject,
   type JsonObject,
   type JsonValue,
   type MessageBlock,
   PalestraError,
-  type ToolSpec,
-  type ToolsAnswer,
   parseJson,
   stringifyJson,
   toFiniteNumber,
+  type ToolsAnswer,
+  type ToolSpec,
   toPlainNumber,
 } from '@palestra/protocol';
 import type { ToolCallResult } from '@palestra/session';
 
 /** What a gateway mends in the answers of older servers (openreward-wire.md section 5, rules 5, 8 and 10). */
-
-const isObject = (value: JsonValue): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function invalid(what: string): PalestraError {
   return new PalestraError('backend_invalid', { detail: `The environment server sent ${what} that does not follow its protocol.` });

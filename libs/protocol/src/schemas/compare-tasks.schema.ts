@@ -16,7 +16,7 @@ export const compareTasksQuerySchema = z.object({
   phase: scopeQuery.phase.describe('Unless asked for, the phase with the most rollouts of the first run.'),
   env: scopeQuery.env,
   den: z
-    .enum(['all', 'scored', 'effective'])
+    .enum(DENOMINATORS)
     .default('scored')
     .describe(
       'What means are over: all counts an unscored rollout as 0, effective leaves out what the environment or the infrastructure broke off.',

@@ -1,4 +1,4 @@
-/** The schemas of `/v1`, for whoever validates or documents it: the API. Everybody else needs their types only: `@palestra/protocol`. */
+/** The schemas of `/v1`. Only the API needs them, to validate and to document. Other modules import the types: `@palestra/protocol`. */
 export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
 export { annotationBodySchema, annotationSchema, annotationQuerySchema, annotationListSchema } from './annotation.schema.ts';
 export { auditExportQuerySchema, auditQuerySchema, auditListSchema } from './audit.schema.ts';
@@ -66,6 +66,7 @@ export {
   rolloutListQuerySchema,
   rolloutListSchema,
 } from './rollout.schema.ts';
+export { rolloutEventSchema } from './rollout-event.schema.ts';
 export {
   runSeriesQuerySchema,
   runSeriesSchema,
@@ -120,8 +121,8 @@ export {
   sessionForkSchema,
   keepSessionSchema,
   keptSessionSchema,
-  sessionAskSchema,
 } from './session.schema.ts';
+export { sessionClientFrameSchema, sessionServerFrameSchema } from './live/session-socket.schema.ts';
 export { createShareSchema, createdShareSchema, shareListQuerySchema, shareListSchema, openShareSchema } from './share.schema.ts';
 export { slotListQuerySchema, slotListSchema } from './slot.schema.ts';
 export { createTaskExportSchema, taskExportSchema } from './task-export.schema.ts';
@@ -143,4 +144,5 @@ export {
   textSessionViewSchema,
   textClosedSchema,
 } from './text-session.schema.ts';
+export { textClientFrameSchema, textServerFrameSchema } from './live/text-socket.schema.ts';
 export { traceRequestSchema, traceReceiptSchema } from './trace.schema.ts';

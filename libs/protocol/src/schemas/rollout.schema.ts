@@ -1,6 +1,16 @@
 import { z } from 'zod';
 import { MESSAGE_TYPES, PHASES, PROVENANCES, ROLLOUT_SORTS, ROLLOUT_STATES, UNSCORED_FAILURES, VERIFICATIONS } from '../vocabularies.ts';
 import { pageQuery } from './page.schema.ts';
+import { rolloutEventSchema } from './rollout-event.schema.ts';
+
+/** What the server did with one event of a batch. `conflict`: the event is stored with other content, which stays. */
+const eventResultSchema = z.object({
+  position: z.number(),
+  event_id: z.string().nullable(),
+  status: z.enum(['accepted', 'duplicate', 'conflict', 'rejected']),
+  detail: z.string().optional(),
+});
+export type EventResult = z.infer<typeof eventResultSchema>;
 
 export const ingestReceiptSchema = z.object({
   accepted: z.number().describe('Events stored now.'),
@@ -9,21 +19,12 @@ export const ingestReceiptSchema = z.object({
   rejected: z
     .array(z.object({ position: z.number(), event_id: z.string().nullable(), detail: z.string() }))
     .describe('Events not kept, and why.'),
-  results: z
-    .array(
-      z.object({
-        position: z.number(),
-        event_id: z.string().nullable(),
-        status: z.enum(['accepted', 'duplicate', 'conflict', 'rejected']),
-        detail: z.string().optional(),
-      }),
-    )
-    .optional()
-    .describe('One a sent event, in their order; only with `Prefer: return=representation`.'),
+  results: z.array(eventResultSchema).optional().describe('One a sent event, in their order; only with `Prefer: return=representation`.'),
 });
+export type IngestReceipt = z.infer<typeof ingestReceiptSchema>;
 
 export const ingestBodySchema = z.object({
-  events: z.array(z.looseObject({ eventType: z.enum(['rollout', 'message', 'rollout_update']), eventId: z.uuid() })),
+  events: z.array(rolloutEventSchema),
   history: z
     .boolean()
     .optional()

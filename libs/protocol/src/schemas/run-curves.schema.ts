@@ -121,7 +121,7 @@ const kpi = z.object({
   steps: z.number().describe('Steps that went in.'),
   note: z.string().nullable(),
 });
-const advisorySchema = z.object({
+export const advisorySchema = z.object({
   rule: z.string(),
   level: z.enum(['hint', 'warning']),
   text: z.string(),
@@ -156,6 +156,7 @@ export const runSummarySchema = z.object({
   incomplete: z.boolean(),
 });
 
+export type Advisory = z.infer<typeof advisorySchema>;
 export type RunSeries = z.infer<typeof runSeriesSchema>;
 export type RunHeatmap = z.infer<typeof runHeatmapSchema>;
 export type RunSummary = z.infer<typeof runSummarySchema>;

@@ -229,10 +229,3 @@ export const keptSessionSchema = z.object({
 export type KeptSession = z.output<typeof keptSessionSchema>;
 /** As a client sends it. */
 export type KeepSessionBody = z.input<typeof keepSessionSchema>;
-
-/** A frame that a client sends on a session's socket. `id` is chosen by the client and names the call for good; `ping` is answered by `pong`. */
-export const sessionAskSchema = z.discriminatedUnion('type', [
-  z.looseObject({ type: z.literal('call'), id: z.string(), tool: z.string(), input: z.record(z.string(), z.unknown()) }),
-  z.looseObject({ type: z.literal('ping') }),
-]);
-export type SessionAsk = z.infer<typeof sessionAskSchema>;

@@ -40,6 +40,7 @@ export const openTextSchema = z
     },
   );
 export type OpenText = z.output<typeof openTextSchema>;
+export type TextParse = OpenText['parse'];
 
 /** A step that takes longer is asked for again. */
 const DEFAULT_WAIT_S = 120;

@@ -1,4 +1,4 @@
-import { type JsonObject, MESSAGE_TYPES, type MessageType } from '@palestra/protocol';
+import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { clean, type TolerantJson } from '../json/tolerant-json.ts';
 
@@ -147,5 +147,4 @@ function textOrJson(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 const idOf = (event: unknown): string | null => (isObject(event) && typeof event.eventId === 'string' ? event.eventId : null);

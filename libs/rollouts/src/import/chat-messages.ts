@@ -1,6 +1,6 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 import type { DraftMessage } from './imported.ts';
-import { compact, first, isObject, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
+import { compact, first, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 
 /**
  * Messages of chat completions as upload messages. One message of an assistant becomes up to three kinds: its reasoning, its text,

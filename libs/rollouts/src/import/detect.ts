@@ -1,4 +1,4 @@
-import { isObject } from './json-fields.ts';
+import { isObject } from '@palestra/protocol';
 import { readJson } from './json-lines.ts';
 
 export const IMPORT_FORMATS = ['openai', 'inspect', 'verifiers', 'palestra'] as const;

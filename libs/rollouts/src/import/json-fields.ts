@@ -1,8 +1,7 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 
 /** Reads of foreign JSON: each answers undefined for what is absent or of another kind, and never throws. */
 
-export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);

@@ -1,7 +1,6 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 import { clean, parseTolerant } from '../json/tolerant-json.ts';
 import type { Imported } from './imported.ts';
-import { isObject } from './json-fields.ts';
 import { linesOf } from './lines.ts';
 
 /** JSON as Python writes it, cleaned as ingest does: no NaN, no NUL, nothing nested past 200. Throws SyntaxError. */

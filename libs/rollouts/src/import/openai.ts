@@ -1,7 +1,7 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from './chat-messages.ts';
 import { digestOf, eventsOf, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, timeOf } from './json-fields.ts';
+import { compact, first, intOf, listOf, numberOf, objectOf, textOf, timeOf } from './json-fields.ts';
 import { eachLine, RecordError } from './json-lines.ts';
 
 /**

@@ -1,7 +1,7 @@
-import { type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutEvent } from '@palestra/protocol';
+import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutEvent } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { type DraftMessage, digestOf, eventsOf, importId, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, textOrJson, timeOf } from './json-fields.ts';
+import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, timeOf } from './json-fields.ts';
 import { eachLine, RecordError } from './json-lines.ts';
 
 export interface PalestraOptions extends Omit<ImportOptions, 'runName'> {

@@ -1,7 +1,7 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from './chat-messages.ts';
 import { type DraftMessage, digestOf, eventsOf, type Imported, importId, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
+import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 import { attempt, eachLine, RecordError } from './json-lines.ts';
 
 export interface VerifiersOptions extends ImportOptions {

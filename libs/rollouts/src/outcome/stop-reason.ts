@@ -1,5 +1,5 @@
 import { md5Hex } from '../json/hash.ts';
-import { STOP_REASONS, type Provenance, type RolloutSource, type StopReason } from '@palestra/protocol';
+import { type Provenance, type RolloutSource, STOP_REASONS, type StopReason, type UnscoredFailure } from '@palestra/protocol';
 
 /** Other words of trainers and engines for the same. `error` does not say whose; slime means its own. */
 const SYNONYMS: Record<string, StopReason> = {
@@ -19,7 +19,7 @@ export function canonicalStop(raw: string | null): StopReason | null {
 export interface StopFacts {
   source: RolloutSource;
   raw: string | null;
-  failureClass: 'environment' | 'infrastructure' | null;
+  failureClass: UnscoredFailure | null;
   /** Any message, and the last tool result, is marked as the end. */
   isFinished: boolean;
   lastResultFinished: boolean;

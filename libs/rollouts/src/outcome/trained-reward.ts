@@ -1,11 +1,11 @@
-import type { RolloutSource, StopReason } from '@palestra/protocol';
+import type { RolloutSource, StopReason, UnscoredFailure } from '@palestra/protocol';
 import type { RunSettings } from '../provenance/run-settings.ts';
 
 /** What the trained reward of a rollout follows from; a `NormalisedRollout` has it all. */
 export interface TrainedRewardFacts {
   source: RolloutSource;
   stop: StopReason;
-  failureClass: 'environment' | 'infrastructure' | null;
+  failureClass: UnscoredFailure | null;
   rewardSteps: number;
   rewardSum: number | null;
   rewardMax: number | null;

@@ -1,4 +1,4 @@
-import { type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
+import { isObject, type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
 import { type BackendCall, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
 import type { OpenEnvExchange, OpenEnvMessage } from '../ports/openenv.port.ts';
@@ -61,8 +61,6 @@ interface Action {
   tool: string;
   input: JsonObject;
 }
-
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What a message does to the episode, as its trace names it; null for one that only looks. */
 function actionOf(message: OpenEnvMessage): Action | null {

@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, parseJson, type RunToolOutput } from '@palestra/protocol';
+import { type JsonObject, type JsonValue, parseJson, type RunToolOutput, type TextParse } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome } from '@palestra/session';
 import { type ActionTool, findAction, renderResult, toAction } from '../wire/action.ts';
 import { isFalsy } from '@palestra/kit/python';
@@ -7,7 +7,7 @@ import { parseToolCall, toolResponse } from '../wire/tool-call.ts';
 /** One turn of a text session, pure: what a model's text asks for, and what the outcome of its call is to the trainer. */
 
 export interface TextConfig {
-  parse: 'tool_call' | 'action';
+  parse: TextParse;
   maxTurns: number;
   /** As the client named it. */
   environment: string;

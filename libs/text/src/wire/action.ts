@@ -1,6 +1,6 @@
-import { type JsonObject, type JsonValue, parseJson, stringifyJson, type ToolSpec } from '@palestra/protocol';
+import { isObject, type JsonObject, type JsonValue, parseJson, stringifyJson, type ToolSpec } from '@palestra/protocol';
 import { pythonListToJson } from './python-literal.ts';
-import { isObject, pythonFloat, pythonInt, pythonRepr, pythonStr } from '@palestra/kit/python';
+import { pythonFloat, pythonInt, pythonRepr, pythonStr } from '@palestra/kit/python';
 
 /** The tool that a model's actions go to, and what it takes. */
 export interface ActionTool {

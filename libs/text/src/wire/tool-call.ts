@@ -1,5 +1,5 @@
-import { type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
-import { checkPythonJson, PythonJsonError, isFalsy, isObject, NOT_JSON, pythonRepr, pythonStrip, pythonType } from '@palestra/kit/python';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
+import { checkPythonJson, PythonJsonError, isFalsy, NOT_JSON, pythonRepr, pythonStrip, pythonType } from '@palestra/kit/python';
 
 export type ParsedToolCall =
   /** The tags are there, what stands between them is no call; `error` in the words that SkyRL shows to its model. */

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { PHASES, STOP_REASONS } from '@palestra/protocol';
+import { type Advisory, PHASES, STOP_REASONS, type StreamAdvisories } from '@palestra/protocol';
 import { LRUCache } from 'lru-cache';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf } from '../../store/codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
 import { mainPhase } from './main-phase.ts';
 import { mergeFigures } from './merge-figures.ts';
-import { type Advisory, advisoriesOf } from './run-advisories.ts';
+import { advisoriesOf } from './run-advisories.ts';
 import { selectRecent } from './run-summary.sql.ts';
 import { StepFiguresService } from './step-figures.service.ts';
 import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
@@ -19,17 +19,11 @@ const CACHE_MS = 10_000;
 /** Bounds the runs whose pages are open at the same time. */
 const MAX_CACHED = 200;
 
-export interface AdvisoryNews {
-  advisories: Advisory[];
-  /** Version of the figures that the advisories describe. */
-  v: string;
-}
-
 /** Finds unusual conditions of a run. */
 @Injectable()
 export class RunAdvisoriesService {
   /** All readers of a run ask at the same moment, when its figures change. */
-  readonly #cache = new LRUCache<number, { version: string; news: Promise<AdvisoryNews> }>({ max: MAX_CACHED, ttl: CACHE_MS });
+  readonly #cache = new LRUCache<number, { version: string; news: Promise<StreamAdvisories> }>({ max: MAX_CACHED, ttl: CACHE_MS });
 
   constructor(
     private readonly database: Database,
@@ -37,7 +31,7 @@ export class RunAdvisoriesService {
   ) {}
 
   /** Returns the advisories of the main phase of a whole run, as `GET /v1/runs/{run}/summary` without a range. Throws `run_not_found`. */
-  async current(runSeq: number): Promise<AdvisoryNews> {
+  async current(runSeq: number): Promise<StreamAdvisories> {
     const run = await selectRunState(this.database.pool, runSeq);
     const cached = this.#cache.get(runSeq);
     if (cached?.version === run.version) return cached.news;
@@ -47,7 +41,7 @@ export class RunAdvisoriesService {
     return news;
   }
 
-  async #ofRun(run: RunState): Promise<AdvisoryNews> {
+  async #ofRun(run: RunState): Promise<StreamAdvisories> {
     const read = await this.figures.steps({ runSeq: run.seq });
     const { phase, rows } = mainPhase(read.rows, undefined);
     const all = rows.length > 0 ? rows : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));

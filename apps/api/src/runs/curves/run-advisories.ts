@@ -1,15 +1,7 @@
+import type { Advisory } from '@palestra/protocol';
 import type { StepRow } from './step-figures.sql.ts';
 
 /** Advisories of a run (dashboard.md 5.2): a rule, its value, and the query that shows the rollouts behind it. Pure. */
-export interface Advisory {
-  rule: string;
-  level: 'hint' | 'warning';
-  text: string;
-  value: number | null;
-  threshold: number | null;
-  q: string | null;
-}
-
 export interface AdvisoryFacts {
   /** Of one phase, ascending. */
   rows: readonly StepRow[];

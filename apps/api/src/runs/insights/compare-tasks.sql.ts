@@ -1,5 +1,5 @@
 import { NOT_THE_POLICY } from '@palestra/metrics';
-import { type COMPARE_SORTS, STOP_REASONS } from '@palestra/protocol';
+import { type COMPARE_SORTS, type Denominator, STOP_REASONS } from '@palestra/protocol';
 import type pg from 'pg';
 import { codeOf } from '../../store/codes.ts';
 import { SOLVED } from '../solved.sql.ts';
@@ -32,7 +32,7 @@ export interface ComparePage {
   phase: number | null;
   /** Name of the environment; null for all of them. */
   env: string | null;
-  den: 'all' | 'scored' | 'effective';
+  den: Denominator;
   from: number;
   to: number;
   /** Position of the run that `sort` is about, from 1. */

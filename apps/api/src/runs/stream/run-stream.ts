@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/kit/sse';
+import type { StreamAdvisories, StreamCounters, StreamData, StreamEvent } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
-import type { AdvisoryNews } from '../curves/run-advisories.service.ts';
 import { Pulse } from './pulse.ts';
 import type { RunNews } from '../../store/run-activity.service.ts';
-import type { OpenRollout, RunCounters } from './stream.sql.ts';
+import type { OpenRollout } from './stream.sql.ts';
 
 /** Time between comments that keep proxies from closing an idle stream (dashboard.md section 7). */
 const PING_MS = 15_000;
@@ -21,8 +21,8 @@ export const RESUMABLE_STEPS = 200;
 /** What a stream tells beside news, each read when something may have changed. Null answers are not sent. */
 export interface StreamReads {
   /** Of one run; absent for a stream of all runs. */
-  counters?: () => Promise<RunCounters | null>;
-  advisories?: () => Promise<AdvisoryNews | null>;
+  counters?: () => Promise<StreamCounters | null>;
+  advisories?: () => Promise<StreamAdvisories | null>;
   /** The rollout that the reader has open. */
   rollout?: () => Promise<OpenRollout | null>;
 }
@@ -65,7 +65,7 @@ export class RunStream {
   }
 
   /** What a reader that was here before has missed. `steps`: what changed since; null when that cannot be told. */
-  resume(steps: readonly number[] | null, v: string): void {
+  resume(steps: number[] | null, v: string): void {
     if (steps === null) this.#send('reset', { v }, v);
     else if (steps.length > 0) this.#dirty(steps, v);
   }
@@ -126,12 +126,12 @@ export class RunStream {
   }
 
   /** `groups` null: any of these steps. */
-  #dirty(steps: readonly number[] | null, v: string): void {
+  #dirty(steps: number[] | null, v: string): void {
     this.#send('dirty', { steps, groups: null, v }, v);
   }
 
   /** `v`: a version up to which everything has been told, by which a reader goes on; it never goes back. */
-  #send(event: string, data: object, v: string | null): void {
+  #send<E extends StreamEvent>(event: E, data: StreamData[E], v: string | null): void {
     if (v !== null && (this.#last === null || BigInt(v) > BigInt(this.#last))) this.#last = v;
     this.#write(`${v === null ? '' : `id: ${this.#last}\r\n`}${encodeSseEvent(event, JSON.stringify(data))}`);
   }

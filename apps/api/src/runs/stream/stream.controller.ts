@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isUuid } from '@palestra/kit';
-import { PalestraError } from '@palestra/protocol';
+import { PalestraError, type StreamCounters } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Database } from '../../platform/database/database.ts';
@@ -10,7 +10,7 @@ import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from '../../store/run-activity.service.ts';
 import { RunService } from '../run.service.ts';
 import { RESUMABLE_STEPS, RESUMABLE_VERSIONS, RETOLD_VERSIONS, RunStream } from './run-stream.ts';
-import { type RunCounters, selectCounters, selectOpenRollout, selectStepsSince } from './stream.sql.ts';
+import { selectCounters, selectOpenRollout, selectStepsSince } from './stream.sql.ts';
 
 @Controller('v1/stream')
 @RequireScope('rollouts')
@@ -79,7 +79,7 @@ export class StreamController {
   async #begin(
     stream: RunStream,
     id: string | null,
-    counters: (() => Promise<RunCounters | null>) | undefined,
+    counters: (() => Promise<StreamCounters | null>) | undefined,
     lastEventId: string | string[] | undefined,
   ): Promise<void> {
     const now = await counters?.();

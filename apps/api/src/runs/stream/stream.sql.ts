@@ -1,20 +1,10 @@
-import type { RolloutState } from '@palestra/protocol';
+import type { StreamCounters, StreamRollout } from '@palestra/protocol';
 import { rolloutState } from '@palestra/rollouts';
 import type pg from 'pg';
 
-export interface RunCounters {
-  rollouts: number;
-  messages: number;
-  /** Rollouts that something came for in the last ten seconds and that have not ended; among the newest thousand. */
-  live: number;
-  /** Since the newest event that is in the figures; null without any. */
-  lag_ms: number | null;
-  v: string;
-}
-
 /** Plan: runs_seq_key; step_rollups_pkey of all environments together; rollouts_run_seq_idx backwards, at most a thousand rows. */
-export async function selectCounters(pool: pg.Pool, runId: string, orgId: string): Promise<RunCounters | null> {
-  const { rows } = await pool.query<RunCounters>({
+export async function selectCounters(pool: pg.Pool, runId: string, orgId: string): Promise<StreamCounters | null> {
+  const { rows } = await pool.query<StreamCounters>({
     name: 'stream-counters',
     text: `SELECT s.rollouts, s.messages, n.live, n.lag_ms, r.version::text AS v FROM runs r
       CROSS JOIN LATERAL (SELECT COALESCE(sum(rollouts), 0)::int AS rollouts, COALESCE(sum(messages), 0)::float8 AS messages FROM step_rollups WHERE run_seq = r.seq AND env_id = 0) s
@@ -37,13 +27,10 @@ export async function selectStepsSince(pool: pg.Pool, runId: string, version: st
   return rows.map(({ step }) => step);
 }
 
-/** The rollout that a reader has open, as it was received so far: its narrow row may be a moment behind. */
-export interface OpenRollout {
-  id: string;
-  /** Null while its start event is not here. */
+/** The rollout that a reader has open, from its raw rows: the derived row may be a moment behind. */
+export interface OpenRollout extends StreamRollout {
+  /** null until its start event has arrived. */
   run_id: string | null;
-  msgs: number;
-  state: RolloutState;
   /** Of its newest event. */
   age_ms: number;
 }

@@ -1,5 +1,5 @@
 import { type OrsRoute, orsRoutes } from '@palestra/ors/server';
-import type { ErrorCode } from '@palestra/protocol';
+import { type ErrorCode, SPLIT_TYPES } from '@palestra/protocol';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
@@ -38,7 +38,7 @@ const entries: Record<OrsRoute['operation'], Entry> = {
   tools: { summary: 'Tools that every task has', response: tools, errors: LOOKUP },
   splits: {
     summary: 'Splits',
-    response: z.array(z.object({ name: z.string(), type: z.enum(['train', 'validation', 'test']) })),
+    response: z.array(z.object({ name: z.string(), type: z.enum(SPLIT_TYPES) })),
     errors: LOOKUP,
   },
   tasks: {

@@ -1,3 +1,4 @@
+import type { CallState } from '@palestra/protocol';
 import type pg from 'pg';
 import { RECORDING_LOCK } from '../../store/storage/ledger-retention.sql.ts';
 
@@ -45,7 +46,7 @@ export interface RecordedCall {
   counts: boolean;
   tool: string;
   input: string;
-  state: 'running' | 'result' | 'tool_failed' | 'refused';
+  state: CallState;
   result: string | null;
   ok: boolean | null;
   reward: number | null;

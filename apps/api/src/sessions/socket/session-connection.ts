@@ -4,13 +4,13 @@ import {
   type JsonValue,
   PalestraError,
   parseJson,
-  type SessionAsk,
-  type SessionTold,
+  type SessionClientFrame,
+  type SessionServerFrame,
   type SessionView,
   stringifyJson,
 } from '@palestra/protocol';
 import { type CallOutcome, type Caller, errorOfOutcome, type SessionEngine } from '@palestra/session';
-import { sessionAskSchema } from '@palestra/protocol/schemas';
+import { sessionClientFrameSchema } from '@palestra/protocol/schemas';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { SessionEvents, SessionNews } from '../events/session-events.service.ts';
 import { type EventPosition, formatPosition } from '../events/session-events.watcher.ts';
@@ -85,7 +85,7 @@ export class SessionConnection {
   }
 
   async #answer(asked: JsonValue): Promise<string> {
-    const ask = new SchemaPipe().transform(asked, { type: 'body', schema: sessionAskSchema } as never) as SessionAsk;
+    const ask = new SchemaPipe().transform(asked, { type: 'body', schema: sessionClientFrameSchema } as never) as SessionClientFrame;
     const { engine, sid } = this.#options;
     const caller = await this.#caller();
     if (ask.type === 'call') return this.#call(caller, ask);
@@ -94,7 +94,7 @@ export class SessionConnection {
     return frame({ type: 'pong' });
   }
 
-  async #call(caller: Caller, { id, tool, input }: SessionAsk & { type: 'call' }): Promise<string> {
+  async #call(caller: Caller, { id, tool, input }: SessionClientFrame & { type: 'call' }): Promise<string> {
     const { engine, events, sid } = this.#options;
     const call = await engine.call(caller, sid, { tool, input: input as JsonObject, taskId: null, name: id });
     const taskId = call.taskId ?? '';
@@ -147,7 +147,7 @@ export class SessionConnection {
   }
 }
 
-const frame = (told: SessionTold): string => stringifyJson(told);
+const frame = (content: SessionServerFrame): string => stringifyJson(content);
 
 function answerFrame(id: string, taskId: string, outcome: CallOutcome): string {
   if (outcome.type === 'result') {

@@ -1,8 +1,17 @@
-import { textStepSchema } from '@palestra/protocol/schemas';
+import { textClientFrameSchema, textStepSchema } from '@palestra/protocol/schemas';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { WebSocket } from 'ws';
-import { z } from 'zod';
-import { type JsonObject, type JsonValue, PalestraError, parseJson, stringifyJson, type TextStepBody } from '@palestra/protocol';
+import {
+  type JsonObject,
+  type JsonValue,
+  PalestraError,
+  parseJson,
+  type SocketError,
+  stringifyJson,
+  type TextClientFrame,
+  type TextServerFrame,
+  type TextStepBody,
+} from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
 import type { PeerRequest } from '../http/forwarder.ts';
@@ -23,13 +32,6 @@ export interface TextConnectionOptions {
 export const MAX_IN_FLIGHT = 1_024;
 /** An open socket stands for its client: its sessions live as long, within their idle timeouts. */
 const KEEP_ALIVE_MS = 60_000;
-
-const requestSchema = z.looseObject({
-  id: z.union([z.string(), z.int()], { error: 'a request has an id, a string or an integer' }),
-  op: z.enum(['init', 'step', 'metrics', 'close']),
-  session: z.string().optional(),
-});
-type Request = z.output<typeof requestSchema>;
 
 /**
  * One socket with any number of text sessions: requests `{id, op, session?, ...}`, answered out of order by `{id, ok, result | error}`; those of
@@ -80,7 +82,7 @@ export class TextConnection {
   }
 
   async #answer(asked: JsonValue): Promise<JsonValue> {
-    const request = new SchemaPipe().transform(asked, { type: 'body', schema: requestSchema } as never) as Request;
+    const request = new SchemaPipe().transform(asked, { type: 'body', schema: textClientFrameSchema } as never) as TextClientFrame;
     const { id: _id, op, session, ...body } = request;
     if (op === 'init') return this.#init({ ...body, ...(session !== undefined && { id: session }) });
     if (session === undefined || session === '') throw missing('session');
@@ -114,7 +116,7 @@ export class TextConnection {
     });
   }
 
-  async #onSession(op: Exclude<Request['op'], 'init'>, sid: string, body: JsonObject): Promise<JsonValue> {
+  async #onSession(op: Exclude<TextClientFrame['op'], 'init'>, sid: string, body: JsonObject): Promise<JsonValue> {
     const { texts, caller } = this.#options;
     const path = `/v1/text-sessions/${encodeURIComponent(sid)}`;
     switch (op) {
@@ -163,14 +165,14 @@ export class TextConnection {
     }
   }
 
-  #errorOf(error: unknown): JsonObject {
+  #errorOf(error: unknown): SocketError {
     if (error instanceof PeerError) return error.body;
     if (error instanceof PalestraError) return errorBody(error);
     this.#options.onUnexpected(error);
     return errorBody(new PalestraError('internal_error'));
   }
 
-  #send(reply: JsonObject, done: () => void = () => {}): void {
+  #send(reply: TextServerFrame, done: () => void = () => {}): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return done();
     this.#socket.send(stringifyJson(reply), done);
   }
@@ -178,15 +180,15 @@ export class TextConnection {
 
 /** What another process answered. */
 class PeerError extends Error {
-  readonly body: JsonObject;
+  readonly body: SocketError;
 
   constructor(status: number, { code = 'internal_error', message, detail }: JsonObject) {
     super(String(message));
-    this.body = { status, code, message, detail };
+    this.body = { status, code: String(code), message: String(message), detail };
   }
 }
 
-function errorBody(error: PalestraError): JsonObject {
+function errorBody(error: PalestraError): SocketError {
   const { status, code, message, detail, retryAfterSeconds } = error;
   return { status, code, message, detail, ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }) };
 }

@@ -9,7 +9,7 @@ import {
   type RunSettings,
   withProvenance,
 } from '@palestra/rollouts';
-import { type JsonObject, PHASES, PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
+import { type JsonObject, type KnownPhase, PHASES, PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
 import type pg from 'pg';
 import { type Config, CONFIG } from '../../platform/config.ts';
 import { patiently } from '../../platform/database/database-retry.ts';
@@ -291,7 +291,7 @@ export class DeriveService {
   }
 }
 
-const phaseOf = (code: number): 'train' | 'eval' | null => {
+const phaseOf = (code: number): KnownPhase | null => {
   const phase = wordOf(PHASES, code);
   return phase === 'unknown' ? null : phase;
 };

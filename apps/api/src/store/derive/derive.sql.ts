@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { JsonObject, ProvenanceField } from '@palestra/protocol';
+import type { JsonObject, ProvenanceField, UnscoredFailure } from '@palestra/protocol';
 import { provenanceShift } from '@palestra/rollouts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
@@ -12,7 +12,7 @@ export interface DirtyHead {
   run_seq: number;
   revision: number;
   finished: boolean;
-  failure_class: 'environment' | 'infrastructure' | null;
+  failure_class: UnscoredFailure | null;
   flags: number;
   bytes: string;
   received_at: number;

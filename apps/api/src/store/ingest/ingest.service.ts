@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import { PalestraError } from '@palestra/protocol';
+import { type EventResult, type IngestReceipt, PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { patiently } from '../../platform/database/database-retry.ts';
@@ -22,25 +22,6 @@ const CACHED_NAMES = 10_000;
 const RUN_TTL_MS = 5_000;
 /** An event is late when its client stamped it this long before it came. Imports and traces tell when it happened: none of theirs is. */
 const LATE_MS = 60_000;
-
-/** What one event came to; `conflict`: an event of that id is stored with other content, which stays. */
-export interface EventResult {
-  position: number;
-  event_id: string | null;
-  status: 'accepted' | 'duplicate' | 'conflict' | 'rejected';
-  detail?: string;
-}
-
-/** What a batch came to. Kept = accepted + duplicates. */
-export interface IngestReceipt {
-  accepted: number;
-  duplicates: number;
-  /** Of the duplicates those whose content differs from what is stored. */
-  conflicts: number;
-  rejected: { position: number; event_id: string | null; detail: string }[];
-  /** One a sent event, in their order; only for `Prefer: return=representation`. */
-  results?: EventResult[];
-}
 
 interface StoreOptions {
   perEvent?: boolean;

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { MESSAGE_FLAGS, messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
-import type { JsonObject } from '@palestra/protocol';
+import type { JsonObject, UnscoredFailure } from '@palestra/protocol';
 
 /** Characters of what the model wrote (openreward-wire.md 3.1, response_chars). */
 const OUTPUT_CHARS = `sum(CASE WHEN type IN ('assistant_message', 'tool_call', 'reasoning')
@@ -150,7 +150,7 @@ export interface IngestResult {
 /** A rollout that failed by no fault of its policy: it is unscored from here on, whatever rewards its messages have. */
 export interface RolloutFailure {
   rolloutId: string;
-  failureClass: 'environment' | 'infrastructure';
+  failureClass: UnscoredFailure;
 }
 
 /** A sealed rollout of which messages came. */

@@ -1,3 +1,4 @@
+import { isObject } from '@palestra/protocol';
 import { type Criterion, type Report, reportOf } from './criteria.ts';
 
 /** What a request came back with; `problem` when it did not. */
@@ -176,7 +177,6 @@ function judged(
   return { ...about, ...judge(answer.status, answer.body) };
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 const fieldOf = (body: unknown, key: string): unknown => (isObject(body) ? (body[key] ?? null) : null);
 const bodyOf = (answer: Answer): unknown => (answer.problem === undefined && answer.status === 200 ? answer.body : null);
 

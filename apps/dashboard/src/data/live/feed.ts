@@ -1,4 +1,5 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
+import type { StreamCounters, StreamMessage, StreamRollout } from '@palestra/protocol';
 import { listen } from './channel.ts';
 import type { ToTab } from './wire.ts';
 
@@ -6,20 +7,10 @@ const REFRESH_MS = 1_000;
 const POLL_MS = 5_000;
 const FAILURES_BEFORE_POLLING = 3;
 
-/** Counts of a run as the stream last told them. */
-export interface LiveCounters {
-  rollouts: number;
-  messages: number;
-  /** Rollouts under way. */
-  live: number;
-  lag_ms: number | null;
-  /** When they were told, ms since the epoch. */
+/** Counts of a run from the last `counters` event. */
+export interface LiveCounters extends StreamCounters {
+  /** When the event arrived, milliseconds since the epoch. */
   at: number;
-}
-export interface LiveRollout {
-  id: string;
-  msgs: number;
-  state: 'live' | 'complete' | 'stale' | 'empty';
 }
 export interface FeedState {
   /** `polling`: the stream is down, everything is read again every five seconds. */
@@ -27,7 +18,7 @@ export interface FeedState {
   /** When the reader froze the page, ms since the epoch; nothing changes by itself until it is let go. */
   frozenAt: number | null;
   counters: ReadonlyMap<string, LiveCounters>;
-  rollout: LiveRollout | null;
+  rollout: StreamRollout | null;
 }
 /** What the page is about: its stream tells more of it. */
 export interface Focus {
@@ -116,10 +107,10 @@ export class Feed {
       this.#soon(null);
     } else if (message.kind === 'down') {
       if (message.failures >= FAILURES_BEFORE_POLLING || message.closed) this.#poll(true);
-    } else this.#take(message.event, JSON.parse(message.data) as never);
+    } else this.#take({ event: message.event, data: JSON.parse(message.data) } as StreamMessage);
   }
 
-  #take(event: string, data: { id: string } & Omit<LiveCounters, 'at'> & LiveRollout): void {
+  #take({ event, data }: StreamMessage): void {
     const { run } = this.#foci.at(-1) ?? {};
     if (event === 'reset') this.#soon(null);
     else if (event === 'run') this.#soon(data.id);

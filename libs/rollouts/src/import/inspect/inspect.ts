@@ -1,8 +1,8 @@
-import type { JsonObject } from '@palestra/protocol';
+import { isObject, type JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from '../chat-messages.ts';
 import { eventsOf, type Imported, type ImportOptions, type RolloutDraft } from '../imported.ts';
 import { Archive, type ArchiveLimits } from './inspect-archive.ts';
-import { compact, first, intOf, isObject, listOf, numberOf, objectOf, textOf, timeOf } from '../json-fields.ts';
+import { compact, first, intOf, listOf, numberOf, objectOf, textOf, timeOf } from '../json-fields.ts';
 import { attempt, readJson, RecordError } from '../json-lines.ts';
 
 export interface InspectOptions extends ImportOptions {

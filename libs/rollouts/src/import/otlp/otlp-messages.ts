@@ -1,5 +1,5 @@
-import type { JsonObject } from '@palestra/protocol';
-import { compact, first, isObject, listOf, numberOf, objectOf, textOf, textOrJson, unquoted } from '../json-fields.ts';
+import { isObject, type JsonObject } from '@palestra/protocol';
+import { compact, first, listOf, numberOf, objectOf, textOf, textOrJson, unquoted } from '../json-fields.ts';
 import type { Span } from './otlp-spans.ts';
 
 /**

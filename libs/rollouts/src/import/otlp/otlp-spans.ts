@@ -1,5 +1,5 @@
-import type { JsonObject } from '@palestra/protocol';
-import { isObject, listOf, objectOf, textOf } from '../json-fields.ts';
+import { isObject, type JsonObject } from '@palestra/protocol';
+import { listOf, objectOf, textOf } from '../json-fields.ts';
 
 /** A span of OTLP/JSON (opentelemetry-proto 1.x), its attributes as plain values. Times in milliseconds since the epoch. */
 export interface Span {
