@@ -109,7 +109,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       database: [],
       http: ['database'],
       telemetry: [],
-      'foreign-work': [],
+      'untrusted-work': [],
     },
   },
 };

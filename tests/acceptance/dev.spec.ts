@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000, expect: { poll: { tim
 
 const root = path.resolve(import.meta.dirname, '../..');
 const copy = mkdtempSync(path.join(tmpdir(), 'palestra-dev-'));
-const SOURCE = 'apps/api/src/platform/http/browser-plane.ts';
+const SOURCE = 'apps/api/src/platform/http/dashboard-pages.ts';
 
 let origin: string;
 let output = '';

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { startServer, type TestServer } from '../support/server.ts';
 
-/** Finding M6 of the audit: strangers neither guess without end nor hold the service's connections. */
+/** Finding M6 of the audit: unauthenticatedLimits neither guess without end nor hold the service's connections. */
 
 const guess = () => `or_${randomBytes(32).toString('base64url')}`;
 const times = <T>(count: number, make: (index: number) => Promise<T>) =>
@@ -83,7 +83,7 @@ describe('M6: wrong credentials of one address', () => {
 });
 
 test('M6: requests without any key', async () => {
-  const server = await startServer({ strangers: { failures: 60, requests: 100 } });
+  const server = await startServer({ unauthenticatedLimits: { failures: 60, requests: 100 } });
   try {
     const paths = ['/v1/runs', '/v1/environments', '/openenv/palestra/echo_env/schema', '/list_environments'];
     const answers = await times(400, (index) => fetch(server.url + paths[index % paths.length]!));

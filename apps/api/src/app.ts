@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
 import { healthDocumentation } from './health/health.routes.ts';
-import { prepareBrowserPlane } from './platform/http/browser-plane.ts';
+import { serveDashboard } from './platform/http/dashboard-pages.ts';
 import { ClientAddresses } from './platform/http/client-address.ts';
 import { watchConnections } from './platform/http/connections.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
@@ -42,7 +42,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   measureRequests(fastify, app.get(Metrics));
   app.get(SessionTraces).readParents(fastify);
   fastify.setErrorHandler(refuse);
-  await prepareBrowserPlane(fastify);
+  await serveDashboard(fastify);
   const inFlight = app.get(InFlight);
   limitUploads(fastify, inFlight, authenticate);
   watchConnections(fastify.server, new ClientAddresses(dependencies.config.trustedProxies));

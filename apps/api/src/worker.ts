@@ -92,14 +92,14 @@ async function listen(readiness: Readiness, metrics: Metrics, { host, workerPort
   const server = createServer(async (request, response) => {
     const answer = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
     try {
-      if (request.url === '/metrics') answer(200, metrics.registry.contentType, await metrics.registry.metrics());
-      else if (request.url === '/health/live') answer(200, 'application/json', JSON.stringify({ status: 'live' }));
-      else if (request.url === '/health/ready') answer(200, 'application/json', JSON.stringify(readiness.check()));
-      else if (request.url === '/health') answer(200, 'application/json', JSON.stringify(readiness.checkForClients()));
-      else answer(404, 'text/plain', 'A worker has /health, /health/live, /health/ready and /metrics.\n');
+      if (request.url === '/metrics') respond(200, metrics.registry.contentType, await metrics.registry.metrics());
+      else if (request.url === '/health/live') respond(200, 'application/json', JSON.stringify({ status: 'live' }));
+      else if (request.url === '/health/ready') respond(200, 'application/json', JSON.stringify(readiness.check()));
+      else if (request.url === '/health') respond(200, 'application/json', JSON.stringify(readiness.checkForClients()));
+      else respond(404, 'text/plain', 'A worker has /health, /health/live, /health/ready and /metrics.\n');
     } catch (error) {
       const known = error instanceof PalestraError ? error : new PalestraError('internal_error');
-      answer(known.status, 'application/json', JSON.stringify(known.toBody()));
+      respond(known.status, 'application/json', JSON.stringify(known.toBody()));
     }
   });
   server.listen(workerPort!, host);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
-import { isDatabaseAway } from '../../../apps/api/src/platform/database/database-errors.ts';
+import { isDatabaseUnavailable } from '../../../apps/api/src/platform/database/database-errors.ts';
 import { openSessionPool } from '../../../apps/api/src/sessions/persistence/session-pool.ts';
 import { createDatabase } from '../../support/server.ts';
 
@@ -24,7 +24,7 @@ async function cut(pid: number): Promise<void> {
   // What PostgreSQL said at the end has arrived.
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
-const outcome = (work: Promise<unknown>) => work.then(() => 'done', isDatabaseAway);
+const outcome = (work: Promise<unknown>) => work.then(() => 'done', isDatabaseUnavailable);
 
 test.each(['plain', 'session'])('of the %s pool: the next statement says so, and the pool goes on', async (name) => {
   const pool = name === 'plain' ? database.pool : openSessionPool(database.connectionString);

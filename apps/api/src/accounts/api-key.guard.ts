@@ -7,7 +7,7 @@ import { Authenticator } from './authenticator.ts';
 import { REQUIRED_SCOPE, SHAREABLE_ROUTE } from './caller.decorator.ts';
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
 import { ShareAccess } from './share-access.ts';
-import { StrangerRates } from '../platform/http/stranger-rates.ts';
+import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { sourceOf } from './audit/request-source.ts';
 
@@ -18,7 +18,7 @@ export class ApiKeyGuard implements CanActivate {
     private readonly authenticator: Authenticator,
     private readonly reflector: Reflector,
     private readonly shares: ShareAccess,
-    private readonly rates: StrangerRates,
+    private readonly rates: UnauthenticatedRateLimit,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -29,7 +29,7 @@ export class ApiKeyGuard implements CanActivate {
     const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
       const openTo = this.reflector.getAllAndOverride<'open' | 'signed' | undefined>(PUBLIC_ROUTE, targets);
-      if (openTo !== 'signed') await this.rates.unauthenticated(request.raw);
+      if (openTo !== 'signed') await this.rates.countUnauthenticated(request.raw);
       if (openTo !== undefined) return true;
       throw new PalestraError('unauthorized');
     }

@@ -9,9 +9,9 @@ import type { Caller } from '@palestra/session';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel, OrganisationModel } from '../platform/generated/prisma/models.ts';
-import { patiently } from '../platform/database/database-retry.ts';
-import { markKnown } from '../platform/http/connections.ts';
-import { StrangerRates } from '../platform/http/stranger-rates.ts';
+import { retryDatabase } from '../platform/database/database-retry.ts';
+import { markAuthenticated } from '../platform/http/connections.ts';
+import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { atMost } from '../platform/limits.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { readCookie } from './cookies.ts';
@@ -48,7 +48,7 @@ export class Authenticator {
     @Inject(CONFIG) private readonly config: Config,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
-    private readonly rates: StrangerRates,
+    private readonly rates: UnauthenticatedRateLimit,
   ) {
     const options = { max: CACHE_ENTRIES, ttl: CACHE_MS, ttlResolution: 0, perf: clock };
     this.#accepted = new LRUCache<string, Verdict>(options);
@@ -62,7 +62,7 @@ export class Authenticator {
    */
   async authenticate(request: AuthRequest): Promise<Caller | null> {
     const caller = await this.#callerOfRequest(request);
-    if (caller !== null && request.raw !== undefined) markKnown(request.raw);
+    if (caller !== null && request.raw !== undefined) markAuthenticated(request.raw);
     return caller;
   }
 
@@ -93,7 +93,7 @@ export class Authenticator {
     try {
       return await this.#callerOf('key', key);
     } catch (error) {
-      if (raw !== undefined && error instanceof PalestraError && error.code === 'unauthorized') await this.rates.failed(raw);
+      if (raw !== undefined && error instanceof PalestraError && error.code === 'unauthorized') await this.rates.countFailure(raw);
       throw error;
     }
   }
@@ -125,7 +125,7 @@ export class Authenticator {
   }
 
   async #loadKey(key: string): Promise<Verdict> {
-    const row = await patiently(() => this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }));
+    const row = await retryDatabase(() => this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }));
     if (!row) return { refused: 'unauthorized' };
     return this.#verdictOf(row);
   }

@@ -10,7 +10,7 @@ import { PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { AccountService, BROWSER_SESSION_MS } from './account.service.ts';
 import { sourceOf } from './audit/request-source.ts';
 import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
-import { StrangerRates } from '../platform/http/stranger-rates.ts';
+import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from './cookies.ts';
 import { CredentialWatch } from './credential-watch.ts';
@@ -50,7 +50,7 @@ export class SignInController {
     private readonly accounts: AccountService,
     private readonly authenticator: Authenticator,
     private readonly watch: CredentialWatch,
-    private readonly rates: StrangerRates,
+    private readonly rates: UnauthenticatedRateLimit,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
@@ -59,7 +59,7 @@ export class SignInController {
   @Public()
   async confirmLink(@Query('token') token: string | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const known = token !== undefined && (await this.accounts.knowsSignInToken(token));
-    if (!known && token !== undefined) await this.rates.failed(request.raw);
+    if (!known && token !== undefined) await this.rates.countFailure(request.raw);
     // A used link is no error for a person who is signed in already; the page at "/" says what to do for others.
     if (!known) await reply.redirect('/', 303);
     else await reply.headers(CONFIRM_HEADERS).type('text/html; charset=utf-8').send(confirmPage(token));
@@ -72,7 +72,7 @@ export class SignInController {
     assertOwnForm(request);
     const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
     const cookie = await this.accounts.redeemSignInToken(form.get('token') ?? '', sourceOf(request));
-    if (!cookie) await this.rates.failed(request.raw);
+    if (!cookie) await this.rates.countFailure(request.raw);
     if (cookie) reply.header('set-cookie', this.#cookie(cookie, BROWSER_SESSION_MS / 1000));
     await reply.redirect('/', 303);
   }

@@ -6,7 +6,7 @@ import { type CreateTaskExport, PalestraError, type TaskExportView, type TaskFil
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database/database.ts';
-import { TenantSlots } from '../platform/tenant-slots.ts';
+import { TenantConcurrency } from '../platform/tenant-concurrency.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';
@@ -42,7 +42,7 @@ interface Progress {
 @Injectable()
 export class ExportService implements OnApplicationShutdown {
   readonly #running = new Map<string, Running>();
-  readonly #slots = new TenantSlots('exports of tasks', SLOTS);
+  readonly #slots = new TenantConcurrency('exports of tasks', SLOTS);
 
   constructor(
     private readonly database: Database,

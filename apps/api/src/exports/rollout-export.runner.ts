@@ -4,7 +4,7 @@ import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@pale
 import { newUuid } from '@palestra/kit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { isDatabaseAway } from '../platform/database/database-errors.ts';
+import { isDatabaseUnavailable } from '../platform/database/database-errors.ts';
 import { Database } from '../platform/database/database.ts';
 import { openPool } from '../platform/database/pool.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
@@ -196,7 +196,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
 
   /** A store or a database that is away comes back; anything else is said. What is stored so far stays. */
   async #failed(row: ExportRow, progress: ExportProgress, error: unknown, stopped: boolean): Promise<void> {
-    const passing = stopped || isDatabaseAway(error) || (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind));
+    const passing = stopped || isDatabaseUnavailable(error) || (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind));
     // What the row says is where the next one starts: figures of a file that was not finished are not in it.
     const stored = startOf(row);
     const attempts = stopped ? stored.attempts : progress.attempts + 1;

@@ -2,19 +2,19 @@ import { isUuid } from '@palestra/kit';
 import type pg from 'pg';
 import { inTransaction } from '../platform/database/transaction.ts';
 
-/** Uploads of which nothing was heard for a day ended with their process. */
+/** Reservations older than a day belong to a process that ended during the upload. */
 const PENDING = `CASE WHEN pending_at > now() - interval '1 day' THEN pending ELSE 0 END`;
 const USED = `SELECT coalesce(sum(bytes + ${PENDING}), 0)::float8 AS used FROM environment_files WHERE org_id = $1`;
 
-/** Bytes of the organisation's files, uploads in progress included. Plan: Index Scan using environment_files_org_id_idx. */
+/** Bytes of the organisation's files, with uploads in progress. Plan: Index Scan using environment_files_org_id_idx. */
 export async function storedBytes(client: Pick<pg.Pool, 'query'>, orgId: string): Promise<number> {
   const { rows } = await client.query<{ used: number }>(USED, [orgId]);
   return rows[0]!.used;
 }
 
 /**
- * Sets aside room for an upload of at most `wanted` bytes: all of it, or with `orLess` what is left. 0 when there is none.
- * Uploads of one organisation are counted one after another.
+ * Reserves up to `wanted` bytes for an upload and returns the reserved number: all of them, or with `orLess` what is left; 0 = none.
+ * Uploads of one organisation reserve one after another.
  */
 export function reserveBytes(
   pool: pg.Pool,
@@ -37,8 +37,8 @@ export function reserveBytes(
 }
 
 /**
- * The upload has ended, or failed: gives back what was set aside, and notes what is stored now, as `sizeOf` says; null = nothing.
- * Asked under a lock of the key, so that of several uploads of one file the last one notes what they left.
+ * Releases a reservation after an upload ended or failed, and stores the present size of the file, from `sizeOf`; null = no file. A lock of
+ * the key makes the last of several uploads of one file store the final size.
  */
 export function settleBytes(
   pool: pg.Pool,
@@ -56,14 +56,17 @@ export function settleBytes(
   });
 }
 
-/** Of deleted files: one, or all whose keys begin with `key` when that ends with a slash. Uploads in progress still count. */
+/**
+ * Releases the bytes of a deleted file, or of all files whose keys begin with `key` if it ends with a slash. Uploads in progress still
+ * count.
+ */
 export async function forgetBytes(pool: pg.Pool, key: string): Promise<void> {
   const deleted = `(key = $1::text OR (right($1::text, 1) = '/' AND starts_with(key, $1::text)))`;
   await pool.query(`UPDATE environment_files SET bytes = 0 WHERE ${deleted}`, [key]);
   await pool.query(`DELETE FROM environment_files WHERE ${deleted} AND ${PENDING} = 0`, [key]);
 }
 
-/** The organisation whose environment has the object; null when there is no such environment any more. Plan: primary key. */
+/** The organisation whose environment has the object; null when the environment no longer exists. Plan: primary key. */
 export async function ownerOfObject(pool: pg.Pool, key: string): Promise<string | null> {
   const id = /^environments\/([0-9a-f-]{36})\//i.exec(key)?.[1];
   if (id === undefined || !isUuid(id)) return null;

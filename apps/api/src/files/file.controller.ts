@@ -13,7 +13,7 @@ import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { FileService } from './file.service.ts';
 
-/** Files of environments, as `orwd upload`, `files` and `delete-file` use them. Paths come as one `%2F`-encoded segment. */
+/** Files of environments, for `orwd upload`, `files` and `delete-file`. A path is one `%2F`-encoded segment. */
 const auditedFiles = ({ params, result }: Audible<unknown, { deletedCount: number }>) => ({
   targetId: params['environmentId']!,
   target: params['path']!,

@@ -48,7 +48,7 @@ export class FileService {
     };
   }
 
-  /** Throws `file_not_found` when there is none of that path. */
+  /** Throws `file_not_found` if no file has the path. */
   async delete(caller: Caller, environmentId: string, path: string): Promise<{ deletedCount: number }> {
     await this.#managed(caller, environmentId);
     const key = keyOf(environmentId, path);
@@ -69,7 +69,7 @@ export class FileService {
   async #managed(caller: Caller, environmentId: string): Promise<EnvironmentRecord> {
     const environment = await this.access.visibleById(caller, environmentId);
     if (!mayManage(environment, caller))
-      throw new PalestraError('forbidden', { detail: 'Only its owner may change the files of an environment.' });
+      throw new PalestraError('forbidden', { detail: 'Only the owner of an environment may change its files.' });
     return environment;
   }
 }
@@ -79,7 +79,7 @@ function keyOf(environmentId: string, path: string): string {
     return checkKey(`environments/${environmentId}/${path}`);
   } catch (error) {
     if (error instanceof BlobError)
-      throw new PalestraError('invalid_request', { detail: `Not a valid file path: ${path.slice(0, 200)}`, cause: error });
+      throw new PalestraError('invalid_request', { detail: `Invalid file path: ${path.slice(0, 200)}. Use relative paths without "..".`, cause: error });
     throw error;
   }
 }

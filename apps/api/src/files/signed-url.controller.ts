@@ -5,14 +5,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore, SignedRequest, UrlSigner } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { Public } from '../platform/http/public.decorator.ts';
-import { markKnown } from '../platform/http/connections.ts';
+import { markAuthenticated } from '../platform/http/connections.ts';
 import { discardRest } from '../platform/http/body.ts';
 import { BLOB_STORE, URL_SIGNER } from '../platform/tokens.ts';
 import { UploadService } from './upload.service.ts';
 
 /**
- * Our signed URLs: reads of the file store, and uploads to any store, because S3 cannot limit the size of a signed PUT. No key: the
- * signature is the permission.
+ * Signed URLs of this service: reads of the file store, and uploads to any store, because S3 cannot limit the size of a signed PUT. The
+ * signature replaces the key.
  */
 @Controller('blobs')
 @Public('signed')
@@ -28,7 +28,7 @@ export class SignedUrlController {
   async put(@Req() request: FastifyRequest) {
     const { key, contentType, maxBytes = 0 } = this.#verify(request);
     if (contentType !== undefined && request.headers['content-type'] !== contentType) {
-      throw new PalestraError('invalid_request', { detail: `This URL takes the content type ${contentType} only.` });
+      throw new PalestraError('invalid_request', { detail: `This URL accepts the content type ${contentType} only.` });
     }
     const length = request.headers['content-length'];
     return this.uploads
@@ -46,7 +46,7 @@ export class SignedUrlController {
   async get(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const { key, fileName } = this.#verify(request);
     const blob = await this.blobs.get(key);
-    // What users uploaded must not run as a page of this origin.
+    // Uploaded files must not run as a page of this origin.
     reply.headers({
       'content-security-policy': "sandbox; default-src 'none'",
       'x-content-type-options': 'nosniff',
@@ -60,7 +60,7 @@ export class SignedUrlController {
     const url = new URL(request.url, 'http://localhost');
     const signed = this.signer.verify(request.method, decodeKey(url.pathname.slice('/blobs/'.length)), url.searchParams);
     if (!signed) throw new PalestraError('url_expired');
-    markKnown(request.raw);
+    markAuthenticated(request.raw);
     return signed;
   }
 }

@@ -4,32 +4,32 @@ import { BlobError, type BlobStore } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
-import { TenantSlots } from '../platform/tenant-slots.ts';
+import { TenantConcurrency } from '../platform/tenant-concurrency.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { ownerOfObject, reserveBytes, settleBytes, storedBytes } from './file-quota.sql.ts';
 
-/** Of one file: what S3 takes in one PUT. */
+/** Maximum of S3 for one PUT. */
 const MAX_FILE_BYTES = 5 * 1024 ** 3;
 const UPLOADS = { owner: 16, all: 128 };
-/** A client that sends nothing for so long has lost its connection, or holds a slot. */
+/** A client that sends nothing for this long has lost its connection, or occupies an upload on purpose. */
 const IDLE_MS = 60_000;
 const GB = 1e9;
 
-/** An upload by a signed URL. */
+/** An upload through a signed URL. */
 export interface FileUpload {
   key: string;
   contentType: string;
-  /** As the URL says. */
+  /** Limit of the URL. */
   maxBytes: number;
-  /** null: the client does not say. */
+  /** null: the client does not send it. */
   contentLength: number | null;
   body: Readable | undefined;
 }
 
-/** Stores uploaded files of environments within the quota of their organisation. Bodies are stored as they are sent. */
+/** Stores uploaded files of environments within the quota of their organisation. */
 @Injectable()
 export class UploadService {
-  readonly #uploads = new TenantSlots('uploads of files', UPLOADS);
+  readonly #uploads = new TenantConcurrency('uploads of files', UPLOADS);
 
   constructor(
     private readonly database: Database,
@@ -37,7 +37,7 @@ export class UploadService {
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
-  /** Bytes that one file of the organisation may have now. Throws `storage_quota_exceeded` when nothing is left. */
+  /** Maximum size of a new file of the organisation. Throws `storage_quota_exceeded` when nothing is left. */
   async maxBytes(orgId: string): Promise<number> {
     const left = this.config.maxStoredBytes - (await storedBytes(this.database.pool, orgId));
     if (left <= 0) throw this.#exceeded();
@@ -67,7 +67,7 @@ export class UploadService {
     }
   }
 
-  /** null: there is no such object. */
+  /** null: the object does not exist. */
   async #sizeOf(key: string): Promise<number | null> {
     try {
       return (await this.blobs.head(key)).size;
@@ -78,20 +78,20 @@ export class UploadService {
   }
 
   #exceeded(): PalestraError {
-    const detail = `The files of this organisation may have ${this.config.maxStoredBytes / GB} GB together. Delete some, or ask the operator for more.`;
+    const detail = `The files of this organisation reached their quota of ${this.config.maxStoredBytes / GB} GB. Delete some, or ask the operator for more.`;
     return new PalestraError('storage_quota_exceeded', { detail });
   }
 }
 
 const tooLarge = (maxBytes: number) =>
-  new PalestraError('body_too_large', { detail: `This URL takes a file of at most ${maxBytes} bytes.` });
+  new PalestraError('body_too_large', { detail: `This URL accepts a file of at most ${maxBytes} bytes.` });
 
 async function* bounded(body: Readable, maxBytes: number, exceeded: () => Error): AsyncGenerator<Uint8Array> {
   const onIdle = () => body.destroy(new PalestraError('invalid_request', { status: 408, detail: 'The file did not arrive in time.' }));
   const idle = setTimeout(onIdle, IDLE_MS);
   let bytes = 0;
   try {
-    // Not destroyed when the store refuses half-way: the refusal has to reach the client.
+    // The stream is not destroyed when the store refuses half-way, because the error response uses the same connection.
     for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
       idle.refresh();
       bytes += piece.length;

@@ -5,7 +5,7 @@ import type { DocumentedRoute } from '../platform/http/openapi.ts';
 import type { Readiness } from '../platform/database/readiness.ts';
 import type { HealthService } from './health.service.ts';
 
-/** Routes of the server itself and not of Nest, whose guard would ask the database before they may say that it is away. */
+/** Routes of Fastify instead of Nest, whose guard would query the database before they could report an outage. */
 export function addHealthRoutes(server: FastifyInstance, readiness: Readiness, health: HealthService): void {
   server.get('/health/live', async () => ({ status: 'live' }));
   server.get('/health/ready', async () => readiness.check());
@@ -22,7 +22,7 @@ export const healthDocumentation: readonly DocumentedRoute[] = [
     public: true,
     tag: 'Health',
     description: {
-      summary: 'The process answers requests; says nothing of the database',
+      summary: 'The process answers requests, whatever the state of the database',
       response: z.object({ status: z.literal('live') }),
     },
   },

@@ -16,10 +16,10 @@ import { keyOf } from '../platform/http/credentials.ts';
 const CODING_ENV = 'coding_env';
 const QUEUE_DEADLINE_MS = 2_000;
 
-/** What an operator may know of this process and what it depends on. */
+/** Health of this process and its dependencies, for the operator. */
 @Injectable()
 export class HealthService {
-  /** The first key of the service. Works here also while the database, which knows all others, does not answer. */
+  /** The first key of the service. It works on this route also while the database is down. */
   operatorKey: string | null = null;
 
   constructor(
@@ -34,32 +34,32 @@ export class HealthService {
   async assertOperator(headers: IncomingHttpHeaders): Promise<void> {
     const key = keyOf(headers);
     if (key === null) throw new PalestraError('unauthorized');
-    if (this.#isAway() && this.operatorKey !== null && isSame(key, this.operatorKey)) return;
+    if (this.#isDatabaseDown() && this.operatorKey !== null && isSame(key, this.operatorKey)) return;
     assertOperatorKey(await this.authenticator.ofKey(key), 'This is');
   }
 
   async details(): Promise<Health> {
     const { monitor } = this.database;
-    const state = monitor?.state() ?? { awayMs: 0, diskFull: false, migrated: true };
+    const state = monitor?.state() ?? { outageMs: 0, diskFull: false, migrated: true };
     const isolation = this.bundled.status(CODING_ENV);
     const embedded = monitor?.server?.status() ?? null;
     return {
       status: this.#status(),
       database: {
-        reachable: state.awayMs === 0,
-        away_seconds: Math.round(state.awayMs / 1_000),
+        reachable: state.outageMs === 0,
+        away_seconds: Math.round(state.outageMs / 1_000),
         disk_full: state.diskFull,
         migrated: state.migrated,
         embedded: embedded && { state: embedded.state, restarts: embedded.restarts, detail: embedded.detail },
       },
       disk: await this.#disk(),
       isolation: isolation.status === 'ready' ? isolation.detail : null,
-      queue: state.awayMs === 0 ? await this.#queue() : null,
+      queue: state.outageMs === 0 ? await this.#queue() : null,
     };
   }
 
-  #isAway(): boolean {
-    return (this.database.monitor?.state().awayMs ?? 0) > 0;
+  #isDatabaseDown(): boolean {
+    return (this.database.monitor?.state().outageMs ?? 0) > 0;
   }
 
   #status(): Health['status'] {
@@ -78,10 +78,10 @@ export class HealthService {
 
   async #queue(): Promise<Health['queue']> {
     const waiting = `SELECT count(*)::int AS n FROM sessions WHERE waiting_on IS NOT NULL`;
-    const asking = Promise.all([countDueJobs(this.database.pool), this.database.pool.query<{ n: number }>(waiting)]);
+    const counting = Promise.all([countDueJobs(this.database.pool), this.database.pool.query<{ n: number }>(waiting)]);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), QUEUE_DEADLINE_MS)));
-    const found = await Promise.race([asking, late])
+    const found = await Promise.race([counting, late])
       .catch(() => null)
       .finally(() => clearTimeout(timer));
     if (found === null) return null;
@@ -90,5 +90,5 @@ export class HealthService {
   }
 }
 
-/** Hashes have one length, whatever was sent. */
+/** Compares hashes, because `timingSafeEqual` needs equal lengths. */
 const isSame = (one: string, other: string): boolean => timingSafeEqual(hashToken(one), hashToken(other));

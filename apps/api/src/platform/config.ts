@@ -159,7 +159,7 @@ export interface Config {
   /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
   lake: 'off' | 'index' | 'messages';
   /** Of one address, a minute: wrong credentials, and requests without any. */
-  strangers: { failures: number; requests: number };
+  unauthenticatedLimits: { failures: number; requests: number };
   /** Whose `X-Forwarded-For` counts: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
   trustedProxies: string[];
   /** `GET /metrics` needs no key. */
@@ -231,7 +231,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,
-    strangers: { failures: value.PALESTRA_STRANGER_FAILURES_PER_MINUTE, requests: value.PALESTRA_STRANGER_REQUESTS_PER_MINUTE },
+    unauthenticatedLimits: { failures: value.PALESTRA_STRANGER_FAILURES_PER_MINUTE, requests: value.PALESTRA_STRANGER_REQUESTS_PER_MINUTE },
     trustedProxies: value.PALESTRA_TRUSTED_PROXIES,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     auditRetentionDays: value.PALESTRA_AUDIT_RETENTION_DAYS,

@@ -6,7 +6,7 @@ import { systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from './config.ts';
 import { Database } from './database/database.ts';
-import { ForeignWork } from './foreign-work/foreign-work.ts';
+import { UntrustedWork } from './untrusted-work/untrusted-work.ts';
 import { Readiness } from './database/readiness.ts';
 import { OpenApiController, OpenApiDocument } from './http/openapi.controller.ts';
 import { InFlight } from './limits.ts';
@@ -14,7 +14,7 @@ import { Metrics } from './telemetry/metrics.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { SchemaPipe } from './http/schema.pipe.ts';
 import { RouteTable } from './http/route-table.ts';
-import { StrangerRates } from './http/stranger-rates.ts';
+import { UnauthenticatedRateLimit } from './http/unauthenticated-rate-limit.ts';
 import { Sockets } from './http/sockets.ts';
 import type { SecretKeys } from './secret-keys.ts';
 import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
@@ -48,10 +48,10 @@ export class PlatformModule {
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       { provide: OutboundPolicy, useValue: dependencies.outbound },
-      { provide: ForeignWork, useFactory: () => new ForeignWork() },
+      { provide: UntrustedWork, useFactory: () => new UntrustedWork() },
       { provide: Readiness, useValue: new Readiness(dependencies.database, dependencies.draining) },
       RouteTable,
-      StrangerRates,
+      UnauthenticatedRateLimit,
       Metrics,
       Sockets,
       { provide: InFlight, useValue: new InFlight(dependencies.config.limits) },

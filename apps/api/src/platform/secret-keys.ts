@@ -39,11 +39,11 @@ export class SecretKeys {
   }
 
   /** Whether the service can replace its key; where the configuration sets it, the operator does. */
-  get isOwn(): boolean {
+  get canRotate(): boolean {
     return this.store !== null;
   }
 
-  /** Makes a new current key, durably; the one before goes on opening and verifying. Only where `isOwn`. */
+  /** Makes a new current key, durably; the one before goes on opening and verifying. Only where `canRotate`. */
   async rotate(): Promise<void> {
     const next = randomSecret();
     await this.store!([next, this.#current]);
@@ -52,7 +52,7 @@ export class SecretKeys {
     this.#current = next;
   }
 
-  /** Earlier keys verify nothing any more, and after the next start they open nothing. Only where `isOwn`. */
+  /** Earlier keys verify nothing any more, and after the next start they open nothing. Only where `canRotate`. */
   async dropPrevious(): Promise<void> {
     await this.store!([this.#current]);
     this.#dropped.push(...this.#previous);

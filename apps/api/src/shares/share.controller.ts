@@ -17,7 +17,7 @@ import { Public } from '../platform/http/public.decorator.ts';
 import { cookieOf } from '../accounts/cookies.ts';
 import { SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { StrangerRates } from '../platform/http/stranger-rates.ts';
+import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { type RolloutScope, RolloutScopes } from '../rollouts/rollout-scope.ts';
 import { presentHeader } from '../rollouts/rollout.presenter.ts';
@@ -42,7 +42,7 @@ export class ShareController {
     private readonly shares: ShareService,
     private readonly access: ShareAccess,
     private readonly scopes: RolloutScopes,
-    private readonly rates: StrangerRates,
+    private readonly rates: UnauthenticatedRateLimit,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
@@ -85,7 +85,7 @@ export class ShareController {
   @Public()
   async open(@Param('token') token: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const share = await this.access.open(token);
-    if (share === null) await this.rates.failed(request.raw);
+    if (share === null) await this.rates.countFailure(request.raw);
     const shown = share && (await this.#shown(share));
     if (!share || !shown) return void (await reply.status(404).headers(PAGE_HEADERS).type(HTML).send(sharePageGone()));
     const { head, record, orgName } = shown;

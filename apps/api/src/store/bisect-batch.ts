@@ -1,6 +1,6 @@
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
-import { isDatabaseAway, isRolledBack } from '../platform/database/database-errors.ts';
+import { isDatabaseUnavailable, isRolledBack } from '../platform/database/database-errors.ts';
 
 /** SQLSTATE classes of errors caused by a statement's input: cardinality, data, integrity, program limits. */
 const OF_DATA = /^(21|22|23|54)/;
@@ -17,7 +17,7 @@ export function isStoreAway(error: unknown): boolean {
 
 /** Whether the input caused the error: the same input fails again, another input may succeed. */
 export function isOwnFault(error: unknown): boolean {
-  if (isDatabaseAway(error) || isRolledBack(error) || isStoreAway(error) || error instanceof PalestraError) return false;
+  if (isDatabaseUnavailable(error) || isRolledBack(error) || isStoreAway(error) || error instanceof PalestraError) return false;
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code !== 'string' || OF_DATA.test(code);
 }

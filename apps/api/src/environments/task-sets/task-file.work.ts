@@ -29,7 +29,7 @@ export interface ReadTaskFile {
 
 const WRITE_CHARACTERS = 1_000_000;
 
-/** Reads a file of tasks in a separate process (ForeignWork). Throws `invalid_task_file` for the first bad row, and when the file exceeds a limit. */
+/** Reads a file of tasks in a separate process (UntrustedWork). Throws `invalid_task_file` for the first bad row, and when the file exceeds a limit. */
 export default async function readTaskFile(input: TaskFileInput): Promise<ReadTaskFile> {
   const hash = createHash('sha256');
   const ignored = new Set<string>();

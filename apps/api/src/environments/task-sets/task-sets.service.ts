@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
 import { PalestraError, type PublishedTaskSet, type SplitType, type SplitUpload, type TaskSetView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
-import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
-import { TenantSlots, Turns } from '../../platform/tenant-slots.ts';
+import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
+import { TenantConcurrency, Semaphore } from '../../platform/tenant-concurrency.ts';
 import { EnvironmentAccess, mayManage } from '../environment.access.ts';
 import { RegistryDirectory } from '../environment-directory.ts';
 import { type EnvironmentRecord, sourceOf, storedDiscovery } from '../environment.record.ts';
@@ -23,15 +23,15 @@ const STORING = 3;
 /** Uploads tasks for an environment: a draft, a file for each split, and published as a whole with a new version of the environment. */
 @Injectable()
 export class TaskSetsService {
-  readonly #uploads = new TenantSlots('uploads of tasks', UPLOADS);
-  readonly #storing = new Turns(STORING);
+  readonly #uploads = new TenantConcurrency('uploads of tasks', UPLOADS);
+  readonly #storing = new Semaphore(STORING);
 
   constructor(
     @Inject(EnvironmentAccess) private readonly access: EnvironmentAccess,
     @Inject(EnvironmentRepository) private readonly environments: EnvironmentRepository,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
     @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
-    @Inject(ForeignWork) private readonly foreignWork: ForeignWork,
+    @Inject(UntrustedWork) private readonly untrustedWork: UntrustedWork,
   ) {}
 
   async list(caller: Caller | undefined, owner: string, name: string): Promise<{ task_sets: TaskSetView[] }> {
@@ -64,7 +64,7 @@ export class TaskSetsService {
       const output = `${path}.rows`;
       const input: TaskFileInput = { path, format, name: called, output, maxRows: MAX_TASKS, maxBytes: MAX_TEXT_BYTES };
       const module = new URL('./task-file.work.js', import.meta.url);
-      const read = await this.foreignWork.run<ReadTaskFile>({ module, input, owner: caller.orgId, lane: 'file' });
+      const read = await this.untrustedWork.run<ReadTaskFile>({ module, input, owner: caller.orgId, lane: 'file' });
       const stored = { name: split.data, type: kind, bytes, file: called, read };
       await this.#storing.use(() => this.taskSets.putSplit(draft.id, stored, readRows(output)));
       return {

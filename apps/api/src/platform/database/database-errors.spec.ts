@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDatabaseAway, isRefusedValue, isUnstorableText, isRolledBack } from './database-errors.ts';
+import { isDatabaseUnavailable, isRefusedValue, isUnstorableText, isRolledBack } from './database-errors.ts';
 
 const withCode = (code: string) => Object.assign(new Error('x'), { code });
 
@@ -15,15 +15,15 @@ test.each([
   new Error('outer', { cause: { kind: 'DatabaseNotReachable' } }),
   Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode: '57P03', kind: 'postgres' } } } }),
 ])('%s means that the database is away', (error) => {
-  expect(isDatabaseAway(error)).toBe(true);
+  expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
 test.each([withCode('23505'), withCode('22P05'), withCode('42P01'), new Error('no such column'), null, 'text'])('%s does not', (error) => {
-  expect(isDatabaseAway(error)).toBe(false);
+  expect(isDatabaseUnavailable(error)).toBe(false);
 });
 
 test('a deadlock is an invitation to repeat, not an absence', () => {
-  expect([isRolledBack(withCode('40P01')), isDatabaseAway(withCode('40P01'))]).toEqual([true, false]);
+  expect([isRolledBack(withCode('40P01')), isDatabaseUnavailable(withCode('40P01'))]).toEqual([true, false]);
   expect([isRolledBack(withCode('23505')), isRolledBack(null)]).toEqual([false, false]);
 });
 

@@ -7,7 +7,7 @@ const WORDS =
   /connection (terminated|ended|closed|error)|after calling end on the pool|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
 
 /** Whether a statement failed because PostgreSQL is away or about to be: it did not run, or was rolled back, and may be repeated later. */
-export function isDatabaseAway(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { code, originalCode, message, cause, kind, meta } = error as Record<string, unknown>;
   if (typeof originalCode === 'string' && STATES.test(originalCode)) return true;
@@ -15,8 +15,8 @@ export function isDatabaseAway(error: unknown): boolean {
   if (typeof message === 'string' && WORDS.test(message)) return true;
   if (typeof kind === 'string' && WORDS.test(kind)) return true;
   // Prisma hangs what the adapter said below `meta`.
-  if (isDatabaseAway((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError)) return true;
-  return cause !== error && isDatabaseAway(cause);
+  if (isDatabaseUnavailable((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError)) return true;
+  return cause !== error && isDatabaseUnavailable(cause);
 }
 
 /** PostgreSQL could not extend a table, or write a file, because its disk is full (SQLSTATE 53100). */

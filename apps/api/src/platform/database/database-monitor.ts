@@ -9,7 +9,7 @@ const ASK = `SELECT EXISTS (SELECT FROM _prisma_migrations WHERE migration_name 
 
 export interface DatabaseState {
   /** Milliseconds since PostgreSQL stopped answering; 0 while it answers. */
-  awayMs: number;
+  outageMs: number;
   /** PostgreSQL does not run, or refused a statement, for want of disk space. */
   diskFull: boolean;
   /** All migrations of this version are applied, as far as is known. */
@@ -25,7 +25,7 @@ export class DatabaseMonitor {
   #timer: NodeJS.Timeout | undefined;
   #asking: Promise<void> = Promise.resolve();
   #answeredAt = performance.now();
-  #state: Omit<DatabaseState, 'awayMs'> & { answers: boolean } = { answers: true, diskFull: false, migrated: true };
+  #state: Omit<DatabaseState, 'outageMs'> & { answers: boolean } = { answers: true, diskFull: false, migrated: true };
 
   constructor(
     url: string,
@@ -53,7 +53,7 @@ export class DatabaseMonitor {
     const status = this.server?.status();
     const isDown = status !== undefined && status.state !== 'running';
     return {
-      awayMs: answers && !isDown ? 0 : performance.now() - this.#answeredAt,
+      outageMs: answers && !isDown ? 0 : performance.now() - this.#answeredAt,
       diskFull: isDown ? status.fault === 'disk_full' : diskFull,
       migrated,
     };

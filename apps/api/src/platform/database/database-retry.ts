@@ -1,7 +1,7 @@
 import pRetry from 'p-retry';
 import { BatchQueueFullError } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import { isDatabaseAway, isDiskFull, isRolledBack } from './database-errors.ts';
+import { isDatabaseUnavailable, isDiskFull, isRolledBack } from './database-errors.ts';
 
 /** A PostgreSQL that restarts is back within this; a client of a held request waits no longer either. */
 const PATIENCE_MS = 20_000;
@@ -10,10 +10,10 @@ const PATIENCE_MS = 20_000;
  * Runs a statement that may be repeated, through a restart of PostgreSQL, or after a deadlock. Throws `database_unavailable` when it stays away, or its disk is full (nothing was
  * stored), and anything else at once.
  */
-export function patiently<T>(statement: () => Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
+export function retryDatabase<T>(statement: () => Promise<T>, patienceMs = PATIENCE_MS): Promise<T> {
   const attempt = () =>
     statement().catch((error: unknown) => {
-      const away = error instanceof BatchQueueFullError || isDatabaseAway(error) || isRolledBack(error);
+      const away = error instanceof BatchQueueFullError || isDatabaseUnavailable(error) || isRolledBack(error);
       throw away ? new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error }) : error;
     });
   return pRetry(attempt, {

@@ -37,15 +37,15 @@ export class Readiness {
   }
 
   #checkDatabase(patienceMs: number): void {
-    const { awayMs, diskFull, migrated } = this.database.monitor?.state() ?? { awayMs: 0, diskFull: false, migrated: true };
-    if (awayMs > patienceMs) throw diskFull ? databaseFull() : new PalestraError('database_unavailable', { retryAfterSeconds: 1 });
+    const { outageMs, diskFull, migrated } = this.database.monitor?.state() ?? { outageMs: 0, diskFull: false, migrated: true };
+    if (outageMs > patienceMs) throw diskFull ? databaseDiskFull() : new PalestraError('database_unavailable', { retryAfterSeconds: 1 });
     if (!migrated)
       throw new PalestraError('database_unavailable', { detail: 'Migrations of the database are pending.', retryAfterSeconds: 5 });
   }
 }
 
 /** The answer while the database has no disk space. */
-export function databaseFull(cause?: unknown): PalestraError {
+export function databaseDiskFull(cause?: unknown): PalestraError {
   const detail =
     'Disk full: the database has no space left, and nothing was stored. Send the request again when the operator has freed space.';
   return new PalestraError('storage_full', { detail, retryAfterSeconds: 10, cause });

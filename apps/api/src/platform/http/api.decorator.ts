@@ -2,18 +2,18 @@ import { SetMetadata } from '@nestjs/common';
 import type { ErrorCode } from '@palestra/protocol';
 import type { z } from 'zod';
 
-/** What the OpenAPI document says of a route; the schemas are the ones that validate it. */
+/** Description of a route in the OpenAPI document. The schemas are the ones that validate it. */
 export interface ApiDescription {
   summary: string;
   body?: z.ZodType;
   query?: z.ZodObject;
   /** JSON body of the 200; absent = any JSON. */
   response?: z.ZodType;
-  /** The 200 is a stream of server-sent events: these, or with `true` those of the session plane. */
+  /** The 200 is a stream of server-sent events: the named ones, or with `true` those of the session API. */
   stream?: boolean | string;
   /** The 200 is plain text. */
   text?: true;
-  /** Codes beyond those that every route may answer. */
+  /** Error codes besides those of every route. */
   errors?: ErrorCode[];
 }
 

@@ -6,8 +6,8 @@ import { ClientAddresses, networkOf } from './client-address.ts';
 const request = (remoteAddress: string | undefined, forwarded?: string) =>
   ({ socket: { remoteAddress }, headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } }) as unknown as IncomingMessage;
 
-describe('where a request comes from', () => {
-  test('is what the connection says, unless a trusted proxy says otherwise', () => {
+describe('the client address of a request', () => {
+  test('is the peer of the connection, unless a trusted proxy reports another', () => {
     const none = new ClientAddresses([]);
     expect(none.of(request('203.0.113.9', '10.0.0.1'))).toBe('203.0.113.9');
     expect(none.of(request('127.0.0.1', '10.0.0.1'))).toBe('127.0.0.1');
@@ -16,12 +16,12 @@ describe('where a request comes from', () => {
     const behind = new ClientAddresses(['10.0.0.0/8', 'loopback']);
     expect(behind.of(request('10.1.2.3', '198.51.100.7'))).toBe('198.51.100.7');
     expect(behind.of(request('::ffff:10.1.2.3', '198.51.100.7'))).toBe('198.51.100.7');
-    // What a client wrote itself stands before what the proxy added.
+    // The client's own header values stand before those of the proxy.
     expect(behind.of(request('127.0.0.1', '1.1.1.1, 198.51.100.7, 10.0.0.1'))).toBe('198.51.100.7');
     expect(behind.of(request('203.0.113.9', '198.51.100.7'))).toBe('203.0.113.9');
   });
 
-  test('a list that is none is a configuration error', () => {
+  test('an invalid list of proxies is a configuration error', () => {
     expect(() => readConfig({ PALESTRA_TRUSTED_PROXIES: '10.0.0.0/8,proxy' }, (file) => file)).toThrow(
       /^PALESTRA_TRUSTED_PROXIES: [^\n]*proxy/,
     );

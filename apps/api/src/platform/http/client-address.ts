@@ -2,14 +2,18 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import proxyAddr from '@fastify/proxy-addr';
 
-/** Whether an address is one of the proxies: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. Throws for anything else. */
+/**
+ * Returns a predicate for the addresses of proxies: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. Throws for anything
+ * else.
+ */
 export const compileProxies = (proxies: string[]): ((address: string) => boolean) => {
   const trust = proxyAddr.compile(proxies);
   return (address) => proxies.length > 0 && trust(address, 0);
 };
 
 /**
- * Where a request comes from. `X-Forwarded-For` counts only as far as trusted proxies wrote it: anybody can send the header.
+ * The client address of a request. `X-Forwarded-For` counts only as far as trusted proxies wrote it, because any client can send the
+ * header.
  */
 export class ClientAddresses {
   readonly isProxy: (address: string) => boolean;
@@ -18,20 +22,23 @@ export class ClientAddresses {
     this.isProxy = compileProxies(trustedProxies);
   }
 
-  /** The address of the client; the empty string when its connection is gone. */
+  /** The empty string when the connection is closed. */
   of(request: IncomingMessage): string {
     if (request.socket.remoteAddress === undefined) return '';
-    return plain(proxyAddr(request, this.isProxy));
+    return unmapped(proxyAddr(request, this.isProxy));
   }
 }
 
 const MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i;
-/** IPv4 addresses as such, also where they came over an IPv6 socket. */
-const plain = (address: string): string => address.replace(MAPPED, '');
+/** Removes the IPv6 prefix of a mapped IPv4 address. */
+const unmapped = (address: string): string => address.replace(MAPPED, '');
 
-/** What one network client has: an IPv4 address, or the /64 of an IPv6 one, within which it takes any address it likes (RFC 4291 section 2.5.4). */
+/**
+ * The network of a client: an IPv4 address, or the /64 of an IPv6 address, in which a client can choose any address (RFC 4291 section
+ * 2.5.4).
+ */
 export function networkOf(address: string): string {
-  const bare = plain(address.split('%', 1)[0]!);
+  const bare = unmapped(address.split('%', 1)[0]!);
   if (!isIPv6(bare)) return bare;
   const [head = '', tail] = bare.toLowerCase().split('::', 2);
   const left = head === '' ? [] : head.split(':');

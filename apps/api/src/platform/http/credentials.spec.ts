@@ -14,7 +14,7 @@ test.each([
   ['nothing', {}, null],
   ['an empty password and name', basic(':'), null],
   ['another scheme', { authorization: 'Digest sk-1' }, null],
-])('the key is read from %s', (_name, headers, key) => {
+])('the key comes from %s', (_name, headers, key) => {
   expect(keyOf(headers)).toBe(key);
 });
 

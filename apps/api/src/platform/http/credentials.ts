@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /**
- * The API key that a request carries: `X-API-Key`; `Authorization: Bearer`; or `Authorization: Basic`, where the password is the key, because clients
- * that take nothing but a URL send its userinfo so (openenv-wire.md 2.2). null when there is none.
+ * The API key of a request: `X-API-Key`; `Authorization: Bearer`; or `Authorization: Basic`, where the password is the key, because clients
+ * that accept only a URL send its user information this way (docs/reference/openenv.md#credentials). null when there is none.
  */
 export function keyOf(headers: IncomingHttpHeaders): string | null {
-  const own = headers['x-api-key'];
-  if (typeof own === 'string' && own.trim() !== '') return own.trim();
+  const header = headers['x-api-key'];
+  if (typeof header === 'string' && header.trim() !== '') return header.trim();
   const [scheme, value] = splitOnce(headers.authorization?.trim() ?? '', /\s+/);
   if (value === '') return null;
   switch (scheme.toLowerCase()) {
@@ -24,11 +24,12 @@ export function keyOf(headers: IncomingHttpHeaders): string | null {
 const PATH_KEY = /^\/k\/([^/?]+)(?=[/?]|$)/;
 
 /**
- * Takes a key out of the path, for clients that can put one nowhere else: `/k/{key}/openenv/acme/echo/ws` becomes
- * `/openenv/acme/echo/ws` with the key as a header. To be called before anything logs the URL.
+ * Moves a key from the path to a header, for clients that can send no header: `/k/{key}/openenv/acme/echo/ws` becomes
+ * `/openenv/acme/echo/ws`. Call it before anything logs the URL.
  */
 export function takePathKey(request: IncomingMessage): string {
-  // `POST //ping` is what the SDK makes of a session URL with a trailing slash; inner double slashes have a meaning.
+  // The SDK sends `POST //ping` if its session URL ends with a slash (docs/reference/ors.md#addresses). Inner double slashes have a
+  // meaning.
   const url = (request.url ?? '/').replace(/^\/{2,}/, '/');
   const match = PATH_KEY.exec(url);
   if (match === null) return url;

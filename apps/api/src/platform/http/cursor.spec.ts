@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT16, INT32, INT64, TIME } from './cursor.ts';
 
-test('a cursor has what PostgreSQL takes, or is refused', () => {
+test('a cursor with values that PostgreSQL does not accept is refused', () => {
   const parts = ['desc', '-9223372036854775808', '2147483647', '-1', '1.5e-7', '2026-11-23 12:36:17.622+00'];
   const checks = [exactly('desc'), INT64, INT32, INT16, FLOAT64, TIME];
   expect(decodeCursor(encodeCursor(parts), ...checks)).toEqual(parts);

@@ -1,15 +1,15 @@
 import { PalestraError } from '@palestra/protocol';
 import { z } from 'zod';
 
-/** Where a page ended, as clients carry it: opaque to them, checked when it comes back. */
+/** The position after a page, opaque to clients. `decodeCursor` checks it. */
 export function encodeCursor(parts: readonly string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
 }
 
-/** Whether PostgreSQL takes a text as the type that it is compared as. */
+/** Whether PostgreSQL accepts a text as a value of the compared type. */
 type Check = (text: string) => boolean;
 
-/** The texts of a cursor with exactly these checks. Throws `invalid_cursor`. */
+/** The parts of a cursor, one for each check. Throws `invalid_cursor`. */
 export function decodeCursor(cursor: string, ...checks: Check[]): string[] {
   try {
     const parts = z
@@ -32,7 +32,7 @@ export const INT64 = integer(64n);
 export const INT32 = integer(32n);
 export const INT16 = integer(16n);
 const DECIMAL = /^-?(\d+(?:\.\d+)?)(?:e[+-]?\d+)?$/i;
-/** `float8`, of which neither a number that is too large is one nor one that is too small. */
+/** `float8`. PostgreSQL refuses numbers that overflow or underflow. */
 export const FLOAT64: Check = (text) => {
   const digits = DECIMAL.exec(text)?.[1];
   if (digits === undefined) return /^(?:-?Infinity|NaN)$/.test(text);
@@ -42,7 +42,7 @@ export const FLOAT64: Check = (text) => {
 export const TIME: Check = (text) =>
   /^\d{4}-\d{2}-\d{2}[T ][\d:.]{8,15}(?:Z|[+-]\d{2}(?::?\d{2})?)$/.test(text) &&
   !Number.isNaN(Date.parse(text.replace(/([+-]\d{2})$/, '$1:00')));
-/** Exactly this text. */
+/** Accepts exactly this text. */
 export const exactly =
   (wanted: string): Check =>
   (text) =>

@@ -27,16 +27,16 @@ describe('toPalestraError', () => {
     [Object.assign(new Error('large'), { statusCode: 413 }), 'body_too_large'],
     [Object.assign(new Error('odd'), { statusCode: 400 }), 'invalid_request'],
     [new HttpException('Cannot GET /x', 404), 'route_not_found'],
-  ])('makes %s %s', (error, expected) => {
+  ])('maps %s to %s', (error, expected) => {
     expect(code(error)).toBe(expected);
   });
 
-  it('tells a wrong method from an unknown path', () => {
+  it('distinguishes a wrong method from an unknown path', () => {
     expect(code(new HttpException('Cannot PUT', 404), '/v1/runs/7?x=1')).toBe('method_not_allowed');
     expect(code(new HttpException('Cannot PUT', 404), '/v1/runs')).toBe('route_not_found');
   });
 
-  it('sends the headers that clients wait by', () => {
+  it('sends the headers that tell clients how long to wait', () => {
     expect(errorHeaders(new PalestraError('environment_starting', { retryAfterSeconds: 2, backendStarting: true }))).toEqual({
       'retry-after': '2',
       'x-backend-state': 'starting',

@@ -4,12 +4,12 @@ import { BatchQueueFullError, newUuid } from '@palestra/kit';
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import type { Logger } from 'pino';
-import { isDatabaseAway, isDiskFull as isFullDisk, isRolledBack, isUnstorableText } from '../database/database-errors.ts';
-import { databaseFull, Readiness } from '../database/readiness.ts';
+import { isDatabaseUnavailable, isDiskFull as isFullDisk, isRolledBack, isUnstorableText } from '../database/database-errors.ts';
+import { databaseDiskFull, Readiness } from '../database/readiness.ts';
 import { LOGGER } from '../tokens.ts';
 import { RouteTable } from './route-table.ts';
 
-/** Renders every error of every route: the one place where an error becomes a status, headers and a body. */
+/** Renders the errors of all routes: the only place where an error becomes a status, headers and a body. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   constructor(
@@ -25,7 +25,7 @@ export class ErrorFilter implements ExceptionFilter {
 
   send(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     if (reply.sent || reply.raw.headersSent) {
-      // The answer has begun as a stream: all that is left is to end it.
+      // The response has begun as a stream and can only be cut.
       reply.raw.destroy();
       return;
     }
@@ -33,7 +33,7 @@ export class ErrorFilter implements ExceptionFilter {
     const body: Record<string, unknown> = known.toBody();
     if (known.code === 'internal_error') {
       body.id = newUuid();
-      // Queries carry sign-in tokens and signatures.
+      // The query may have sign-in tokens and signatures.
       const [path] = request.url.split('?', 1);
       this.logger.error({ err: error, id: body.id, method: request.method, path }, 'request failed');
     }
@@ -41,7 +41,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 }
 
-/** `Retry-After` and `X-Backend-State` (openreward-wire.md 2.1). */
+/** `Retry-After` and `X-Backend-State` (docs/reference/ors.md#headers). */
 export function errorHeaders(error: PalestraError): Record<string, string> {
   return {
     ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
@@ -49,19 +49,19 @@ export function errorHeaders(error: PalestraError): Record<string, string> {
   };
 }
 
-/** PostgreSQL does not start on a full disk: then its absence says too little. */
+/** PostgreSQL does not start on a full disk: then `database_unavailable` does not name the cause. */
 function explainFullDisk(error: PalestraError, isDiskFull: boolean): PalestraError {
-  return error.code === 'database_unavailable' && (isDiskFull || isFullDisk(error.cause)) ? databaseFull(error.cause) : error;
+  return error.code === 'database_unavailable' && (isDiskFull || isFullDisk(error.cause)) ? databaseDiskFull(error.cause) : error;
 }
 
 export function toPalestraError(error: unknown, request: Pick<FastifyRequest, 'method' | 'url'>, routes: RouteTable): PalestraError {
   if (error instanceof PalestraError) return error;
   if (error instanceof BatchQueueFullError) return new PalestraError('ingest_overloaded', { retryAfterSeconds: 1, cause: error });
-  // The only deadlines that reach this far are those of questions to an environment's server (AbortSignal.timeout).
+  // The only deadlines that reach this line are those of requests to an environment's server (AbortSignal.timeout).
   if (error instanceof DOMException && error.name === 'TimeoutError') return new PalestraError('backend_timeout', { cause: error });
   if (error instanceof BlobError) return fromBlobError(error);
-  // What could not be repeated here was rolled back: whoever asked may ask again.
-  if (isDatabaseAway(error) || isRolledBack(error))
+  // The statement was rolled back: the client may repeat the request.
+  if (isDatabaseUnavailable(error) || isRolledBack(error))
     return new PalestraError('database_unavailable', { retryAfterSeconds: 1, cause: error });
   if (isUnstorableText(error)) {
     const detail = 'The request has text that cannot be stored: a NUL character, or half of a surrogate pair.';

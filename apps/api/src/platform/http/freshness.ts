@@ -4,26 +4,26 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { STALE_MS } from '@palestra/rollouts';
 import { EMPTY, map, type Observable } from 'rxjs';
 
-/** What an answer follows from. */
+/** The state that a response depends on. */
 export interface ReadState {
-  /** Changes whenever the answer may. */
+  /** Changes whenever the response may change. */
   mark: string;
   asOf: Date | null;
   version: string | null;
-  /** Of the last event that came. */
+  /** When the last event arrived. */
   lastAt: Date;
 }
 
-/** `live`, `complete` and `stale` follow from the clock, for so long after the last event; within it answers keep for ten seconds. */
+/** `live`, `complete` and `stale` depend on the clock for this long after the last event. Meanwhile responses are valid for ten seconds. */
 const RESTLESS_MS = 2 * STALE_MS;
 const TICK_MS = 10_000;
 
 /**
- * Freshness of reads: a weak `ETag` from the version of what is read and the URL, 304 for a client that has it, `x-data-as-of` (the
- * newest event that is in the answer) and `x-data-version`. The subject is found once, by `stateOf`, and handed on to the handler.
+ * Caching headers of reads: a weak `ETag` of the state and the URL, 304 for a client that has it, `x-data-as-of` (time of the newest event
+ * in the response) and `x-data-version`. `stateOf` loads the subject once and passes it to the handler.
  */
 export abstract class Freshness implements NestInterceptor {
-  /** Finds what the route reads, and leaves it on the request. Throws when the caller may not read it, or it is not there. */
+  /** Loads the subject of the route and leaves it on the request. Throws when it does not exist or the caller may not read it. */
   protected abstract stateOf(request: FastifyRequest, context: ExecutionContext): Promise<ReadState>;
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
@@ -40,7 +40,7 @@ export abstract class Freshness implements NestInterceptor {
     }
     return next.handle().pipe(
       map((body) => {
-        // What is not all there yet must be asked for again.
+        // An incomplete response must not be cached.
         if (!isIncomplete(body) && !reply.sent) reply.header('etag', tag);
         return body as unknown;
       }),
@@ -48,7 +48,7 @@ export abstract class Freshness implements NestInterceptor {
   }
 }
 
-/** Freshness of what no version stands for: the tag of the answer itself. */
+/** Caching headers of data without a version: the tag is that of the response. */
 @Injectable()
 class AnswerFreshness implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -58,7 +58,7 @@ class AnswerFreshness implements NestInterceptor {
   }
 }
 
-/** The route reads of a whole organisation: its ETag is that of its answer. */
+/** For routes that read data of a whole organisation: the ETag is that of the response. */
 export const ReadsAnswer = () => UseInterceptors(AnswerFreshness);
 
 function withBodyTag(body: unknown, request: FastifyRequest, reply: FastifyReply): unknown {
@@ -71,7 +71,7 @@ function withBodyTag(body: unknown, request: FastifyRequest, reply: FastifyReply
   return undefined;
 }
 
-/** Sent by hand: Nest would set the status of the route again. */
+/** Uses the raw response, because Nest would set the status of the route again. */
 function notModified(reply: FastifyReply, tag: string): void {
   reply.header('etag', tag).hijack();
   reply.raw.writeHead(304, reply.getHeaders() as Record<string, string>).end();
@@ -87,7 +87,7 @@ const tagOf = (parts: readonly string[]): string => `W/"${createHash('sha256').u
 
 /** Weak comparison (RFC 9110, 8.8.3.2). */
 function matches(request: FastifyRequest, tag: string): boolean {
-  const given = request.headers['if-none-match'];
+  const header = request.headers['if-none-match'];
   const opaque = (text: string) => text.trim().replace(/^W\//, '');
-  return given !== undefined && (given.trim() === '*' || given.split(',').some((one) => opaque(one) === opaque(tag)));
+  return header !== undefined && (header.trim() === '*' || header.split(',').some((one) => opaque(one) === opaque(tag)));
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { Public } from './public.decorator.ts';
 
-/** Holds the document, which can only be built once the whole application is there. */
+/** Holds the document, which is built when the whole application exists. */
 @Injectable()
 export class OpenApiDocument {
   json: object = {};

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { PUBLIC_ROUTE } from './public.decorator.ts';
 import { API_DESCRIPTION, type ApiDescription } from './api.decorator.ts';
 
-/** A route of the document; Nest's own are found by themselves, other planes hand theirs in. */
+/** A route of the document. Nest's routes are discovered; other modules pass theirs. */
 export interface DocumentedRoute {
   method: string;
   /** Fastify's notation: `/v1/runs/:id`. */
@@ -15,7 +15,7 @@ export interface DocumentedRoute {
   description: ApiDescription;
 }
 
-/** Codes that any route may answer, by who sends them: the router, the guard, the server itself. */
+/** Error codes of any route, by sender: the router, the guard, the server. */
 const COMMON: ErrorCode[] = [
   'invalid_request',
   'route_not_found',
@@ -38,7 +38,9 @@ const errorSchema = {
   },
 };
 
-/** The OpenAPI 3.1 document, from the schemas that validate the requests. The same for the same code: it is committed and diffed. */
+/**
+ * Builds the OpenAPI 3.1 document from the schemas that validate the requests. It is deterministic: CI compares it with docs/openapi.json.
+ */
 export function buildOpenApi(app: INestApplication, otherRoutes: readonly DocumentedRoute[]): object {
   const paths: Record<string, Record<string, unknown>> = {};
   const routes = [...nestRoutes(app), ...otherRoutes].toSorted((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));
@@ -86,7 +88,7 @@ function nestRoutes(app: INestApplication): DocumentedRoute[] {
 
 const joinPath = (...parts: string[]): string =>
   `/${parts
-    // One slash only: the second of '//:name' is an empty segment.
+    // Only one slash: the second of '//:name' is an empty segment.
     .map((part) => part.replace(/^\//, '').replace(/\/+$/, ''))
     .filter(Boolean)
     .join('/')}`;

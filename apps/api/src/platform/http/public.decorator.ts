@@ -1,6 +1,6 @@
 import { SetMetadata } from '@nestjs/common';
 
-/** Route metadata read by ApiKeyGuard and by the OpenAPI document: a missing key is fine (a wrong one still is 401). */
+/** Route metadata for ApiKeyGuard and the OpenAPI document: the route needs no key (an invalid key is still 401). */
 export const PUBLIC_ROUTE = 'palestra:public';
-/** `signed`: the request carries its permission in its address. Such requests are not counted as those of a stranger. */
+/** `signed`: the address has a signature. Such requests do not count as unauthenticated. */
 export const Public = (kind: 'open' | 'signed' = 'open') => SetMetadata(PUBLIC_ROUTE, kind);

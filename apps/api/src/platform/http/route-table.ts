@@ -1,4 +1,4 @@
-/** Every route of the server, so that a wrong method on a known path is 405 and not 404. */
+/** All routes of the server, so that a wrong method on a known path is 405 instead of 404. */
 export class RouteTable {
   readonly #routes: { method: string; url: string; segments: string[] }[] = [];
 
@@ -10,7 +10,7 @@ export class RouteTable {
     return this.#routes;
   }
 
-  /** Whether any method is routed for the path of this URL. Catch-all routes (`/*`) do not count. */
+  /** Whether the path of this URL has a route with any method. Catch-all routes (`/*`) do not count. */
   knowsPath(url: string): boolean {
     const segments = (url.split('?')[0] ?? '').split('/');
     return this.#routes.some(({ segments: pattern }) => matches(pattern, segments));

@@ -3,8 +3,8 @@ import { PalestraError } from '@palestra/protocol';
 import type { z } from 'zod';
 
 /**
- * Validates `@Body({ schema })` and `@Query({ schema })` parameters. A bad one is 422 `invalid_body` whose `detail` lists
- * `{type, loc, msg, input}` as the Python servers do (openreward-wire.md 2.2), so that clients read both alike.
+ * Validates `@Body({ schema })` and `@Query({ schema })` parameters. An invalid one is 422 `invalid_body` with `{type, loc, msg, input}` in
+ * `detail`, as Python servers respond (docs/reference/ors.md#validation-errors).
  */
 @Injectable()
 export class SchemaPipe implements PipeTransform {

@@ -3,12 +3,12 @@ import type { Caller } from '@palestra/session';
 import type { InFlight } from '../limits.ts';
 import { type BodyConfig, INGEST_BODY_LIMIT } from './body.ts';
 
-/** An upload that finds no room waits for others to end; the SDK then sends it again (openreward-wire.md 13.5). */
+/** How long an upload waits for others to end. Then the SDK sends it again (docs/reference/ors.md#batches). */
 const PATIENCE_MS = 20_000;
 
 /**
- * Bodies of uploads are held in memory until they are stored. A key and an organisation have a number of them at the same time; more wait
- * unread. Without a key they are as small as all others.
+ * Limits concurrent uploads per key and organisation, because their bodies are in memory until they are stored. Further uploads wait
+ * unread. Bodies without a key are small.
  */
 export function limitUploads(
   fastify: FastifyInstance,
@@ -16,7 +16,7 @@ export function limitUploads(
   authenticate: (request: FastifyRequest) => Promise<Caller | null>,
 ): void {
   const enter = async (request: FastifyRequest, reply: FastifyReply) => {
-    // A wrong key is refused where the body is parsed.
+    // The body parser refuses a wrong key.
     const caller = await authenticate(request).catch(() => null);
     if (caller === null) return;
     const release = await inFlight.enterWhenFree('uploads', caller, PATIENCE_MS, 'ingest_overloaded');

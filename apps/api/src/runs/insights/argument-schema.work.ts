@@ -12,7 +12,7 @@ export interface ArgumentCheckOutput {
   violations: (Violation | null)[];
 }
 
-/** Runs in a process of its own (ForeignWork): environments choose the schemas, models the arguments. */
+/** Runs in a process of its own (UntrustedWork): environments choose the schemas, models the arguments. */
 export default function checkArguments({ schemas, calls }: ArgumentCheckInput): ArgumentCheckOutput {
   const checks = schemas.map((schema) => argumentCheck(JSON.parse(schema) as unknown));
   return {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { PHASES, type ToolCheckQuery, type ToolQuery } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { ForeignWork } from '../../platform/foreign-work/foreign-work.ts';
+import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
 import { codeOf } from '../../store/codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
@@ -41,7 +41,7 @@ export class RunToolsService {
   constructor(
     private readonly database: Database,
     private readonly transcripts: TranscriptReader,
-    private readonly foreignWork: ForeignWork,
+    private readonly untrustedWork: UntrustedWork,
   ) {}
 
   async steps(run: RunScope, query: ToolQuery) {
@@ -93,7 +93,7 @@ export class RunToolsService {
     if (known.length === 0) return { usable: new Set(), violations: new Map() };
     const input: ArgumentCheckInput = { schemas: known.map(({ text }) => text), calls: sent.map(({ schema, text }) => ({ schema, text })) };
     const module = new URL('./argument-schema.work.js', import.meta.url);
-    const output = await this.foreignWork.run<ArgumentCheckOutput>({ module, input, owner: orgId, lane: 'check' });
+    const output = await this.untrustedWork.run<ArgumentCheckOutput>({ module, input, owner: orgId, lane: 'check' });
     return {
       usable: new Set(known.filter((_, at) => output.usable[at]).map(({ id }) => id)),
       violations: new Map(sent.map(({ call }, at) => [call, output.violations[at]!])),

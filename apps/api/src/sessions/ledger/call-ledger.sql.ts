@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
 import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall } from '@palestra/session';
-import { isDatabaseAway, isRefusedValue, isRolledBack } from '../../platform/database/database-errors.ts';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { isDatabaseUnavailable, isRefusedValue, isRolledBack } from '../../platform/database/database-errors.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import {
   BROKEN,
   BROKEN_AGAIN,
@@ -143,7 +143,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean> {
-    const { rowCount } = await patiently(() =>
+    const { rowCount } = await retryDatabase(() =>
       this.#pool.query({ name: 'call_take_over', text: TAKE_OVER, values: [taskId, fromReplicaId, toReplicaId] }),
     );
     return rowCount === 1;
@@ -208,7 +208,7 @@ export class SqlCallLedger implements CallLedger {
   /** A statement whose answer was lost may have been carried out: then what it decided stands. */
   async #decide(asked: { call: CallIntent; sure: boolean }[]): Promise<Verdict[]> {
     let attempts = 0;
-    return patiently(async () => {
+    return retryDatabase(async () => {
       attempts += 1;
       try {
         await this.#settled();
@@ -225,7 +225,7 @@ export class SqlCallLedger implements CallLedger {
         ];
         return [...joined, ...(await this.#ask('call_intent', INTENT, columns))];
       } catch (error) {
-        if (isDatabaseAway(error)) this.#suspectCrash();
+        if (isDatabaseUnavailable(error)) this.#suspectCrash();
         throw error;
       }
     });
@@ -267,8 +267,8 @@ export class SqlCallLedger implements CallLedger {
     const data = Buffer.from(lines.join(''));
     try {
       await this.#copy(WHOLE, data).catch((error: unknown) => {
-        if (!isDatabaseAway(error) && !isRolledBack(error) && !isTaken(error)) throw error;
-        return patiently(() => this.#copy(WHOLE_AGAIN, data), RESULT_PATIENCE_MS);
+        if (!isDatabaseUnavailable(error) && !isRolledBack(error) && !isTaken(error)) throw error;
+        return retryDatabase(() => this.#copy(WHOLE_AGAIN, data), RESULT_PATIENCE_MS);
       });
       this.#unconfirmed.wholes.push(data);
     } catch (error) {
@@ -296,11 +296,11 @@ export class SqlCallLedger implements CallLedger {
   }
 
   #query<R extends object>(name: string, sql: string, values: unknown[], patienceMs?: number): Promise<R[]> {
-    return patiently(async () => {
+    return retryDatabase(async () => {
       try {
         return (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows;
       } catch (error) {
-        if (isDatabaseAway(error)) this.#suspectCrash();
+        if (isDatabaseUnavailable(error)) this.#suspectCrash();
         throw error;
       }
     }, patienceMs);
@@ -310,7 +310,7 @@ export class SqlCallLedger implements CallLedger {
     try {
       await copyIn(this.#pool, sql, lines);
     } catch (error) {
-      if (isDatabaseAway(error)) this.#suspectCrash();
+      if (isDatabaseUnavailable(error)) this.#suspectCrash();
       throw error;
     }
   }

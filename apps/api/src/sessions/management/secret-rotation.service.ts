@@ -3,7 +3,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller, SealedRow } from '@palestra/session';
 import { assertOperator } from '../../accounts/owner.ts';
 import { Database } from '../../platform/database/database.ts';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import type { SecretKeys } from '../../platform/secret-keys.ts';
 import { SERVER_SECRET } from '../../platform/tokens.ts';
 import { SessionServer } from '../server/session-server.ts';
@@ -36,17 +36,17 @@ export class SecretRotationService {
    */
   async rotate(caller: Caller, { drop_previous: drop }: { drop_previous: boolean }) {
     await assertOperator(this.database, caller);
-    if (drop && !this.keys.isOwn) {
+    if (drop && !this.keys.canRotate) {
       const detail = 'The keys of this service are set by its configuration. Remove them from PALESTRA_PREVIOUS_SECRET_KEYS instead.';
       throw new PalestraError('invalid_request', { detail });
     }
     // What an interrupted rotation left behind must not depend on a key that is about to go.
-    let resealed = this.keys.isOwn ? await this.#reseal() : 0;
-    if (this.keys.isOwn) await this.keys.rotate();
+    let resealed = this.keys.canRotate ? await this.#reseal() : 0;
+    if (this.keys.canRotate) await this.keys.rotate();
     resealed += await this.#reseal();
     if (drop) await this.keys.dropPrevious();
     return {
-      key_replaced: this.keys.isOwn,
+      key_replaced: this.keys.canRotate,
       resealed,
       unreadable: await this.#countStale(),
       previous_keys: this.keys.accepted.length - 1,
@@ -66,14 +66,14 @@ export class SecretRotationService {
         renewed.map(({ secrets }) => secrets),
         renewed.map((row) => Buffer.from(row.renewed)),
       ];
-      if (renewed.length > 0) count += (await patiently(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
+      if (renewed.length > 0) count += (await retryDatabase(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
       if (rows.length < BATCH) return count;
       after = rows.at(-1)!;
     }
   }
 
   async #stale(after: SealedRow): Promise<SealedRecord[]> {
-    return (await patiently(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId]))).rows;
+    return (await retryDatabase(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId]))).rows;
   }
 
   async #countStale(): Promise<number> {

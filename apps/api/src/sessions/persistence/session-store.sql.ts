@@ -3,7 +3,7 @@ import { MicroBatcher } from '@palestra/kit';
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
 import { isRefusedValue } from '../../platform/database/database-errors.ts';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import type { AesSecretBox } from './secret-box.ts';
 
 /**
@@ -258,6 +258,6 @@ export class SqlSessionStore implements SessionStore {
   }
 
   #query<R extends object>(name: string, sql: string, values: unknown[]): Promise<R[]> {
-    return patiently(async () => (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows);
+    return retryDatabase(async () => (await this.#pool.query<R & pg.QueryResultRow>({ name, text: sql, values })).rows);
   }
 }

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { AdmissionFacts, AdmissionStore, AdmittedSession, LivingSessions, SlotLimits } from '@palestra/session';
 import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
 import { atMost } from '../../platform/limits.ts';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 
 /** All processes decide one after another; a round takes a millisecond or two. */
 const LOCK = `SELECT pg_advisory_xact_lock(hashtext('palestra admission'))`;
@@ -63,7 +63,7 @@ export class SqlAdmissionStore implements AdmissionStore {
   ) {}
 
   round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
-    return patiently(async () => {
+    return retryDatabase(async () => {
       const client = await this.pool.connect();
       try {
         await client.query('BEGIN');
@@ -83,12 +83,12 @@ export class SqlAdmissionStore implements AdmissionStore {
   }
 
   async living(): Promise<LivingSessions[]> {
-    return patiently(async () => (await this.pool.query<LivingSessions>(LIVING)).rows);
+    return retryDatabase(async () => (await this.pool.query<LivingSessions>(LIVING)).rows);
   }
 
   async settled(sids: string[]): Promise<string[]> {
     if (sids.length === 0) return [];
-    return patiently(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
+    return retryDatabase(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
   }
 
   #limitsOf({ slot_limits: asked, org }: WaitingRow): SlotLimits {

@@ -12,7 +12,7 @@ import {
 } from '@palestra/text/server';
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 import { type SealedRow, type SecretBox, SecretMask } from '@palestra/session';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { withoutNul } from '../ledger/postgres-text.ts';
 
 /**
@@ -97,7 +97,7 @@ export class SqlTextStore implements TextStore {
   async begin(sid: string, { turn, fingerprint, taskId, said }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
     const settled = [outcome?.reward ?? null, outcome?.done ?? null, outcome?.counted ?? null];
     let attempts = 0;
-    return patiently(async () => {
+    return retryDatabase(async () => {
       attempts += 1;
       const values = [sid, turn, fingerprint, taskId];
       const all = [...values, storable(said), ...settled];
@@ -134,7 +134,7 @@ export class SqlTextStore implements TextStore {
   }
 
   #query<R extends object>(name: string, text: string, values: unknown[]): Promise<R[]> {
-    return patiently(async () => (await this.pool.query<R & pg.QueryResultRow>({ name, text, values })).rows);
+    return retryDatabase(async () => (await this.pool.query<R & pg.QueryResultRow>({ name, text, values })).rows);
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import { type JsonObject, type KnownPhase, PHASES, PROVENANCE_FIELDS, type ProvenanceField, PROVENANCES } from '@palestra/protocol';
 import type pg from 'pg';
 import { type Config, CONFIG } from '../../platform/config.ts';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, wordOf } from '../codes.ts';
@@ -122,7 +122,7 @@ export class DeriveService {
 
   /** Everything of a run is normalised again, with its settings as they are now. */
   renormalise(runSeq: number): Promise<void> {
-    return patiently(() => markRuns(this.database.pool, [runSeq]), PATIENCE_MS);
+    return retryDatabase(() => markRuns(this.database.pool, [runSeq]), PATIENCE_MS);
   }
 
   async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
@@ -195,7 +195,7 @@ export class DeriveService {
     );
     // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
     const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
-    await patiently(() => this.#write(facts, outdated), PATIENCE_MS);
+    await retryDatabase(() => this.#write(facts, outdated), PATIENCE_MS);
   }
 
   /** Whoever sees the facts sees the marks that follow from them. Marks come first: heads are locked before rows everywhere. */
@@ -281,7 +281,7 @@ export class DeriveService {
       return same ? [] : { seq: row.seq, revision: row.revision, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
     });
     const summary = { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length };
-    await patiently(() => writeInferred(client, runSeq, rows, BITS, summary), PATIENCE_MS);
+    await retryDatabase(() => writeInferred(client, runSeq, rows, BITS, summary), PATIENCE_MS);
   }
 
   async #markOutdated(): Promise<void> {

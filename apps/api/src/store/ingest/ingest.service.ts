@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { type EventResult, type IngestReceipt, PalestraError } from '@palestra/protocol';
 import { BatchShapeError, type ReadEvent, parseTolerant, readBatch, type ReadBatch } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { RunActivity } from '../run-activity.service.ts';
@@ -75,7 +75,7 @@ export class IngestService {
     if (client) return this.#receipt(batch, events, await storeIn(client, detached.events), perEvent);
 
     const { stored, refused } = await storeTolerantly(detached.events, (some) =>
-      patiently(() => storeIn(this.database.pool, some), PATIENCE_MS),
+      retryDatabase(() => storeIn(this.database.pool, some), PATIENCE_MS),
     );
     if (refused.size === 0) return this.#receipt(batch, events, stored, perEvent);
     const kept = withoutRefused(batch, refused);

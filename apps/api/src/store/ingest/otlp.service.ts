@@ -12,7 +12,7 @@ import {
   type TracedRollout,
 } from '@palestra/rollouts/import';
 import type { Caller } from '@palestra/session';
-import { patiently } from '../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { IngestService } from './ingest.service.ts';
 import { decodeTraceRequest } from './otlp-protobuf.ts';
@@ -82,7 +82,7 @@ export class OtlpService {
         if (fresh.length > 0) await this.ingest.store(orgId, { events: fresh, rejected: [], history: true }, { client, runs });
         return refused;
       });
-    return patiently(storeInTurn, PATIENCE_MS);
+    return retryDatabase(storeInTurn, PATIENCE_MS);
   }
 
   /** What is stored of these rollouts, in rows and in transcripts. */

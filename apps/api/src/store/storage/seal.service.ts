@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { CHUNK_CHARACTERS, CHUNK_MESSAGES } from '@palestra/rollouts/transcript';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../platform/config.ts';
-import { isDatabaseAway } from '../../platform/database/database-errors.ts';
+import { isDatabaseUnavailable } from '../../platform/database/database-errors.ts';
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
@@ -180,4 +180,4 @@ function groupsOf(candidates: readonly Sealable[]): Sealable[][] {
 }
 
 /** PostgreSQL is away: no rollout can be sealed. A statement that ran into its time limit (57014) says nothing of the next one. */
-const isFatal = (error: unknown): boolean => isDatabaseAway(error) && (error as { code?: string }).code !== '57014';
+const isFatal = (error: unknown): boolean => isDatabaseUnavailable(error) && (error as { code?: string }).code !== '57014';

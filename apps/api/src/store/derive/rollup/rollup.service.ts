@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SuccessRule } from '@palestra/metrics';
 import type pg from 'pg';
-import { patiently } from '../../../platform/database/database-retry.ts';
+import { retryDatabase } from '../../../platform/database/database-retry.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { isOwnFault } from '../../bisect-batch.ts';
@@ -74,7 +74,7 @@ export class RollupService {
   async #batch(scope: Scope, limit: number): Promise<number> {
     let taken: readonly StepKey[] = [];
     try {
-      return await patiently(() => this.#batchOnce(scope, limit, (steps) => (taken = steps)), PATIENCE_MS);
+      return await retryDatabase(() => this.#batchOnce(scope, limit, (steps) => (taken = steps)), PATIENCE_MS);
     } catch (error) {
       if (taken.length === 0 || !isOwnFault(error)) throw error;
       if (taken.length === 1) this.quarantine.add('step', stepText(taken[0]!), error);

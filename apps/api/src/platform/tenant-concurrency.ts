@@ -1,6 +1,6 @@
 import { PalestraError } from '@palestra/protocol';
 
-export interface SlotLimits {
+export interface ConcurrencyLimits {
   /** Of one organisation. */
   owner: number;
   /** Of all organisations together in this process. */
@@ -8,14 +8,14 @@ export interface SlotLimits {
 }
 
 /** Counts work in progress in this process, so that one organisation cannot take all of what there is. */
-export class TenantSlots {
+export class TenantConcurrency {
   readonly #held = new Map<string, number>();
   #all = 0;
 
   /** `what` names the work in the plural, for the error. */
   constructor(
     private readonly what: string,
-    private readonly limits: SlotLimits,
+    private readonly limits: ConcurrencyLimits,
   ) {}
 
   /** Takes a slot; the function that is returned gives it back, once. Throws `capacity_exhausted`. */
@@ -54,7 +54,7 @@ export class TenantSlots {
 }
 
 /** At most so many at the same time; others wait in their order. */
-export class Turns {
+export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #free: number;
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { ForeignWork, LANES } from './foreign-work.ts';
+import { UntrustedWork, LANES } from './untrusted-work.ts';
 
 const MIB = 1024 * 1024;
 const limits = { ...LANES.check, processes: 2, deadlineMs: 100_000, memoryBytes: 160 * MIB, waiting: { owner: 1, all: 2 } };
 const module = new URL('./work.fixture.mjs', import.meta.url);
 const task = (does: string, owner = 'a') => ({ module, input: { does }, owner, lane: 'check' as const });
-const work = (changes = {}) => new ForeignWork({ check: { ...limits, ...changes }, file: limits });
+const work = (changes = {}) => new UntrustedWork({ check: { ...limits, ...changes }, file: limits });
 
 test('runs in another process, which has no environment', async () => {
   const answer = await work().run<{ env: object; pid: number }>(task('answer'));
@@ -30,13 +30,13 @@ test('an error of the work rejects', async () => {
 
 test('one task of an organisation runs at a time, few wait, and another organisation does not wait for them', async () => {
   const foreign = work();
-  const endless = foreign.run(task('loop', 'a'));
+  const endless = untrusted.run(task('loop', 'a'));
   endless.catch(() => {});
-  const waiting = foreign.run(task('answer', 'a'));
+  const waiting = untrusted.run(task('answer', 'a'));
   waiting.catch(() => {});
-  await expect(foreign.run(task('answer', 'a'))).rejects.toMatchObject({ code: 'capacity_exhausted' });
-  expect(await foreign.run(task('answer', 'b'))).toMatchObject({ env: {} });
-  foreign.onApplicationShutdown();
+  await expect(untrusted.run(task('answer', 'a'))).rejects.toMatchObject({ code: 'capacity_exhausted' });
+  expect(await untrusted.run(task('answer', 'b'))).toMatchObject({ env: {} });
+  untrusted.onApplicationShutdown();
   await expect(waiting).rejects.toMatchObject({ code: 'shutting_down' });
   await expect(endless).rejects.toThrow();
 });

@@ -1,9 +1,9 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
-import { ForeignProcess } from './foreign-process.ts';
+import { WorkProcess } from './work-process.ts';
 
 /** Work on what a tenant uploaded or what a tenant's server published. */
-export interface ForeignTask {
+export interface UntrustedTask {
   /**
    * A file whose default export is `(input) => output`, or a promise of it, both fit for the structured clone algorithm. Name the
    * compiled file, beside the caller's: `new URL('./name.work.js', import.meta.url)`.
@@ -36,8 +36,8 @@ export const LANES: Record<Lane, LaneLimits> = {
 };
 
 interface Waiting {
-  task: ForeignTask;
-  start: (worker: ForeignProcess) => void;
+  task: UntrustedTask;
+  start: (worker: WorkProcess) => void;
   refuse: (error: PalestraError) => void;
 }
 
@@ -45,9 +45,9 @@ interface Waiting {
  * Runs work whose cost a tenant chooses, each task in a process of its own that ends with it. Not in worker threads: a thread that
  * exceeds its `resourceLimits` by one large allocation aborts the whole process (V8 `FatalProcessOutOfMemory`), and buffers do not count there.
  */
-export class ForeignWork implements OnApplicationShutdown {
+export class UntrustedWork implements OnApplicationShutdown {
   readonly #waiting: Waiting[] = [];
-  readonly #running = new Map<ForeignTask, ForeignProcess>();
+  readonly #running = new Map<UntrustedTask, WorkProcess>();
 
   constructor(private readonly lanes: Record<Lane, LaneLimits> = LANES) {}
 
@@ -55,7 +55,7 @@ export class ForeignWork implements OnApplicationShutdown {
    * The module's answer, or its PalestraError. Throws `too_expensive` when the task exceeds the deadline or the memory of its lane, and
    * `capacity_exhausted` when too many wait already.
    */
-  async run<Output>(task: ForeignTask): Promise<Output> {
+  async run<Output>(task: UntrustedTask): Promise<Output> {
     const worker = await this.#turn(task);
     try {
       return (await worker.run(task.module, task.input)) as Output;
@@ -70,7 +70,7 @@ export class ForeignWork implements OnApplicationShutdown {
     for (const worker of this.#running.values()) worker.stop();
   }
 
-  async #turn(task: ForeignTask): Promise<ForeignProcess> {
+  async #turn(task: UntrustedTask): Promise<WorkProcess> {
     if (this.#mayStart(task)) return this.#reserved(task);
     const { waiting } = this.lanes[task.lane];
     const others = this.#waiting.filter(({ task: other }) => other.lane === task.lane);
@@ -83,14 +83,14 @@ export class ForeignWork implements OnApplicationShutdown {
     return new Promise((start, refuse) => this.#waiting.push({ task, start, refuse }));
   }
 
-  #mayStart({ lane, owner }: ForeignTask): boolean {
+  #mayStart({ lane, owner }: UntrustedTask): boolean {
     const running = [...this.#running.keys()].filter((other) => other.lane === lane);
     return running.length < this.lanes[lane].processes && running.every((other) => other.owner !== owner);
   }
 
   /** Its place is taken from here on, before anything else runs. */
-  #reserved(task: ForeignTask): ForeignProcess {
-    const worker = new ForeignProcess(this.lanes[task.lane]);
+  #reserved(task: UntrustedTask): WorkProcess {
+    const worker = new WorkProcess(this.lanes[task.lane]);
     this.#running.set(task, worker);
     return worker;
   }

@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { PalestraError } from '@palestra/protocol';
-import type { ForeignAnswer, ForeignRequest } from './foreign-process.ts';
+import type { WorkResponse, WorkRequest } from './work-process.ts';
 
-/** The process of `ForeignProcess`: runs the default export of one module on one input, answers, and waits to be killed. */
+/** The process of `WorkProcess`: runs the default export of one module on one input, answers, and waits to be killed. */
 
-async function answer({ module, input }: ForeignRequest): Promise<ForeignAnswer> {
+async function answer({ module, input }: WorkRequest): Promise<WorkResponse> {
   try {
     const { default: work } = (await import(module)) as { default: (input: unknown) => unknown };
     return { value: await work(input) };
@@ -19,6 +19,6 @@ const WATCH = `const parent = ${process.ppid}; setInterval(() => process.ppid ==
 new Worker(WATCH, { eval: true }).unref();
 
 process.once('message', (request) => {
-  void answer(request as ForeignRequest).then((given) => process.send!(given));
+  void answer(request as WorkRequest).then((given) => process.send!(given));
 });
 process.once('disconnect', () => process.exit());

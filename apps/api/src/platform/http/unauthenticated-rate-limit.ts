@@ -6,15 +6,17 @@ import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { type Config, CONFIG } from '../config.ts';
 import { ClientAddresses, networkOf } from './client-address.ts';
 
-/** Of load balancers, and of clients that wait for a server: what they are told costs nothing. */
+/** Requests of load balancers, and of clients that wait for a server, are not counted: they reveal nothing and cost little. */
 const PROBE = /\/health(?:\/\w+)?(?:\?|$)/;
-/** Addresses share so many counters: memory is bounded, however many addresses somebody has. Who shares one with an attacker is refused only what would fail anyway. */
+/**
+ * Number of counters, which bounds the memory. An address that shares a counter with an attacker loses only requests without a valid key.
+ */
 const COUNTER_BITS = 16;
 
 interface Limiter {
   points: RateLimiterMemory;
   detail: string;
-  /** A request may be looked at more than once; each time it hears the same. */
+  /** A request counts once, also if it is checked several times. */
   counted: WeakMap<IncomingMessage, Promise<unknown>>;
 }
 const limiter = (perMinute: number, detail: string): Limiter => ({
@@ -24,31 +26,31 @@ const limiter = (perMinute: number, detail: string): Limiter => ({
 });
 
 /**
- * How often an address may fail to authenticate, and ask without a key, on this replica. Only what fails is refused: a valid key works behind
- * the same address as an attacker.
+ * Limits how often an address may fail to authenticate, and may send requests without a key, on this replica. It refuses only
+ * unauthenticated requests: a valid key works from the address of an attacker.
  */
 @Injectable()
-export class StrangerRates {
+export class UnauthenticatedRateLimit {
   readonly #failures: Limiter;
   readonly #requests: Limiter;
-  /** So that nobody chooses whom to share a counter with. */
+  /** Prevents an attacker from choosing whom it shares a counter with. */
   readonly #salt = randomBytes(16);
   readonly #addresses: ClientAddresses;
 
   constructor(@Inject(CONFIG) config: Config) {
-    const { strangers, trustedProxies } = config;
-    this.#failures = limiter(strangers.failures, 'Too many wrong keys or links came from this address. A valid key works.');
-    this.#requests = limiter(strangers.requests, 'Too many requests without an API key came from this address. With a key they work.');
+    const { unauthenticatedLimits, trustedProxies } = config;
+    this.#failures = limiter(unauthenticatedLimits.failures, 'Too many wrong keys or links came from this address. A valid key works.');
+    this.#requests = limiter(unauthenticatedLimits.requests, 'Too many requests without an API key came from this address. With a key they work.');
     this.#addresses = new ClientAddresses(trustedProxies);
   }
 
-  /** A request brought a credential that is not valid. Throws `rate_limited` when its address did so too often. */
-  failed(request: IncomingMessage): Promise<void> {
+  /** Counts a request with an invalid credential. Throws `rate_limited` above the limit of its address. */
+  countFailure(request: IncomingMessage): Promise<void> {
     return this.#count(this.#failures, request);
   }
 
-  /** A request brought no credential. Throws `rate_limited` when its address asked too often; never for a probe. */
-  async unauthenticated(request: IncomingMessage): Promise<void> {
+  /** Counts a request without a credential, except probes. Throws `rate_limited` above the limit of its address. */
+  async countUnauthenticated(request: IncomingMessage): Promise<void> {
     if (!PROBE.test(request.url ?? '')) await this.#count(this.#requests, request);
   }
 

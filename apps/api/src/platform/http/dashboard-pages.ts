@@ -7,7 +7,7 @@ import { PalestraError } from '@palestra/protocol';
 /** Built by `npm run build`; from `apps/api/{src,dist}/platform/http` it is the same relative path. */
 const DASHBOARD = path.resolve(import.meta.dirname, '../../../../dashboard/dist');
 
-/** dashboard.md section 9: nothing from elsewhere, no inline script, Trusted Types. Styles set by script (CSSOM) are no inline styles. */
+/** Nothing from other origins, no inline script, Trusted Types. Styles that scripts set through the CSSOM are not inline styles. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,7 +29,7 @@ const PAGE_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** Paths that the dashboard's router knows; all else of the origin belongs to the session plane and the API. */
+/** Paths of the dashboard's router. All others belong to the session API and the API. */
 const PAGES = [
   '/',
   '/:org/runs',
@@ -49,7 +49,7 @@ const PAGES = [
 ];
 
 /** Serves the dashboard's files and its one page. */
-export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<void> {
+export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
   const built = existsSync(path.join(DASHBOARD, 'index.html'));
   await fastify.register(fastifyStatic, {
     root: built ? path.join(DASHBOARD, 'assets') : import.meta.dirname,
@@ -59,29 +59,29 @@ export async function prepareBrowserPlane(fastify: FastifyInstance): Promise<voi
     maxAge: '365d',
     index: false,
     decorateReply: true,
-    // The policy of a worker's script holds for the worker.
+    // A worker's script needs the policy for the worker.
     setHeaders: (reply) => void reply.header('content-security-policy', CONTENT_SECURITY_POLICY),
   });
   const page = async (request: FastifyRequest, reply: FastifyReply) => {
-    // No organisation has this name: `/v1/runs/x/y` is a route that there is not.
+    // `v1` is not an organisation: `/v1/runs/x/y` is an unknown route.
     if (request.url.startsWith('/v1/')) throw new PalestraError('route_not_found');
     reply.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' });
     if (!built) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
     return reply.sendFile('index.html', DASHBOARD, { cacheControl: false });
   };
   for (const url of PAGES) fastify.get(url, page);
-  // Addresses that the official clients print (openreward-wire.md section 1).
+  // Addresses that the official clients print (docs/reference/ors.md#addresses).
   fastify.get('/settings/api-keys', async (_request, reply) => reply.redirect('/keys', 302));
-  const leads = (from: string, to: string) =>
+  const redirect = (from: string, to: string) =>
     fastify.get(from, { config: { unlisted: true } }, async (request, reply) => {
       if (!request.headers.accept?.includes('text/html')) throw new PalestraError('route_not_found');
       const { owner, name } = request.params as { owner: string; name: string };
       return reply.redirect(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}${to}`, 302);
     });
-  leads('/:owner/:name', '');
-  // Where a server of OpenEnv shows the page on which one plays by hand (openenv-wire.md section 15).
-  for (const path of ['', '/', '/web', '/web/']) leads(`/openenv/:owner/:name${path}`, '/play');
-  // A page that there is not, typed by hand: the dashboard says so. Everybody else gets the error of the catalogue.
+  redirect('/:owner/:name', '');
+  // Where an OpenEnv server has its page for playing by hand (docs/reference/openenv.md#web-page).
+  for (const path of ['', '/', '/web', '/web/']) redirect(`/openenv/:owner/:name${path}`, '/play');
+  // For an unknown address that a user typed the dashboard shows an error page. Other clients get the error of the catalogue.
   fastify.get('/*', { config: { unlisted: true } }, async (request, reply) => {
     const typed = request.headers.accept?.includes('text/html') && !request.url.startsWith('/v1/');
     if (!typed || !built) throw Object.assign(new Error('Not Found'), { statusCode: 404 });

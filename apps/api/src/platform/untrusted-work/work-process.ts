@@ -4,7 +4,7 @@ import { constants, setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 
-export interface ForeignProcessLimits {
+export interface WorkProcessLimits {
   /** Milliseconds. */
   deadlineMs: number;
   /** Bytes. */
@@ -12,20 +12,20 @@ export interface ForeignProcessLimits {
 }
 
 /** What the process is sent, once. */
-export interface ForeignRequest {
+export interface WorkRequest {
   module: string;
   input: unknown;
 }
-export type ForeignAnswer = { value: unknown } | { error: { code: ErrorCode; detail: string } } | { failure: string };
+export type WorkResponse = { value: unknown } | { error: { code: ErrorCode; detail: string } } | { failure: string };
 
 const MEMORY_EVERY_MS = 20;
-const MAIN = new URL('./foreign-main.js', import.meta.url);
+const MAIN = new URL('./work-main.js', import.meta.url);
 
 /** One Node.js process without an environment that does one piece of work and is killed when that takes too long or too much memory. */
-export class ForeignProcess {
+export class WorkProcess {
   #child: ChildProcess | null = null;
 
-  constructor(private readonly limits: ForeignProcessLimits) {}
+  constructor(private readonly limits: WorkProcessLimits) {}
 
   /** The answer of the module's default export. Throws its PalestraError, `too_expensive`, or an Error when the module fails otherwise. */
   async run(module: URL, input: unknown): Promise<unknown> {
@@ -85,9 +85,9 @@ function start(memoryBytes: number): ChildProcess {
 }
 
 /** The one message of the process; null when it ended without one. */
-function answerOf(child: ChildProcess, request: ForeignRequest): Promise<ForeignAnswer | null> {
+function answerOf(child: ChildProcess, request: WorkRequest): Promise<WorkResponse | null> {
   return new Promise((resolve, reject) => {
-    child.once('message', (answer) => resolve(answer as ForeignAnswer));
+    child.once('message', (answer) => resolve(answer as WorkResponse));
     // Not once: an error after the answer, as of a message to a process that was just killed, must not end the service.
     child.on('error', reject);
     child.once('exit', () => resolve(null));
