@@ -2,12 +2,12 @@ import path from 'node:path';
 import { replaceSecret } from './platform/local-secrets.ts';
 import type { RunningServer } from './server.ts';
 
-/** File below the data directory with the first key and an owner's sign-in link, for a service without a terminal. Mode 0600. */
+/** File in the data directory with the first key and an owner's sign-in link, for a service without a terminal. Mode 0600. */
 export const SIGN_IN_FILE = 'sign-in.txt';
 
 /**
- * What a person sees after the start. The first key and the sign-in link open everything, so they are printed on a terminal only. Elsewhere
- * stdout is a container's log or a file that others read: there they go to a file of mode 0600, and its path is printed.
+ * The message after the start. The first key and the sign-in link grant full access, so they are printed on a terminal only. Otherwise
+ * stdout may be a log that others read: they are written to a file of mode 0600, and its path is printed.
  */
 export async function announcement(server: RunningServer, dataDir: string, isTerminal: boolean): Promise<string> {
   if (isTerminal) return `\nPalestra is ready.\n\n${access(server)}\n`;

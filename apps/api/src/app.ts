@@ -22,7 +22,7 @@ import { protocols } from './sessions/protocols.ts';
 import { RouteTable } from './platform/http/route-table.ts';
 import { Sockets } from './platform/http/sockets.ts';
 
-/** The whole service over given dependencies, ready to `listen`. Closing it does not close the dependencies. */
+/** Creates the service, ready to `listen`. Closing it does not close the dependencies. */
 export async function createApp(dependencies: PlatformDependencies): Promise<NestFastifyApplication> {
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => app.get(ErrorFilter).send(error, request, reply);
   const app = await NestFactory.create<NestFastifyApplication>(

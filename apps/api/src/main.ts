@@ -7,7 +7,7 @@ import { type RunningServer, startServer } from './server.ts';
 
 const CLI = path.resolve(import.meta.dirname, '../../cli/dist/main.js');
 
-/** Plays a short run, so that the first page a newcomer opens shows real rollouts. */
+/** Records a short demo run, so that the first page of a new user shows real rollouts. Returns a function that stops it. */
 function playDemo({ url, apiKey }: RunningServer, onEnd: () => void): () => void {
   const demo = spawn(process.execPath, [CLI, 'demo'], {
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -23,9 +23,9 @@ async function main(): Promise<void> {
   const config = readConfig(process.env, (file) => path.resolve(process.env.INIT_CWD ?? process.cwd(), file));
   process.stdout.write('Starting Palestra ...\n');
   const stopping = new AbortController();
-  // A signal during the start is obeyed as soon as there is something to close.
+  // A signal during the start takes effect when the start is complete.
   const stop = () => stopping.abort();
-  // SIGHUP: its terminal was closed, and nobody reads any more what is said to it.
+  // After SIGHUP the terminal is closed, and writes to it fail.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
   const server = await startServer(config);
@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   if (config.demo && server.fresh && config.bundledEnvironments) stopDemo = playDemo(server, () => (stopDemo = () => {}));
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
   process.stdout.write('Stopping ...\n');
-  // A second signal is for those who cannot wait.
+  // A second signal ends the process at once.
   process.once('SIGINT', () => process.exit(130));
   stopDemo();
   await server.close();

@@ -4,13 +4,13 @@ import { MigrationError } from './platform/database/migrations.ts';
 import { DatabaseUnreachableError, migrate } from './server.ts';
 
 /**
- * Brings the database up to date and ends: for deployments in which the running service has no role that may change the schema. Reads DATABASE_URL and
+ * Applies all migrations and ends, for deployments in which the service's role may not change the schema. Reads DATABASE_URL and
  * DATABASE_MIGRATION_URL.
  */
 async function main(): Promise<void> {
   const { databaseUrl, databaseMigrationUrl } = readConfig(process.env, (file) => path.resolve(file));
   if (databaseUrl === null)
-    throw new ConfigError('DATABASE_URL: there is no database to migrate; the embedded one is migrated when the service starts');
+    throw new ConfigError('DATABASE_URL: set it to the database to migrate; the embedded one is migrated when the service starts');
   await migrate(databaseUrl, databaseMigrationUrl);
 }
 

@@ -29,10 +29,10 @@ const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations
 /** The port is taken; the message is one line for the terminal. */
 export class PortTakenError extends Error {}
 
-/** The configured key cannot be the first one; one line for the terminal. */
+/** The configured key was revoked; the message is one line for the terminal. */
 export class RevokedKeyError extends Error {}
 
-/** The given database cannot be used; one line for the terminal. */
+/** The configured database cannot be used; the message is one line for the terminal. */
 export class DatabaseUnreachableError extends Error {}
 
 export interface RunningServer {
@@ -47,7 +47,7 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Starts everything: PostgreSQL (unless one is given), migrations, object store, first account, the service itself. */
+/** Starts everything: PostgreSQL (unless `databaseUrl` is set), migrations, object store, first account, the service itself. */
 export async function startServer(config: Config): Promise<RunningServer> {
   const shutdown = new ShutdownList();
   const draining = new AbortController();
@@ -75,7 +75,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const token = await accounts.createSignInToken({ ...owner, keyId: null, scopes: [...KEY_SCOPES] }, null);
     const fresh = await hasNoRuns(database);
     const url = await listen(app, config);
-    // Clients are served from here on: what follows must not end the process while PostgreSQL restarts.
+    // The service has clients from here on: the next lines must not fail while PostgreSQL restarts.
     origin.url ||= url;
     await app.get(SessionServer).announce(config.replicaUrl ?? url);
     return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, fresh, database, close };
@@ -85,25 +85,25 @@ export async function startServer(config: Config): Promise<RunningServer> {
   }
 }
 
-/** The first owner with a key that works: a revoked one is replaced, unless the configuration insists on it. */
+/** Creates the first owner and a valid key. Replaces a revoked key, but throws if the configuration sets it. */
 async function ensureFirstKey(accounts: AccountService, config: Config) {
-  const given = config.apiKey ?? (await readOrCreateSecret(config.dataDir, 'api-key', newApiKey)).value;
-  const { owner, revoked } = await accounts.ensureFirstOwner(given);
-  if (!revoked) return { owner, apiKey: given };
-  if (config.apiKey) throw new RevokedKeyError('PALESTRA_API_KEY names a key that was revoked: set another one, or none');
+  const knownKey = config.apiKey ?? (await readOrCreateSecret(config.dataDir, 'api-key', newApiKey)).value;
+  const { owner, revoked } = await accounts.ensureFirstOwner(knownKey);
+  if (!revoked) return { owner, apiKey: knownKey };
+  if (config.apiKey) throw new RevokedKeyError('PALESTRA_API_KEY is a revoked key: set another one, or unset it');
   const apiKey = await replaceSecret(config.dataDir, 'api-key', newApiKey());
   await accounts.ensureFirstOwner(apiKey);
   return { owner, apiKey };
 }
 
-/** Nobody uploaded anything yet: the demo is welcome. */
+/** Whether no run exists yet, so that the demo may start. */
 async function hasNoRuns(database: Database): Promise<boolean> {
   const { rows } = await database.pool.query<{ empty: boolean }>('SELECT NOT EXISTS (SELECT 1 FROM runs) AS empty');
   return rows[0]!.empty;
 }
 
 async function startLocalDatabase(config: Config, shutdown: ShutdownList, logger: Logger, draining: AbortSignal): Promise<RunningPostgres> {
-  const onEnd = (status: PostgresStatus) => logger.warn(status, 'PostgreSQL ended; it is started again');
+  const onEnd = (status: PostgresStatus) => logger.warn(status, 'PostgreSQL ended; it restarts');
   const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), { draining, onEnd });
   shutdown.push('PostgreSQL', 20_000, () => postgres.stop());
   return postgres;
@@ -124,8 +124,8 @@ export async function openDatabase(
 }
 
 /**
- * Brings the schema up to date as the role of `migrationUrl` and gives the role of `databaseUrl` what it needs. Without `migrationUrl` that role does both, or
- * checks that nothing is to be done.
+ * Applies migrations as the role of `migrationUrl` and grants the role of `databaseUrl` its rights. Without `migrationUrl` the role of
+ * `databaseUrl` applies them, or checks that none is pending.
  */
 export async function migrate(databaseUrl: string, migrationUrl: string | null = null): Promise<void> {
   const url = migrationUrl ?? databaseUrl;
@@ -136,7 +136,7 @@ export async function migrate(databaseUrl: string, migrationUrl: string | null =
   } catch (error) {
     const { host, port, database } = client;
     throw new DatabaseUnreachableError(
-      `the database ${database} at ${host}:${port} (${migrationUrl === null ? 'DATABASE_URL' : 'DATABASE_MIGRATION_URL'}) does not let us in: ${(error as Error).message}`,
+      `the database ${database} at ${host}:${port} (${migrationUrl === null ? 'DATABASE_URL' : 'DATABASE_MIGRATION_URL'}) refused the connection: ${(error as Error).message}`,
       { cause: error },
     );
   }
@@ -156,7 +156,7 @@ async function listen(app: Awaited<ReturnType<typeof createApp>>, { host, port }
     await app.listen(port, host);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new PortTakenError(`port ${port} of ${host} is taken: stop what listens there, or set PORT`, { cause: error });
+    throw new PortTakenError(`port ${port} of ${host} is taken: stop the other program, or set PORT`, { cause: error });
   }
   const address = app.getHttpServer().address() as { port: number };
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;

@@ -4,7 +4,7 @@ import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
 import { StoreModule } from './store/store.module.ts';
 
-/** What a worker is made of: every module that handles jobs, and none that answers requests. */
+/** The modules of a worker: every module that handles jobs, and none with routes. */
 @Module({})
 export class WorkerModule {
   static with(dependencies: PlatformDependencies): DynamicModule {

@@ -20,9 +20,9 @@ import { openBlobStore } from './platform/storage.ts';
 import { DatabaseUnreachableError, migrate, openDatabase } from './server.ts';
 import { WorkerModule } from './worker.module.ts';
 
-/** The only door of this application for another one: apps/worker starts it in the role of a worker (docs/adr/0015). */
+/** The only entry of this application for another one: apps/worker runs its jobs (docs/adr/0015). */
 export interface RunningWorker {
-  /** Where `/health` and `/metrics` are; null without `PALESTRA_WORKER_PORT`. */
+  /** Origin of `/health` and `/metrics`; null without `PALESTRA_WORKER_PORT`. */
   url: string | null;
   close(): Promise<void>;
 }
@@ -31,14 +31,14 @@ export function readWorkerConfig(env: NodeJS.ProcessEnv): Config {
   return readConfig(env, (file) => path.resolve(env.INIT_CWD ?? process.cwd(), file));
 }
 
-/** The line for the terminal: of an expected failure its message, of any other where it came from. */
+/** The text for the terminal: the message of an expected error, the stack of any other. */
 export function workerFault(error: unknown): string {
   const { message, stack } = error as Error;
   const expected = error instanceof ConfigError || error instanceof DatabaseUnreachableError || error instanceof MigrationError;
   return expected || !stack ? message : stack;
 }
 
-/** Runs jobs of the given database until it is closed. Throws `ConfigError` when it would not see the API's rows or objects. */
+/** Runs jobs until it is closed. Throws `ConfigError` when it does not share the database and objects of an API. */
 export async function startWorker(config: Config): Promise<RunningWorker> {
   limitHeapGrowth();
   const databaseUrl = sharedDatabase(config);
@@ -53,7 +53,7 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
     await migrate(databaseUrl, config.databaseMigrationUrl);
     const database = await openDatabase(databaseUrl, config, shutdown);
     const origin = { url: config.publicUrl ?? '' };
-    // No URL is signed here: any secret will do.
+    // A worker signs no URLs: any secret works.
     const secret = new SecretKeys(config.secretKey ?? randomSecret(), config.previousSecretKeys);
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret, { alone: false });
     const dependencies = {
@@ -79,18 +79,18 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
   }
 }
 
-/** A worker without the API's database and objects would write transcripts where nobody reads them. */
+/** Without the API's database and object store a worker would write transcripts that no API can read. */
 function sharedDatabase(config: Config): string {
-  if (config.databaseUrl === null) throw new ConfigError('DATABASE_URL: a worker needs the database of the API that it works for');
+  if (config.databaseUrl === null) throw new ConfigError('DATABASE_URL: set it to the database of the API; a worker has none of its own');
   if (config.s3 === null && !existsSync(path.join(config.dataDir, 'blobs'))) {
-    throw new ConfigError(`PALESTRA_DATA_DIR: ${config.dataDir} is not the data directory of an API, and S3_BUCKET is not set`);
+    throw new ConfigError(`PALESTRA_DATA_DIR: ${config.dataDir} is not the data directory of an API: set it to one, or set S3_BUCKET`);
   }
   return config.databaseUrl;
 }
 
 async function listen(readiness: Readiness, metrics: Metrics, { host, workerPort }: Config): Promise<Server> {
   const server = createServer(async (request, response) => {
-    const answer = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
+    const respond = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
     try {
       if (request.url === '/metrics') respond(200, metrics.registry.contentType, await metrics.registry.metrics());
       else if (request.url === '/health/live') respond(200, 'application/json', JSON.stringify({ status: 'live' }));

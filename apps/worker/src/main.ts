@@ -1,6 +1,6 @@
 import { readWorkerConfig, startWorker, workerFault } from '@palestra/api/worker';
 
-/** The service's background work without its routes (docs/adr/0015): settings are the API's, stopping is by SIGTERM. */
+/** Runs the service's background jobs without its routes (docs/adr/0015). It reads the API's settings; SIGTERM stops it. */
 async function main(): Promise<void> {
   const stopping = new AbortController();
   const stop = () => stopping.abort();

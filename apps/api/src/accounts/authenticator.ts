@@ -125,7 +125,9 @@ export class Authenticator {
   }
 
   async #loadKey(key: string): Promise<Verdict> {
-    const row = await retryDatabase(() => this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }));
+    const row = await retryDatabase(() =>
+      this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }),
+    );
     if (!row) return { refused: 'unauthorized' };
     return this.#verdictOf(row);
   }

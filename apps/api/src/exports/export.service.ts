@@ -53,7 +53,7 @@ export class ExportService implements OnApplicationShutdown {
   async create(caller: Caller, request: CreateTaskExport): Promise<TaskExportView> {
     // An environment that cannot be seen is refused here, not found out in the background.
     for (const environment of request.environments) await this.directory.resolve(environment, caller);
-    const release = this.#slots.take(caller.orgId);
+    const release = this.#slots.acquire(caller.orgId);
     try {
       const { environments, split, format, prompt_format: promptFormat } = request;
       const row = await this.database.prisma.taskExport.create({

@@ -79,7 +79,10 @@ function keyOf(environmentId: string, path: string): string {
     return checkKey(`environments/${environmentId}/${path}`);
   } catch (error) {
     if (error instanceof BlobError)
-      throw new PalestraError('invalid_request', { detail: `Invalid file path: ${path.slice(0, 200)}. Use relative paths without "..".`, cause: error });
+      throw new PalestraError('invalid_request', {
+        detail: `Invalid file path: ${path.slice(0, 200)}. Use relative paths without "..".`,
+        cause: error,
+      });
     throw error;
   }
 }

@@ -19,7 +19,7 @@ describe('readConfig', () => {
     ['0', 'refused'],
     ['10.0.0.0/8, fd00::/8,192.168.1.1', ['10.0.0.0/8', 'fd00::/8', '192.168.1.1']],
     ['', null],
-  ])('takes %j for private addresses of users', (value, expected) => {
+  ])('accepts %j for private addresses of users', (value, expected) => {
     expect(readConfig({ PALESTRA_ALLOW_PRIVATE_UPSTREAMS: value }, (path) => path).privateUpstreams).toEqual(expected);
   });
 

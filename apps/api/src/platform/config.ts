@@ -7,7 +7,7 @@ import { isExposed, keyWeakness } from './exposure.ts';
 /** Environment variables, read once; everything else gets this object passed in. */
 const flag = z.enum(['0', '1', 'true', 'false']).transform((text) => text === '1' || text === 'true');
 
-/** By commas; `none` is none. */
+/** Names separated by commas. `none` is the empty list. */
 const names = z.string().transform((text) =>
   text === 'none'
     ? []
@@ -21,9 +21,9 @@ const privateUpstreams = z.string().transform((text, context): PrivateUpstreams 
   if (text === '1' || text === 'true') return 'allowed';
   if (text === '0' || text === 'false') return 'refused';
   const cidrs = text.split(',').map((cidr) => cidr.trim());
-  const wrong = cidrs.find((cidr) => parseCidr(cidr) === null);
-  if (wrong === undefined) return cidrs;
-  context.addIssue(`must be 1, 0, or networks as in 10.0.0.0/8,fd00::/8; ${JSON.stringify(wrong)} is none`);
+  const invalid = cidrs.find((cidr) => parseCidr(cidr) === null);
+  if (invalid === undefined) return cidrs;
+  context.addIssue(`must be 1, 0, or networks as in 10.0.0.0/8,fd00::/8; ${JSON.stringify(invalid)} is not a network`);
   return z.NEVER;
 });
 
@@ -76,25 +76,27 @@ const configSchema = z.object({
   S3_SECRET_ACCESS_KEY: z.string().optional(),
 });
 
-/** Every variable that `readConfig` reads. Others are ignored, so that a misspelt one does nothing: tests/deployment.spec.ts compares. */
+/**
+ * Every variable that `readConfig` reads. It ignores all others, also misspelt ones: tests/deployment.spec.ts checks the deployment files.
+ */
 export const CONFIG_VARIABLES: readonly string[] = Object.keys(configSchema.shape);
 
-/** How long requests over MCP are held, and how often their clients hear something; milliseconds. Only tests set others. */
+/** Timings of MCP requests, milliseconds. Only tests change them. */
 export interface McpTimings {
   /**
-   * A call that takes longer is answered as a stream, which stays open and can be taken up again. Shorter ones are JSON: mcp 2.x takes no
-   * stream events above 1 MiB.
+   * The response to a longer call is a stream, which the client can resume. The response to a shorter call is JSON, because mcp 2.x accepts
+   * no stream event above 1 MiB.
    */
   jsonHoldMs: number;
-  /** The same, where the client wants to hear of the progress. */
+  /** `jsonHoldMs` for clients that ask for progress notifications. */
   progressHoldMs: number;
-  /** A client that waits for a call hears of progress this often; the shortest patience of the official clients is a minute. */
+  /** Interval of progress notifications during a call. The shortest timeout of the official clients is a minute. */
   beatMs: number;
-  /** Comments that keep a stream open. */
+  /** Interval of the comments that keep a stream open. */
   keepAliveMs: number;
-  /** How long a client waits before it takes up a stream that broke. It tries twice: a restart must fit in. */
+  /** Delay before a client resumes a broken stream. It tries twice, so a restart of the service must fit into two delays. */
   retryMs: number;
-  /** While a client listens, its session is alive; we look this often whether it has ended. */
+  /** An open listening stream keeps its session alive. Interval of the check whether the session has ended. */
   listenPingMs: number;
 }
 
@@ -118,60 +120,60 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
-  /** Users may register programs, which this service then starts: MCP servers on standard input and output. */
+  /** Users may register commands that this service starts: MCP servers on standard input and output. */
   allowCommands: boolean;
   /**
-   * How coding_env isolates what a model wrote (docs/adr/0024): the only level that may be used, null = the strongest that the machine offers; the image
-   * and the engine of containers, null = none, and the first that is installed.
+   * How coding_env isolates programs of models (docs/adr/0024). `level`: the only level to use; null = the strongest that the machine
+   * offers. `image`: null = no containers. `engine`: null = the first container engine that is installed.
    */
   isolation: { level: 'container' | 'namespace' | 'process' | null; image: string | null; engine: string | null; allowWeak: boolean };
-  /** Where URLs of users may lead beside public addresses; null = 'allowed' while the service listens on loopback, else 'refused'. */
+  /** Private addresses that URLs of users may reach; null = 'allowed' if the service listens on loopback, else 'refused'. */
   privateUpstreams: PrivateUpstreams | null;
-  /** Default heartbeat timeout: a session without ping or request for so long has lost its client. */
+  /** Default heartbeat timeout: a session without a ping or request for this long has lost its client. */
   sessionIdleTimeoutMs: number;
-  /** Default of how long an ORS server may show no sign of life, though something waits for it. */
+  /** Default for how long an ORS server may send nothing while a request waits for it. */
   silenceTimeoutMs: number;
-  /** Where other replicas reach this one; null = the address it listens at. */
+  /** URL by which other replicas reach this one; null = the address it listens on. */
   replicaUrl: string | null;
   /** Key material shared by all replicas; null = a file in `dataDir`. */
   secretKey: string | null;
-  /** Key material that still opens and verifies, but neither seals nor signs. */
+  /** Key material that still decrypts and verifies, but no longer encrypts or signs. */
   previousSecretKeys: string[];
-  /** At SIGTERM, how long sessions that no other replica could go on with are waited for. */
+  /** How long the service waits at SIGTERM for sessions that no other replica can continue. */
   drainMs: number;
-  /** What keys and organisations may have at most; owners may set less. */
+  /** Maximum for each key and organisation; owners may set lower limits. */
   limits: Limits;
-  /** Uploaded files of environments, of one organisation together. */
+  /** Quota of one organisation for the uploaded files of its environments. */
   maxStoredBytes: number;
-  /** Clients that may wait for a slot of one environment at the same time, and how long. */
+  /** How many clients may wait for a slot of one environment, and how long. */
   queue: { limit: number; patienceMs: number };
   mcp: McpTimings;
-  /** Origin in links and signed URLs; null = `http://host:port` as bound. */
+  /** Origin in links and signed URLs; null = `http://host:port` of the listening socket. */
   publicUrl: string | null;
-  /** This process runs background work (sealing, retention, roll-ups); off where workers do. */
+  /** Whether this process runs background jobs (sealing, retention, roll-ups); false where workers run them. */
   jobs: boolean;
-  /** Where a worker answers `/health` and `/metrics`; null = nowhere. */
+  /** Port on which a worker serves `/health` and `/metrics`; null = it serves neither. */
   workerPort: number | null;
-  /** A message that is not here although a later one is may still come: it is missing when nothing of its rollout came for so long. */
+  /** A missing message may still arrive out of order. It counts as lost when its rollout received nothing for this long. */
   gapGraceMs: number;
-  /** Rollouts are sealed when they said that they are finished, or said nothing, and were quiet for so long. */
+  /** How long a rollout must be quiet before it is sealed: after it reported its end, and without such a report. */
   sealing: { finishedMs: number; silentMs: number };
-  /** Sealed rollouts as Parquet on the object store (docs/lake.md): none, narrow rows, or with their messages. */
+  /** Sealed rollouts as Parquet in the object store (docs/lake.md): none, narrow rows, or rows with their messages. */
   lake: 'off' | 'index' | 'messages';
-  /** Of one address, a minute: wrong credentials, and requests without any. */
+  /** Per address and minute: requests with invalid credentials, and requests without credentials. */
   unauthenticatedLimits: { failures: number; requests: number };
-  /** Whose `X-Forwarded-For` counts: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
+  /** Proxies whose `X-Forwarded-For` is trusted: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
   trustedProxies: string[];
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
-  /** Events of the audit log are deleted when they are so old. */
+  /** Age at which entries of the audit log are deleted. */
   auditRetentionDays: number;
   /** Base URL of an OTLP/HTTP collector for traces; null = no traces. */
   otlpEndpoint: string | null;
   logLevel: string;
   /** null = the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
-  /** A role that may change the schema; null = that of `databaseUrl`. */
+  /** Connects as a role that may change the schema; null = `databaseUrl`. */
   databaseMigrationUrl: string | null;
   databasePoolSize: number;
   /** null = files under `dataDir/blobs`. */
@@ -180,7 +182,7 @@ export interface Config {
 
 export const CONFIG = Symbol('Config');
 
-/** Raised for a bad variable; its message is one line that names it. */
+/** A variable is invalid. The message is one line that names it. */
 export class ConfigError extends Error {}
 
 export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) => string): Config {

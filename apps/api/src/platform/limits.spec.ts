@@ -7,7 +7,7 @@ const ann = { orgId: 'acme', userId: 'ann', keyId: 'k1' };
 const bob = { orgId: 'acme', userId: 'bob', keyId: null };
 const eve = { orgId: 'evil', userId: 'eve', keyId: null };
 
-test('a key and an organisation have as many as they may; others have theirs', () => {
+test('a key and an organisation have separate limits', () => {
   const inFlight = new InFlight({ ...none, sockets: { key: 2, org: 3 } });
   const enter = (holder: typeof ann | typeof bob) => inFlight.enter('sockets', holder);
   const [first] = [enter(ann), enter(ann)];
@@ -17,13 +17,13 @@ test('a key and an organisation have as many as they may; others have theirs', (
   enter(eve);
   inFlight.enter('streams', ann);
   first();
-  // Twice is once.
+  // The second release does nothing.
   first();
   enter(ann);
   expect(() => enter(ann)).toThrow(expect.objectContaining({ code: 'limit_reached', status: 429 }));
 });
 
-test('who waits is let in as soon as there is room, in their order', async () => {
+test('waiting requests enter in their order as soon as there is room', async () => {
   const inFlight = new InFlight({ ...none, uploads: { key: 1, org: 10 } });
   const release = inFlight.enter('uploads', ann);
   const order: number[] = [];
@@ -41,13 +41,13 @@ test('who waits is let in as soon as there is room, in their order', async () =>
   await expect(inFlight.enterWhenFree('uploads', ann, 1, 'ingest_overloaded')).rejects.toMatchObject({ code: 'ingest_overloaded' });
 });
 
-test('there are limits unless the operator says otherwise', () => {
+test('limits have defaults that the operator can change', () => {
   const { limits } = readConfig({ PALESTRA_MAX_SOCKETS_PER_KEY: '7' }, (file) => file);
   expect(limits.sockets).toEqual({ key: 7, org: LIMITS.sockets.org });
   expect(limits.members).toEqual({ key: Infinity, org: LIMITS.members.org });
   for (const limit of Object.values(readLimits({ ...limits }))) expect(limit).toBeDefined();
 });
 
-test('an owner lowers a limit and never raises it', () => {
+test('an owner can lower a limit and not raise it', () => {
   expect([atMost(5, null), atMost(5, 3), atMost(5, 9), atMost(null, 9)]).toEqual([5, 3, 5, 9]);
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 
-/** Who something in flight is counted for. */
+/** The key and organisation whose limits apply. */
 export interface Holder {
   orgId: string;
   userId: string;
@@ -9,18 +9,18 @@ export interface Holder {
 }
 
 interface Limit {
-  /** Of an API key, or of a person without one; absent = only organisations are limited. */
+  /** Limit of an API key, or of a user with a browser session; absent = only organisations are limited. */
   key?: number;
   org: number;
-  /** Ends the sentence "This API key has 20000 ... open". */
+  /** Object of the sentence "This API key has 20000 ...". */
   noun: string;
   /** For docs/operations.md: what is counted. */
   text: string;
 }
 
 /**
- * What a key and an organisation may have, unless the operator says otherwise by `PALESTRA_MAX_{NAME}_PER_{KEY|ORG}`. Generous: a training run keeps
- * ten thousand sessions open over one key. docs/operations.md has this table; tests/limits-doc.spec.ts compares.
+ * Default limits of a key and an organisation; `PALESTRA_MAX_{NAME}_PER_{KEY|ORG}` overrides them. A training run keeps ten thousand
+ * sessions open with one key. docs/operations.md has this table; tests/limits-doc.spec.ts compares.
  */
 export const LIMITS = {
   sessions: { key: 20_000, org: 50_000, noun: 'sessions', text: 'open sessions; more wait in the queue' },
@@ -46,21 +46,21 @@ export const limitSchema: Record<string, z.ZodDefault<z.ZodCoercedNumber>> = Obj
   entries.map(({ name, of, value }) => [limitVariable(name, of), z.coerce.number().int().positive().default(value)]),
 );
 
-/** `values`: what `limitSchema` parsed; without one of them nothing is limited by it. */
+/** `values`: the output of `limitSchema`. A missing value means no limit. */
 export function readLimits(values: Record<string, unknown>): Limits {
   const limits = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, { key: Infinity, org: Infinity }])) as Limits;
   for (const { name, of } of entries) limits[name][of] = (values[limitVariable(name, of)] as number | undefined) ?? Infinity;
   return limits;
 }
 
-/** The lower of what somebody asked for and what the operator allows; null = nothing was asked for. */
-export const atMost = (ceiling: number | null, asked: number | null): number | null =>
-  asked === null ? ceiling : ceiling === null ? asked : Math.min(asked, ceiling);
+/** The lower of an owner's limit and the operator's; null = no limit. */
+export const atMost = (ceiling: number | null, wanted: number | null): number | null =>
+  wanted === null ? ceiling : ceiling === null ? wanted : Math.min(wanted, ceiling);
 
-/** The refusal of what would be one too many, in the words of its limit. */
+/** The error for one more than the limit allows. */
 export function limitError(name: LimitName, of: 'key' | 'org', most: number, code: ErrorCode = 'limit_reached'): PalestraError {
   const who = of === 'key' ? 'This API key' : 'This organisation';
-  const detail = `${who} has ${most} ${LIMITS[name].noun} already, as many as this server allows. Close some, or ask whoever runs the server to raise ${limitVariable(name, of)}.`;
+  const detail = `${who} has ${most} ${LIMITS[name].noun} already, as many as this server allows. Close some, or ask the operator to raise ${limitVariable(name, of)}.`;
   return new PalestraError(code, { detail, retryAfterSeconds: 5 });
 }
 
@@ -70,21 +70,21 @@ interface Waiter {
   grant: (release: () => void) => void;
 }
 
-/** Counts what is in flight on this replica, by key and by organisation. */
+/** Counts sockets, streams and uploads in progress on this replica, by key and by organisation. */
 export class InFlight {
   readonly #counts = new Map<string, number>();
   readonly #waiters: Waiter[] = [];
 
   constructor(readonly limits: Limits) {}
 
-  /** Counts one more until the answered function is called. Throws `limit_reached` when the key or the organisation has as many as it may. */
+  /** Counts one more until the returned function is called. Throws `limit_reached` when the key or the organisation is at its limit. */
   enter(name: LimitName, holder: Holder): () => void {
     const full = this.#full(name, holder);
     if (full !== null) throw limitError(name, full, this.limits[name][full]);
     return this.#add(name, holder);
   }
 
-  /** As `enter`, but waits until there is room. Throws `code` when there is none within `patienceMs`, or when as many wait as the limit is. */
+  /** As `enter`, but waits until there is room. Throws `code` when there is none within `patienceMs`, or when four times the limit wait. */
   async enterWhenFree(name: LimitName, holder: Holder, patienceMs: number, code: ErrorCode): Promise<() => void> {
     const full = this.#full(name, holder);
     if (full === null) return this.#add(name, holder);
@@ -118,10 +118,10 @@ export class InFlight {
   #add(name: LimitName, holder: Holder): () => void {
     const counted = (['key', 'org'] as const).map((of) => countOf(name, of, holder));
     for (const count of counted) this.#counts.set(count, (this.#counts.get(count) ?? 0) + 1);
-    let isOver = false;
+    let isReleased = false;
     return () => {
-      if (isOver) return;
-      isOver = true;
+      if (isReleased) return;
+      isReleased = true;
       for (const count of counted) {
         const left = this.#counts.get(count)! - 1;
         if (left === 0) this.#counts.delete(count);
@@ -131,7 +131,7 @@ export class InFlight {
     };
   }
 
-  /** Whoever has waited longest is next, of those that fit. */
+  /** Admits waiters in their order, as far as they fit. */
   #admit(): void {
     for (let at = 0; at < this.#waiters.length;) {
       const { name, holder, grant } = this.#waiters[at]!;

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-/** A secret kept in a file that only its owner reads; made at the first start. `created` tells whether it was now. */
+/** Reads a secret from a file that only its owner can read, or creates it. `created`: whether this call created it. */
 export async function readOrCreateSecret(folder: string, name: string, make: () => string): Promise<{ value: string; created: boolean }> {
   await mkdir(folder, { recursive: true });
   const file = path.join(folder, name);
@@ -12,23 +12,23 @@ export async function readOrCreateSecret(folder: string, name: string, make: () 
 }
 
 /**
- * Writes a secret over the one that is there, durably. A new file takes the place of the old one, so that neither the mode of that one nor a
- * link in its place decides who reads it.
+ * Replaces a secret durably. Renames a new file over the old one, so that neither the old file's mode nor a symbolic link decides who can
+ * read it.
  */
 export async function replaceSecret(folder: string, name: string, value: string): Promise<string> {
   await mkdir(folder, { recursive: true });
-  const written = path.join(folder, `.${name}.${randomUUID()}`);
+  const draft = path.join(folder, `.${name}.${randomUUID()}`);
   try {
-    const handle = await open(written, 'wx', 0o600);
+    const handle = await open(draft, 'wx', 0o600);
     try {
       await handle.writeFile(`${value}\n`);
       await handle.sync();
     } finally {
       await handle.close();
     }
-    await rename(written, path.join(folder, name));
+    await rename(draft, path.join(folder, name));
   } catch (error) {
-    await rm(written, { force: true });
+    await rm(draft, { force: true });
     throw error;
   }
   return value;

@@ -33,7 +33,7 @@ export interface PlatformDependencies {
   draining: AbortSignal;
 }
 
-/** What every other module may inject: configuration, database, objects, clock, logger, the route table. */
+/** Providers that every other module may inject: configuration, database, object store, clock, logger, route table. */
 @Global()
 @Module({})
 export class PlatformModule {

@@ -4,17 +4,17 @@ import { randomSecret, readOrCreateSecret, replaceSecret } from './local-secrets
 const FILE = 'server-secret';
 
 /**
- * Key material of this service, never in the database: the current one seals and signs, earlier ones only open and verify. Each is at
- * least 32 characters; consumers derive keys of their own from it.
+ * Key material of this service, never stored in the database. The current key encrypts and signs; earlier keys only decrypt and verify.
+ * Each key has at least 32 characters; consumers derive their own keys from it.
  */
 export class SecretKeys {
   #current: string;
-  /** Of before, newest first: what they signed is still valid. */
+  /** Newest first. Their signatures are still valid. */
   #previous: string[];
-  /** Keys that were dropped while this process ran: what lives in its memory may still be sealed with them. */
+  /** Keys dropped while this process ran. Values in its memory may still be encrypted with them. */
   readonly #dropped: string[] = [];
 
-  /** `store` keeps the keys of a service that makes its own, current one first; null where the configuration sets them. */
+  /** `store` saves generated keys, current one first; null where the configuration sets the keys. */
   constructor(
     current: string,
     previous: string[] = [],
@@ -33,17 +33,17 @@ export class SecretKeys {
     return [this.#current, ...this.#previous];
   }
 
-  /** The keys that open what is stored, current one first. */
+  /** The keys that decrypt stored values, current one first. */
   get readable(): string[] {
     return [...this.accepted, ...this.#dropped];
   }
 
-  /** Whether the service can replace its key; where the configuration sets it, the operator does. */
+  /** Whether the service can replace its key. False if the configuration sets the key. */
   get canRotate(): boolean {
     return this.store !== null;
   }
 
-  /** Makes a new current key, durably; the one before goes on opening and verifying. Only where `canRotate`. */
+  /** Creates and saves a new current key; the one before still decrypts and verifies. Only if `canRotate`. */
   async rotate(): Promise<void> {
     const next = randomSecret();
     await this.store!([next, this.#current]);
@@ -52,7 +52,7 @@ export class SecretKeys {
     this.#current = next;
   }
 
-  /** Earlier keys verify nothing any more, and after the next start they open nothing. Only where `canRotate`. */
+  /** Earlier keys stop verifying at once and stop decrypting after the next start. Only if `canRotate`. */
   async dropPrevious(): Promise<void> {
     await this.store!([this.#current]);
     this.#dropped.push(...this.#previous);
@@ -60,7 +60,7 @@ export class SecretKeys {
   }
 }
 
-/** The configured keys, or those of a file in the data directory: one a line, current one first. */
+/** The configured keys, or those of a file in the data directory: one per line, current one first. */
 export async function openSecretKeys(config: Pick<Config, 'secretKey' | 'previousSecretKeys' | 'dataDir'>): Promise<SecretKeys> {
   if (config.secretKey !== null) return new SecretKeys(config.secretKey, config.previousSecretKeys);
   const { value } = await readOrCreateSecret(config.dataDir, FILE, randomSecret);

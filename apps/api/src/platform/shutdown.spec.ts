@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ShutdownList } from './shutdown.ts';
 
-it('stops in reverse order and goes on after a step that fails or hangs', async () => {
+it('stops in reverse order and continues after a step that fails or hangs', async () => {
   const list = new ShutdownList();
   const stopped: string[] = [];
   const problems: string[] = [];

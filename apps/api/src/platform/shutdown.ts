@@ -1,8 +1,8 @@
-/** What has to stop, in order, each within its time; a step that fails or hangs does not keep the next from running. */
+/** Shutdown steps in their order, each with a time limit. A step that fails or hangs does not block the next. */
 export class ShutdownList {
   readonly #steps: { name: string; limitMs: number; stop: () => Promise<unknown> }[] = [];
 
-  /** Later steps stop first: what was started last depends on what was started before. */
+  /** Later steps stop first: a part that started later depends on earlier ones. */
   push(name: string, limitMs: number, stop: () => Promise<unknown>): void {
     this.#steps.unshift({ name, limitMs, stop });
   }

@@ -6,8 +6,8 @@ import type { SecretKeys } from './secret-keys.ts';
 import type { PublicOrigin } from './tokens.ts';
 
 /**
- * The object store that the configuration names. `secrets` sign our own URLs: of the file store, and of uploads. `alone` false: another process writes into these
- * files too, whose half-written ones must stay.
+ * Opens the configured object store. `secrets` sign URLs of the file store and of uploads. `alone` false: another process writes into the
+ * same folder, so its partial files must stay.
  */
 export async function openBlobStore(
   config: Config,

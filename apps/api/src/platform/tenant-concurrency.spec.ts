@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TenantConcurrency, Semaphore } from './tenant-concurrency.ts';
 
-test('an organisation takes its share of the slots, and a slot is given back once', () => {
+test('an organisation has a limit, and a second release does nothing', () => {
   const slots = new TenantConcurrency('uploads', { owner: 2, all: 3 });
   const first = slots.acquire('a');
   slots.acquire('a');
@@ -14,11 +14,11 @@ test('an organisation takes its share of the slots, and a slot is given back onc
   expect(() => slots.acquire('d')).toThrow('3 uploads are in progress');
 });
 
-test('turns are taken in order, also after a failure', async () => {
-  const turns = new Semaphore(1);
+test('a semaphore runs work in order, also after a failure', async () => {
+  const semaphore = new Semaphore(1);
   const order: number[] = [];
-  const work = (at: number) => turns.use(async () => void order.push(at));
-  const failing = turns.use(() => Promise.reject(new Error('no')));
+  const work = (at: number) => semaphore.use(async () => void order.push(at));
+  const failing = semaphore.use(() => Promise.reject(new Error('no')));
   const others = [work(1), work(2)];
   await expect(failing).rejects.toThrow('no');
   await Promise.all(others);

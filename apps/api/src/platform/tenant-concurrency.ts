@@ -3,23 +3,23 @@ import { PalestraError } from '@palestra/protocol';
 export interface ConcurrencyLimits {
   /** Of one organisation. */
   owner: number;
-  /** Of all organisations together in this process. */
+  /** Of all organisations in this process. */
   all: number;
 }
 
-/** Counts work in progress in this process, so that one organisation cannot take all of what there is. */
+/** Limits the work in progress in this process, so that one organisation cannot take the whole capacity. */
 export class TenantConcurrency {
   readonly #held = new Map<string, number>();
   #all = 0;
 
-  /** `what` names the work in the plural, for the error. */
+  /** `what`: the work, in the plural, for the error. */
   constructor(
     private readonly what: string,
     private readonly limits: ConcurrencyLimits,
   ) {}
 
-  /** Takes a slot; the function that is returned gives it back, once. Throws `capacity_exhausted`. */
-  take(owner: string): () => void {
+  /** Counts one piece of work until the returned function is called. Throws `capacity_exhausted` at the limit. */
+  acquire(owner: string): () => void {
     const held = this.#held.get(owner) ?? 0;
     const isOwnerFull = held >= this.limits.owner;
     if (isOwnerFull || this.#all >= this.limits.all) {
@@ -42,9 +42,9 @@ export class TenantConcurrency {
     };
   }
 
-  /** Runs `work` in a slot. */
+  /** Runs `work` within the limits. */
   async use<T>(owner: string, work: () => Promise<T>): Promise<T> {
-    const release = this.take(owner);
+    const release = this.acquire(owner);
     try {
       return await work();
     } finally {
@@ -53,13 +53,13 @@ export class TenantConcurrency {
   }
 }
 
-/** At most so many at the same time; others wait in their order. */
+/** Runs at most `permits` at the same time; others wait in their order. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = [];
   #free: number;
 
-  constructor(places: number) {
-    this.#free = places;
+  constructor(permits: number) {
+    this.#free = permits;
   }
 
   async use<T>(work: () => Promise<T>): Promise<T> {

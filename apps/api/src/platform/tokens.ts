@@ -1,6 +1,6 @@
-/** Injection tokens of what the PlatformModule provides beside its classes (`Database`, `RouteTable`). */
+/** Injection tokens of the PlatformModule for providers that are not classes. */
 export const LOGGER = Symbol('Logger');
-/** `SecretKeys`: key material of this service, the same on all replicas; never in the database. */
+/** `SecretKeys`: key material of this service, the same on all replicas. */
 export const SERVER_SECRET = Symbol('ServerSecret');
 export const CLOCK = Symbol('Clock');
 export const BLOB_STORE = Symbol('BlobStore');

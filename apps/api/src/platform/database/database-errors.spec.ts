@@ -9,20 +9,23 @@ test.each([
   withCode('ECONNREFUSED'),
   withCode('P1017'),
   new Error('Connection terminated unexpectedly'),
-  // A process that is about to end has let go of it.
+  // A process that shuts down has ended its pool.
   new Error('Cannot use a pool after calling end on the pool'),
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('outer', { cause: { kind: 'DatabaseNotReachable' } }),
   Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode: '57P03', kind: 'postgres' } } } }),
-])('%s means that the database is away', (error) => {
+])('%s means that the database is unavailable', (error) => {
   expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
-test.each([withCode('23505'), withCode('22P05'), withCode('42P01'), new Error('no such column'), null, 'text'])('%s does not', (error) => {
-  expect(isDatabaseUnavailable(error)).toBe(false);
-});
+test.each([withCode('23505'), withCode('22P05'), withCode('42P01'), new Error('no such column'), null, 'text'])(
+  '%s does not mean that the database is unavailable',
+  (error) => {
+    expect(isDatabaseUnavailable(error)).toBe(false);
+  },
+);
 
-test('a deadlock is an invitation to repeat, not an absence', () => {
+test('a deadlock means that the statement may be repeated, not that the database is unavailable', () => {
   expect([isRolledBack(withCode('40P01')), isDatabaseUnavailable(withCode('40P01'))]).toEqual([true, false]);
   expect([isRolledBack(withCode('23505')), isRolledBack(null)]).toEqual([false, false]);
 });
@@ -33,7 +36,7 @@ test.each([
   ['23503', false],
   ['40P01', false],
   ['57P01', false],
-])('%s says of a value that it is refused: %s', (code, refused) => {
+])('code %s means that a value is refused: %s', (code, refused) => {
   expect(isRefusedValue(withCode(code))).toBe(refused);
 });
 
@@ -45,6 +48,6 @@ test.each([
   [Object.assign(withCode('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '22021' } } } }), true],
   [withCode('22003'), false],
   [null, false],
-])('%s says of a text that it cannot be stored: %s', (error, unstorable) => {
+])('%s means that a text cannot be stored: %s', (error, unstorable) => {
   expect(isUnstorableText(error)).toBe(unstorable);
 });

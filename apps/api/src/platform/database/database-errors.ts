@@ -1,20 +1,23 @@
-/** SQLSTATE classes of a server that cannot serve now: connection, resources, operator intervention, system, internal. */
+/** SQLSTATE classes of an unavailable server: connection, resources, operator intervention, system, internal. */
 const STATES = /^(08|53|57|58|XX)/;
 const SOCKET = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
 const PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
-/** Of node-postgres and of Prisma's adapter, whose errors of this kind have no code. */
-const WORDS =
+/** Connection errors of node-postgres and of Prisma's adapter have no code. */
+const MESSAGES =
   /connection (terminated|ended|closed|error)|after calling end on the pool|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
 
-/** Whether a statement failed because PostgreSQL is away or about to be: it did not run, or was rolled back, and may be repeated later. */
+/**
+ * Whether a statement failed because PostgreSQL is unavailable or shutting down. It did not run, or was rolled back, and may be repeated
+ * later.
+ */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { code, originalCode, message, cause, kind, meta } = error as Record<string, unknown>;
   if (typeof originalCode === 'string' && STATES.test(originalCode)) return true;
   if (typeof code === 'string' && (STATES.test(code) || SOCKET.has(code) || PRISMA.has(code))) return true;
-  if (typeof message === 'string' && WORDS.test(message)) return true;
-  if (typeof kind === 'string' && WORDS.test(kind)) return true;
-  // Prisma hangs what the adapter said below `meta`.
+  if (typeof message === 'string' && MESSAGES.test(message)) return true;
+  if (typeof kind === 'string' && MESSAGES.test(kind)) return true;
+  // Prisma puts the error of its adapter below `meta`.
   if (isDatabaseUnavailable((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError)) return true;
   return cause !== error && isDatabaseUnavailable(cause);
 }
@@ -30,22 +33,22 @@ export function isDiskFull(error: unknown): boolean {
   );
 }
 
-/** SQLSTATE class 40: PostgreSQL gave the statement up for another one (deadlock, serialisation); it may be repeated at once. */
+/** SQLSTATE class 40: PostgreSQL rolled the statement back in favour of another (deadlock, serialisation). It may be repeated at once. */
 export function isRolledBack(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && code.startsWith('40');
 }
 
-/** Prisma's code of a unique constraint that a statement would have broken. */
+/** Prisma's code for a violated unique constraint. */
 export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 'P2002';
 
-/** SQLSTATE classes 22 and 54: PostgreSQL refused a value itself. No row that stands, or went meanwhile, has to do with it, and nothing was written. */
+/** SQLSTATE classes 22 and 54: PostgreSQL refused a value, whatever the table contains. Nothing was written. */
 export function isRefusedValue(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' && /^(22|54)/.test(code);
 }
 
-/** Text that PostgreSQL cannot hold: a NUL (in JSON too), or in JSON half of a surrogate pair. Prisma hangs what the adapter said below `meta`. */
+/** Whether PostgreSQL refused a text: a NUL (in JSON too), or half of a surrogate pair in JSON. */
 export function isUnstorableText(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;

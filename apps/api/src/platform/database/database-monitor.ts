@@ -3,27 +3,27 @@ import { isDiskFull } from './database-errors.ts';
 import type { RunningPostgres } from './embedded-postgres.ts';
 import { openPool } from './pool.ts';
 
-const ASK_MS = 1_000;
+const INTERVAL_MS = 1_000;
 const DEADLINE_MS = 2_000;
-const ASK = `SELECT EXISTS (SELECT FROM _prisma_migrations WHERE migration_name = $1 AND finished_at IS NOT NULL AND rolled_back_at IS NULL) AS migrated`;
+const PROBE = `SELECT EXISTS (SELECT FROM _prisma_migrations WHERE migration_name = $1 AND finished_at IS NOT NULL AND rolled_back_at IS NULL) AS migrated`;
 
 export interface DatabaseState {
   /** Milliseconds since PostgreSQL stopped answering; 0 while it answers. */
   outageMs: number;
-  /** PostgreSQL does not run, or refused a statement, for want of disk space. */
+  /** PostgreSQL does not run, or refused a statement, because its disk is full. */
   diskFull: boolean;
-  /** All migrations of this version are applied, as far as is known. */
+  /** All migrations of this version were applied at the last probe. */
   migrated: boolean;
 }
 
 /**
- * Asks PostgreSQL for a sign of life once a second. The connection is not one of the pools, so that no load on them is taken for an outage. `newest`: the name of
- * the last migration; `server`: the embedded PostgreSQL, null = one of the operator's.
+ * Probes PostgreSQL once a second, over a connection outside of the pools, so that a busy pool does not look like an outage. `newest`: the
+ * name of the last migration. `server`: the embedded PostgreSQL; null = the operator runs PostgreSQL.
  */
 export class DatabaseMonitor {
   readonly #pool: pg.Pool;
   #timer: NodeJS.Timeout | undefined;
-  #asking: Promise<void> = Promise.resolve();
+  #probing: Promise<void> = Promise.resolve();
   #answeredAt = performance.now();
   #state: Omit<DatabaseState, 'outageMs'> & { answers: boolean } = { answers: true, diskFull: false, migrated: true };
 
@@ -36,14 +36,14 @@ export class DatabaseMonitor {
   }
 
   async start(): Promise<void> {
-    await this.#ask();
-    this.#next();
+    await this.#probe();
+    this.#schedule();
   }
 
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    await this.#asking;
+    await this.#probing;
     clearTimeout(this.#timer);
     await this.#pool.end();
   }
@@ -59,14 +59,14 @@ export class DatabaseMonitor {
     };
   }
 
-  #next(): void {
-    this.#timer = setTimeout(() => (this.#asking = this.#ask().then(() => this.#next())), ASK_MS);
+  #schedule(): void {
+    this.#timer = setTimeout(() => (this.#probing = this.#probe().then(() => this.#schedule())), INTERVAL_MS);
     this.#timer.unref();
   }
 
-  async #ask(): Promise<void> {
+  async #probe(): Promise<void> {
     try {
-      const { rows } = await this.#pool.query<{ migrated: boolean }>(ASK, [this.newest]);
+      const { rows } = await this.#pool.query<{ migrated: boolean }>(PROBE, [this.newest]);
       this.#answeredAt = performance.now();
       this.#state = { answers: true, diskFull: false, migrated: rows[0]!.migrated };
     } catch (error) {

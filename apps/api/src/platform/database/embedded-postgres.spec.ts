@@ -8,8 +8,8 @@ it.each([
   [4 * GB, 256],
   [8 * GB, 512],
   [24 * GB, 1_024],
-  // What Node says of a machine without a limit.
+  // Node reports this on a machine without a limit.
   [2 ** 64, 1_024],
-])('of %d bytes of memory PostgreSQL shares %d MB', (memory, megabytes) => {
+])('with %d bytes of memory the page cache has %d MB', (memory, megabytes) => {
   expect(sharedMegabytes(memory)).toBe(megabytes);
 });

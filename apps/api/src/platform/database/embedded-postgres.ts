@@ -11,7 +11,7 @@ import { PostgresServer } from './postgres-server.ts';
 import { PostgresLog, type PostgresStatus, PostgresSupervisor, type SupervisorOptions } from './postgres-supervisor.ts';
 
 const MAJOR_VERSION = '18';
-/** The role of the running service, which may change rows and nothing else (role-grants.ts). */
+/** The role of the running service. It may change rows and nothing else (role-grants.ts). */
 const RUNTIME_ROLE = 'palestra_runtime';
 const RETRY_MS = 250;
 const IN_USE_LIMIT_MS = 15_000;
@@ -21,8 +21,8 @@ const run = promisify(execFile);
 export class EmbeddedPostgresError extends Error {}
 
 /**
- * PostgreSQL's own page cache: a sixteenth of the memory, 128 MB at least and 1 GB at most, which holds the narrow rows of a million rollouts. Only pages that were read take memory; what
- * does not fit is copied again and again from the system's cache, for a tenth of the time that making steps takes. `memory`: bytes that this process may use.
+ * Size of PostgreSQL's page cache: a sixteenth of the memory, at least 128 MB and at most 1 GB, which holds the narrow rows of a million
+ * rollouts. Only pages that were read take memory. `memory`: bytes that this process may use.
  */
 export const sharedMegabytes = (memory: number): number => Math.max(128, Math.min(1_024, Math.floor(memory / 16 / 1_048_576)));
 
@@ -36,8 +36,9 @@ export interface RunningPostgres {
 }
 
 /**
- * A real PostgreSQL with its data in `<folder>/data`, which is started again when it ends. Survives `kill -9` of everything: a server that outlived its
- * parent is stopped first, a dead one's lock file is PostgreSQL's own business. */
+ * Starts a PostgreSQL with its data in `<folder>/data`, and restarts it when it ends. It also works after `kill -9` of all processes: a
+ * server that outlived its parent is stopped first, and PostgreSQL removes the lock file of a dead server.
+ */
 export async function startEmbeddedPostgres(folder: string, options: Partial<SupervisorOptions> = {}): Promise<RunningPostgres> {
   const databaseDir = path.join(folder, 'data');
   await mkdir(folder, { recursive: true });
@@ -80,7 +81,7 @@ export async function startEmbeddedPostgres(folder: string, options: Partial<Sup
   supervisor.start();
   const url = (user: string, secret: string, database: string) => `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
   await createDatabase(url('postgres', password, 'postgres'), 'palestra');
-  // Who knows this one does not know the superuser's.
+  // It does not reveal the superuser's password.
   const runtimePassword = createHmac('sha256', password).update(RUNTIME_ROLE).digest('base64url');
   return {
     url: url(RUNTIME_ROLE, runtimePassword, 'palestra'),
@@ -90,7 +91,7 @@ export async function startEmbeddedPostgres(folder: string, options: Partial<Sup
   };
 }
 
-/** After `kill -9` of a postmaster its children need a moment to notice; until then the folder counts as in use. */
+/** After `kill -9` of a postmaster its children need a moment to end. Until then the folder counts as in use. */
 function startPatiently(server: PostgresServer, log: PostgresLog): Promise<void> {
   const attempt = () => {
     log.clear();
@@ -105,7 +106,7 @@ function startPatiently(server: PostgresServer, log: PostgresLog): Promise<void>
   });
 }
 
-/** Creates a database unless it is there. */
+/** Creates a database unless it exists. */
 async function createDatabase(url: string, name: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -127,16 +128,16 @@ async function assertVersionAndOwner(databaseDir: string): Promise<void> {
   const version = await readFile(path.join(databaseDir, 'PG_VERSION'), 'utf8').catch(() => null);
   if (version !== null && version.trim() !== MAJOR_VERSION) {
     throw new EmbeddedPostgresError(
-      `${databaseDir} was made by PostgreSQL ${version.trim()}, this is ${MAJOR_VERSION}: dump and restore it, or set PALESTRA_DATA_DIR`,
+      `${databaseDir} was created by PostgreSQL ${version.trim()}, this is ${MAJOR_VERSION}: dump and restore it, or set PALESTRA_DATA_DIR`,
     );
   }
 }
 
-/** A PostgreSQL whose Palestra was killed keeps running; it is stopped cleanly so that ours may start. */
+/** When a service is killed, its PostgreSQL keeps running. Stops that server cleanly, so that a new one can start. */
 async function stopOrphan(databaseDir: string): Promise<void> {
   const pidFile = await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8').catch(() => null);
   const pid = Number(pidFile?.split('\n')[0]);
-  // The pid may belong to anybody by now, another PostgreSQL included: only one that names our folder, or works in it, is ours.
+  // Another process, also another PostgreSQL, may have this pid by now. Ours names this folder or has it as its working directory.
   const folder = await realpath(databaseDir).catch(() => databaseDir);
   const isOurs = async () => {
     const command = await commandLine(pid);
@@ -151,10 +152,10 @@ async function stopOrphan(databaseDir: string): Promise<void> {
     if (!(await isOurs())) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new EmbeddedPostgresError(`the PostgreSQL that an earlier run left behind (pid ${pid}) does not stop`);
+  throw new EmbeddedPostgresError(`the PostgreSQL of an earlier run (pid ${pid}) did not stop within 20 s: stop it, then start again`);
 }
 
-/** Arguments of a process, joined; empty when there is none. `/proc` where there is one: slim images have no `ps`. */
+/** Arguments of a process, joined; empty when it does not exist. Reads `/proc` where it exists: slim images have no `ps`. */
 async function commandLine(pid: number): Promise<string> {
   const fromProc = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => null);
   if (fromProc !== null) return fromProc.replaceAll('\0', ' ');

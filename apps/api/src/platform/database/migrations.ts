@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
 
-/** Any number that nobody else locks: servers that start at the same time migrate one after another. */
+/** An arbitrary number that no other program locks. */
 const ADVISORY_LOCK = 7_210_563_904;
 
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -15,7 +15,7 @@ const CREATE_HISTORY = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
 /** A migration failed or an applied one was edited; the message is one line for the terminal. */
 export class MigrationError extends Error {}
 
-/** Servers that start at the same time change the schema one after another. */
+/** Runs `change` under a lock: servers that start at the same time change the schema one after another. */
 export async function withMigrationLock<T>(client: pg.ClientBase, change: () => Promise<T>): Promise<T> {
   await client.query('SELECT pg_advisory_lock($1)', [ADVISORY_LOCK]);
   try {
@@ -26,8 +26,8 @@ export async function withMigrationLock<T>(client: pg.ClientBase, change: () => 
 }
 
 /**
- * Applies the pending `migration.sql` of every folder, each in a transaction; the caller holds the lock. The history table is
- * Prisma's own, so that `prisma migrate deploy` and this can take turns.
+ * Applies the pending `migration.sql` of every folder, each in a transaction. The caller holds the lock. The history table is Prisma's, so
+ * that `prisma migrate deploy` also works.
  */
 export async function applyMigrations(client: pg.ClientBase, folder: string): Promise<string[]> {
   const applied = await readHistory(client);
@@ -38,7 +38,9 @@ export async function applyMigrations(client: pg.ClientBase, folder: string): Pr
     const checksum = createHash('sha256').update(sql).digest('hex');
     const known = applied.get(name);
     if (known !== undefined && known !== checksum) {
-      throw new MigrationError(`the database was made by another version of Palestra (migration ${name} differs)`);
+      throw new MigrationError(
+        `the database was created by another version of Palestra (migration ${name} differs): start that version, or use another database`,
+      );
     }
     if (known === undefined) {
       await applyOne(client, name, sql, checksum);
@@ -47,12 +49,16 @@ export async function applyMigrations(client: pg.ClientBase, folder: string): Pr
     applied.delete(name);
   }
   if (applied.size > 0) {
-    throw new MigrationError(`the database was made by a newer version of Palestra (it knows ${[...applied.keys()].join(', ')})`);
+    throw new MigrationError(
+      `the database was created by a newer version of Palestra (it has ${[...applied.keys()].join(', ')}): start that version`,
+    );
   }
   return fresh;
 }
 
-/** Checksums by the names of applied migrations. Creates the table where it is missing, and needs no right to do so where it is not. */
+/**
+ * Checksums by the names of applied migrations. Creates the history table only if it is missing, because the role may not create tables.
+ */
 async function readHistory(client: pg.ClientBase): Promise<Map<string, string>> {
   const { rows } = await client.query<{ missing: boolean }>(`SELECT to_regclass('_prisma_migrations') IS NULL AS missing`);
   if (rows[0]!.missing) await client.query(CREATE_HISTORY).catch(explainRights);

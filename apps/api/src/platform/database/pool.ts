@@ -1,9 +1,9 @@
 import pg from 'pg';
 
 /**
- * A pool whose connections may break at any moment, as when PostgreSQL restarts, without ending the process. node-postgres emits what
- * broke one that is idle on the pool, and one that is held between two statements of a transaction on the client: an `error` event
- * nobody listens to is an uncaught exception. Nothing is hidden: the next statement of that client is rejected.
+ * A pool whose connections may break at any moment without ending the process. node-postgres emits `error` on the pool for an idle
+ * connection, and on the client between two statements of a transaction. Without a listener that is an uncaught exception. The next
+ * statement of that client still rejects.
  */
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool(config);

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const SYSTEM_USER = 'postgres';
-/** Where root keeps a copy of the binaries that the system user cannot reach where npm put them. */
+/** Copy of the binaries for a system user that cannot reach the folder into which npm installed them. */
 const CACHE = '/var/cache/palestra';
 const READY = 'database system is ready to accept connections';
 /** Recovery after a crash may take minutes, and reports its progress every ten seconds (`log_startup_progress_interval`). */
@@ -17,7 +17,7 @@ export interface PostgresServerOptions {
   /** Absolute; `initialise` creates it. */
   databaseDir: string;
   port: number;
-  /** Of the superuser `postgres`. */
+  /** Password of the superuser `postgres`. */
   password: string;
   initdbFlags?: string[];
   postgresFlags?: string[];
@@ -25,7 +25,7 @@ export interface PostgresServerOptions {
 }
 
 export interface StartOptions {
-  /** A server that writes nothing to its log for so long while it starts is killed, milliseconds; default 60 000. */
+  /** A starting server that writes nothing to its log for this long is killed, milliseconds; default 60 000. */
   silenceMs?: number;
   /** Ends the start. */
   signal?: AbortSignal;
@@ -37,9 +37,9 @@ interface User {
 }
 
 /**
- * A PostgreSQL from the binaries that npm installed for this platform. PostgreSQL refuses to run as root, so root starts it as the system user `postgres`.
- * That user may be unable to pass a folder above the data (`/root` has mode 0700). On Linux the server therefore inherits the data directory as its working
- * directory and gets the path `/proc/self/cwd`, which the kernel resolves without the folders above.
+ * A PostgreSQL from the binaries that npm installed for this platform. PostgreSQL refuses to run as root, so root starts it as the system
+ * user `postgres`. That user may have no access to a folder above the data (`/root` has mode 0700). On Linux the server therefore inherits
+ * the data directory as its working directory and gets the path `/proc/self/cwd`, which the kernel resolves without the folders above.
  */
 export class PostgresServer {
   readonly #options: PostgresServerOptions;
@@ -49,7 +49,7 @@ export class PostgresServer {
     this.#options = options;
   }
 
-  /** Of the last postmaster that was started. */
+  /** Process id of the last postmaster that was started. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
@@ -91,7 +91,7 @@ export class PostgresServer {
     const flags = ['-D', directoryFor(user, databaseDir), '-p', String(port), '-c', 'lc_messages=C', ...postgresFlags];
     const child = await this.#spawn('postgres', user, 'ignore', flags);
     this.#process = child;
-    // For a process that ends without `stop`, such as a test run that is interrupted.
+    // For a process that ends without `stop`, such as an interrupted test run.
     const interrupt = () => void child.kill('SIGINT');
     process.once('exit', interrupt);
     child.once('close', () => process.off('exit', interrupt));
@@ -105,7 +105,7 @@ export class PostgresServer {
     }
   }
 
-  /** Resolves when the server has ended, for whatever reason; at once when it does not run. */
+  /** Resolves when the server has ended; at once when it does not run. */
   async ended(): Promise<void> {
     const child = this.#process;
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
@@ -123,7 +123,7 @@ export class PostgresServer {
     const child = spawn(path.join(user ? await reachableCopy(binaries) : binaries, 'bin', program), flags, {
       ...user,
       cwd: databaseDir,
-      // A Ctrl-C in the terminal is for the service, which stops its database after it has drained.
+      // Ctrl-C in the terminal must reach the service only, which stops its database after it has drained.
       detached: true,
       stdio: [stdin, 'pipe', 'pipe'],
       // `start` looks for an English sentence.
@@ -140,17 +140,17 @@ async function becomeReady(child: ChildProcess, silenceMs: number, signal: Abort
   let timer: NodeJS.Timeout | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
-      const isAlive = () => {
+      const restartTimer = () => {
         clearTimeout(timer);
         timer = setTimeout(() => reject(new Error(`postgres wrote nothing for ${silenceMs / 1_000} s while it started`)), silenceMs);
       };
       let output = '';
       const watch = (data: Buffer) => {
-        isAlive();
+        restartTimer();
         output += data.toString();
         if (output.includes(READY)) resolve();
       };
-      isAlive();
+      restartTimer();
       child.stderr!.on('data', watch);
       over.signal.addEventListener('abort', () => child.stderr!.off('data', watch));
       child.once('error', reject);
@@ -165,8 +165,8 @@ async function becomeReady(child: ChildProcess, silenceMs: number, signal: Abort
 }
 
 /**
- * Interrupts the server when this process is killed, also by SIGKILL: a shell waits for the end of a pipe whose other end this process holds. It is in a
- * process group of its own, like the server.
+ * Interrupts the server when this process is killed, also by SIGKILL: a shell waits for the end of a pipe whose other end this process
+ * holds. Like the server it has its own process group.
  */
 function interruptWithParent(child: ChildProcess, user: User | null): void {
   if (child.pid === undefined || process.platform === 'win32') return;
@@ -181,11 +181,11 @@ function interruptWithParent(child: ChildProcess, user: User | null): void {
   watcher.stdin!.on('error', () => {});
   watcher.unref();
   (watcher.stdin as Socket).unref();
-  // First the shell, then its pipe: it must not signal a process that gets the same id later.
+  // Kill the shell before its pipe closes: it must not signal a later process with the same id.
   child.once('exit', () => watcher.kill('SIGKILL'));
 }
 
-/** What the server needs of our environment, which has secrets of the service in it. */
+/** The variables that the server needs. The others may be secrets of the service. */
 function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, HOME, TZ, TMPDIR, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, SystemRoot } = process.env;
   const needed = { PATH, HOME, TZ, TMPDIR, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, SystemRoot };
@@ -196,7 +196,7 @@ function serverEnvironment(): NodeJS.ProcessEnv {
 const directoryFor = (user: User | null, databaseDir: string): string =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : databaseDir;
 
-/** The user that a server started by root runs as, created when the system has none; null: the current user. */
+/** The user for a server that root starts, created when it does not exist; null = the current user. */
 async function systemUser(): Promise<User | null> {
   if (process.getuid?.() !== 0) return null;
   const id = async (option: string) => Number((await run('id', [option, SYSTEM_USER])).stdout);
@@ -217,11 +217,11 @@ async function installedBinaries(): Promise<string> {
     const { postgres } = (await import(name)) as { postgres: string };
     return await realpath(path.resolve(postgres, '../..'));
   } catch (error) {
-    throw new Error(`the package ${name} is not installed: run "npm ci", or set DATABASE_URL to a PostgreSQL of yours`, { cause: error });
+    throw new Error(`the package ${name} is not installed: run "npm ci", or set DATABASE_URL to your own PostgreSQL`, { cause: error });
   }
 }
 
-/** These binaries, or a copy where every user can run them. A version is copied once. */
+/** Returns these binaries, or the path of a copy that every user can run. Copies each version once. */
 export async function reachableCopy(binaries: string, cache = CACHE): Promise<string> {
   if (await isPassable(path.join(binaries, 'bin'))) return binaries;
   const manifest = JSON.parse(await readFile(path.join(binaries, '../package.json'), 'utf8')) as { name: string; version: string };
@@ -245,7 +245,7 @@ export async function reachableCopy(binaries: string, cache = CACHE): Promise<st
   return copy;
 }
 
-/** Whether every user may pass this folder and all folders above it. */
+/** Whether every user has access to this folder through all folders above it. */
 async function isPassable(folder: string): Promise<boolean> {
   if (((await stat(folder)).mode & 0o001) === 0) return false;
   const parent = path.dirname(folder);

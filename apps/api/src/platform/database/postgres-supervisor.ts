@@ -2,10 +2,10 @@ import { EventEmitter, once } from 'node:events';
 import pRetry from 'p-retry';
 import type { PostgresServer } from './postgres-server.ts';
 
-/** A server that ran for so long was healthy: the next restart begins without a pause again. */
+/** A server that ran for this long was healthy: its next restart has no delay. */
 const STEADY_MS = 60_000;
 const BACKOFF = { retries: Number.POSITIVE_INFINITY, minTimeout: 250, factor: 2, maxTimeout: 5_000 };
-/** A server that ends by itself when its connections do, which those of a running service never do, is ended after this. */
+/** A smart shutdown waits until all connections end, which those of a running service never do. After this time we stop the server. */
 const SMART_SHUTDOWN_MS = 5_000;
 const LOG_ENTRIES = 200;
 
@@ -20,13 +20,13 @@ export interface PostgresStatus {
 }
 
 export interface SupervisorOptions {
-  /** Aborts when the service begins to stop: it still needs its database, but who asked it to stop may have asked the database too. */
+  /** Aborts when the service begins to stop. It still needs its database then, although the operator may stop both. */
   draining: AbortSignal;
-  /** The server ended, or did not start again. */
+  /** Called when the server ended, or did not start again. */
   onEnd: (status: PostgresStatus) => void;
 }
 
-/** What the server wrote to its log of late. */
+/** The recent lines of the server's log. */
 export class PostgresLog {
   readonly #entries: string[] = [];
   readonly #events = new EventEmitter();
@@ -55,8 +55,8 @@ export class PostgresLog {
 }
 
 /**
- * Starts a PostgreSQL again whenever it ends, on the same port, with growing pauses until it stays up. Clients see refused connections meanwhile and connect
- * again by themselves.
+ * Restarts a PostgreSQL on the same port whenever it ends, with growing delays until it stays up. Meanwhile clients see refused connections
+ * and reconnect.
  */
 export class PostgresSupervisor {
   #status: PostgresStatus = { state: 'running', fault: null, detail: null, restarts: 0 };
@@ -73,7 +73,7 @@ export class PostgresSupervisor {
     return this.#status;
   }
 
-  /** From now on; the server runs. */
+  /** Supervises a server that runs already. */
   start(): void {
     this.#supervising = this.#supervise();
   }
@@ -123,7 +123,7 @@ export class PostgresSupervisor {
 
   #noteEnd(): void {
     const fault = this.log.has(/No space left on device/) ? 'disk_full' : 'ended';
-    // An attempt that has not said anything yet tells no more than the one before.
+    // An attempt that wrote nothing to its log keeps the cause of the attempt before.
     const detail = this.log.lastLine() ?? this.#status.detail;
     this.#status = { ...this.#status, state: 'restarting', fault: this.log.lastLine() === null ? this.#status.fault : fault, detail };
     this.log.clear();

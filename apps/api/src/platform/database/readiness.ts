@@ -2,8 +2,8 @@ import { PalestraError } from '@palestra/protocol';
 import type { Database } from './database.ts';
 
 /**
- * How long `/health` stays 200 while PostgreSQL does not answer. Requests are held as long (database-retry.ts), so that a restart of PostgreSQL is no failure of
- * the service.
+ * How long `/health` stays 200 while PostgreSQL does not answer. Requests wait as long (database-retry.ts), so that a restart of PostgreSQL
+ * does not fail them.
  */
 const PATIENCE_MS = 20_000;
 
@@ -18,20 +18,20 @@ export class Readiness {
     return this.draining.aborted;
   }
 
-  /** For load balancers. Throws `shutting_down`, `storage_full` or `database_unavailable` when requests are better sent elsewhere. */
+  /** For load balancers. Throws `shutting_down`, `storage_full` or `database_unavailable` when this process should get no requests. */
   check(): { status: 'ready' } {
     if (this.draining.aborted) throw new PalestraError('shutting_down', { retryAfterSeconds: 1 });
     this.#checkDatabase(0);
     return { status: 'ready' };
   }
 
-  /** What clients of the Open Reward Standard ask. Throws as `check` does, but only after an outage that requests do not outlast, and not while draining. */
+  /** For ORS clients. Throws as `check` does, but only when an outage lasts longer than requests wait, and not while draining. */
   checkForClients(): { status: 'ok' } {
     this.#checkDatabase(PATIENCE_MS);
     return { status: 'ok' };
   }
 
-  /** The disk of the database is full, as far as is known. */
+  /** Whether the disk of the database was full at the last probe. */
   get isDiskFull(): boolean {
     return this.database.monitor?.state().diskFull ?? false;
   }

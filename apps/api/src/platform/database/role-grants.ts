@@ -3,15 +3,16 @@ import { MigrationError } from './migrations.ts';
 
 /** SQLSTATEs of a login with a wrong password, or by a role that does not exist. */
 const REFUSED_LOGIN = new Set(['28P01', '28000']);
-/** Another service that shares the server created the role at the same time: roles belong to all databases, the lock of migrations to one. */
+/** Another service on the same server created the role at the same time: roles belong to all databases, the migration lock to one. */
 const EXISTS = new Set(['42710', '23505']);
-/** Who may change them decides which migrations count as applied. */
+/** A role that can change these tables can decide which migrations count as applied. */
 const HISTORIES = ['public._prisma_migrations', 'palestra_jobs.migrations'];
 
 /**
- * Gives the role of `runtimeUrl` what the running service needs in this database: rows of all tables, sequences, functions. It can create no objects except
- * temporary tables, owns nothing and reads nothing outside of the two schemas. Creates the role, or sets its password, where it cannot log in and `client` may
- * do so. Does nothing when `client` is that role. Throws `MigrationError` when the role cannot log in. `client` holds the lock of migrations.
+ * Grants the role of `runtimeUrl` the rights that the running service needs in this database: rows of all tables, sequences, functions. The
+ * role can create only temporary tables, owns nothing and reads nothing outside of the two schemas. If the role cannot log in, creates it
+ * or sets its password. Does nothing when `client` is that role. Throws `MigrationError` when the role still cannot log in. `client` holds
+ * the migration lock.
  */
 export async function grantToRuntimeRole(client: pg.Client, runtimeUrl: string): Promise<void> {
   const { user: name, password } = new pg.Client({ connectionString: runtimeUrl });
@@ -33,7 +34,7 @@ export async function grantToRuntimeRole(client: pg.Client, runtimeUrl: string):
   for (const table of await appendOnlyTables(client)) await client.query(`REVOKE UPDATE, DELETE ON ${table} FROM ${role}`);
 }
 
-/** Tables whose comment says so: their rows are written once. A function of the migrating role deletes those that are old. */
+/** Tables whose comment begins with `append-only`: rows are written once. A function of the migrating role deletes old rows. */
 async function appendOnlyTables(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ table: string }>(
     `SELECT c.oid::regclass::text AS table FROM pg_class c

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Runs `work` in a transaction on a connection of its own; what it throws rolls back. A connection that cannot even do that is not used again. */
+/** Runs `work` in a transaction on its own connection; an error rolls back. A connection whose rollback fails is not used again. */
 export async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;

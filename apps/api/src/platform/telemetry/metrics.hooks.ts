@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Metrics } from './metrics.ts';
 
-/** Measures every request under its route's pattern, never under a path that a client made up. Before the routes are added. */
+/** Measures every request under its route's pattern, never under the path that the client sent. Call it before routes are added. */
 export function measureRequests(fastify: FastifyInstance, metrics: Metrics): void {
   fastify.addHook('onResponse', async (request, reply) => {
     const route = request.is404 || request.routeOptions.url === '/*' ? 'none' : (request.routeOptions.url ?? 'none');

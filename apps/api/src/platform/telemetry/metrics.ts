@@ -2,15 +2,15 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Counter, type Gauge, type Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import * as prometheus from 'prom-client';
 
-/** Different values of a label that came from outside; later ones are counted as `other`. */
+/** Distinct values of a label that clients choose; later ones are counted as `other`. */
 const MAX_VALUES = 200;
 const MAX_VALUE_CHARS = 128;
 const OTHER = 'other';
 
-/** Durations from a quick route to a tool that runs for minutes, seconds. */
+/** Seconds: from a quick route to a tool that runs for minutes. */
 export const DURATION_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800];
 
-/** What this process counts for Prometheus; one registry a service, because tests run several in a process. */
+/** Prometheus metrics of this process. Each service has its own registry, because tests run several services in one process. */
 @Injectable()
 export class Metrics implements OnApplicationShutdown {
   readonly registry = new Registry();
@@ -35,7 +35,7 @@ export class Metrics implements OnApplicationShutdown {
     return new prometheus.Histogram({ name, help, labelNames, buckets: DURATION_BUCKETS, registers: [this.registry] });
   }
 
-  /** `collect` sets it at each scrape. */
+  /** `collect` sets the gauge at each scrape. */
   gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void | Promise<void>): Gauge<T> {
     return new prometheus.Gauge({
       name,
@@ -53,7 +53,7 @@ export class Metrics implements OnApplicationShutdown {
   }
 }
 
-/** Keeps a label that clients choose from growing without bound: the first values stay, later ones become `other`. */
+/** Bounds the values of a label that clients choose: the first values stay, later ones become `other`. */
 export class BoundedLabel {
   readonly #known = new Set<string>();
 

@@ -13,11 +13,11 @@ test('runs in another process, which has no environment', async () => {
   expect(Object.keys(answer.env).filter((name) => !name.startsWith('NODE_CHANNEL'))).toEqual([]);
 });
 
-test('what never ends is given up at the deadline', async () => {
+test('work that never ends is stopped at the deadline', async () => {
   await expect(work({ deadlineMs: 2_000 }).run(task('loop'))).rejects.toMatchObject({ code: 'too_expensive' });
 });
 
-test.skipIf(process.platform !== 'linux').each(['heap', 'buffers'])('too much memory in %s is given up', async (does) => {
+test.skipIf(process.platform !== 'linux').each(['heap', 'buffers'])('work with too much memory in %s is stopped', async (does) => {
   await expect(work().run(task(does))).rejects.toMatchObject({
     code: 'too_expensive',
     detail: expect.stringContaining('memory') as string,
@@ -28,8 +28,8 @@ test('an error of the work rejects', async () => {
   await expect(work().run(task('fail'))).rejects.toThrow('broken');
 });
 
-test('one task of an organisation runs at a time, few wait, and another organisation does not wait for them', async () => {
-  const foreign = work();
+test('an organisation runs one task at a time, few tasks wait, and another organisation does not wait for them', async () => {
+  const untrusted = work();
   const endless = untrusted.run(task('loop', 'a'));
   endless.catch(() => {});
   const waiting = untrusted.run(task('answer', 'a'));

@@ -2,28 +2,28 @@ import type { OnApplicationShutdown } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import { WorkProcess } from './work-process.ts';
 
-/** Work on what a tenant uploaded or what a tenant's server published. */
+/** Work on data that a tenant uploaded or that a tenant's server published. */
 export interface UntrustedTask {
   /**
-   * A file whose default export is `(input) => output`, or a promise of it, both fit for the structured clone algorithm. Name the
-   * compiled file, beside the caller's: `new URL('./name.work.js', import.meta.url)`.
+   * A file whose default export is `(input) => output` or `(input) => Promise<output>`; the structured clone algorithm copies both. Name
+   * the compiled file beside the caller's: `new URL('./name.work.js', import.meta.url)`.
    */
   module: URL;
   input: unknown;
-  /** Organisation on whose behalf it runs: one task of an organisation runs at a time, so that none of them takes all processes. */
+  /** Organisation for which it runs. An organisation runs one task at a time, so that it cannot take all processes. */
   owner: string;
   lane: Lane;
 }
 
-/** `check`: somebody waits for a page. `file`: somebody waits for an upload. They do not wait for each other. */
+/** `check`: a user waits for a page. `file`: a user waits for an upload. The lanes do not wait for each other. */
 export type Lane = 'check' | 'file';
 
 export interface LaneLimits {
   /** Processes at the same time. */
   processes: number;
-  /** Tasks that may wait, of one organisation and of all. */
+  /** How many tasks may wait, of one organisation and of all. */
   waiting: { owner: number; all: number };
-  /** From the start of the process to its answer, milliseconds. */
+  /** From the start of the process to its response, milliseconds. */
   deadlineMs: number;
   /** Resident memory of the process, bytes. */
   memoryBytes: number;
@@ -42,8 +42,8 @@ interface Waiting {
 }
 
 /**
- * Runs work whose cost a tenant chooses, each task in a process of its own that ends with it. Not in worker threads: a thread that
- * exceeds its `resourceLimits` by one large allocation aborts the whole process (V8 `FatalProcessOutOfMemory`), and buffers do not count there.
+ * Runs work whose cost a tenant controls, each task in its own process (docs/adr/0025). Worker threads do not suffice: a thread that
+ * exceeds its `resourceLimits` by one large allocation aborts the whole process (V8 `FatalProcessOutOfMemory`), and buffers do not count.
  */
 export class UntrustedWork implements OnApplicationShutdown {
   readonly #waiting: Waiting[] = [];
@@ -52,8 +52,8 @@ export class UntrustedWork implements OnApplicationShutdown {
   constructor(private readonly lanes: Record<Lane, LaneLimits> = LANES) {}
 
   /**
-   * The module's answer, or its PalestraError. Throws `too_expensive` when the task exceeds the deadline or the memory of its lane, and
-   * `capacity_exhausted` when too many wait already.
+   * Returns the module's result, or throws its PalestraError. Throws `too_expensive` when the task exceeds the deadline or the memory of
+   * its lane, and `capacity_exhausted` when too many tasks wait already.
    */
   async run<Output>(task: UntrustedTask): Promise<Output> {
     const worker = await this.#turn(task);
@@ -71,12 +71,12 @@ export class UntrustedWork implements OnApplicationShutdown {
   }
 
   async #turn(task: UntrustedTask): Promise<WorkProcess> {
-    if (this.#mayStart(task)) return this.#reserved(task);
+    if (this.#mayStart(task)) return this.#reserve(task);
     const { waiting } = this.lanes[task.lane];
     const others = this.#waiting.filter(({ task: other }) => other.lane === task.lane);
     if (others.length >= waiting.all || others.filter(({ task: other }) => other.owner === task.owner).length >= waiting.owner) {
       throw new PalestraError('capacity_exhausted', {
-        detail: 'Too many checks and uploads of files wait already. Send the request again.',
+        detail: 'Too many checks and file uploads wait already. Send the request again in a few seconds.',
         retryAfterSeconds: 5,
       });
     }
@@ -88,8 +88,8 @@ export class UntrustedWork implements OnApplicationShutdown {
     return running.length < this.lanes[lane].processes && running.every((other) => other.owner !== owner);
   }
 
-  /** Its place is taken from here on, before anything else runs. */
-  #reserved(task: UntrustedTask): WorkProcess {
+  /** Counts the task as running, synchronously, before another task can start. */
+  #reserve(task: UntrustedTask): WorkProcess {
     const worker = new WorkProcess(this.lanes[task.lane]);
     this.#running.set(task, worker);
     return worker;
@@ -99,6 +99,6 @@ export class UntrustedWork implements OnApplicationShutdown {
     const next = this.#waiting.findIndex(({ task }) => this.#mayStart(task));
     if (next === -1) return;
     const [{ task, start }] = this.#waiting.splice(next, 1) as [Waiting];
-    start(this.#reserved(task));
+    start(this.#reserve(task));
   }
 }

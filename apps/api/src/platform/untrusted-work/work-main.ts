@@ -2,9 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { PalestraError } from '@palestra/protocol';
 import type { WorkResponse, WorkRequest } from './work-process.ts';
 
-/** The process of `WorkProcess`: runs the default export of one module on one input, answers, and waits to be killed. */
+/** Main module of a `WorkProcess`: runs the default export of one module on one input, sends the response, and waits to be killed. */
 
-async function answer({ module, input }: WorkRequest): Promise<WorkResponse> {
+async function respond({ module, input }: WorkRequest): Promise<WorkResponse> {
   try {
     const { default: work } = (await import(module)) as { default: (input: unknown) => unknown };
     return { value: await work(input) };
@@ -14,11 +14,11 @@ async function answer({ module, input }: WorkRequest): Promise<WorkResponse> {
   }
 }
 
-/** The service may be killed while the work computes: a thread of its own sees that the process has another parent. */
+/** The service may be killed while the work computes: a second thread notices that the process has another parent. */
 const WATCH = `const parent = ${process.ppid}; setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 1000)`;
 new Worker(WATCH, { eval: true }).unref();
 
 process.once('message', (request) => {
-  void answer(request as WorkRequest).then((given) => process.send!(given));
+  void respond(request as WorkRequest).then((response) => process.send!(response));
 });
 process.once('disconnect', () => process.exit());

@@ -1,4 +1,4 @@
-/** Stands in for work that a tenant makes expensive. */
+/** Expensive work for the tests. */
 export default function work({ does }) {
   if (does === 'loop') for (;;);
   if (does === 'heap') {

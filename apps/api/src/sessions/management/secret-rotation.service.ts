@@ -73,7 +73,8 @@ export class SecretRotationService {
   }
 
   async #stale(after: SealedRow): Promise<SealedRecord[]> {
-    return (await retryDatabase(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId]))).rows;
+    return (await retryDatabase(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId])))
+      .rows;
   }
 
   async #countStale(): Promise<number> {
