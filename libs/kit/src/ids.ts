@@ -9,10 +9,10 @@ let counted = 0;
 let time = { at: -1, text: '' };
 
 /**
- * A task id that nobody is told: unique, and not hard to guess. Ids of one moment are neighbours, which an index on them takes at a fraction
- * of the cost. `now`: milliseconds since the Unix epoch.
+ * A task id for a call that no client can resume. It is unique but can be guessed. Ids of one moment are neighbours, which makes an insert into
+ * an index cheaper. `now`: milliseconds since the Unix epoch.
  */
-export function newUntoldTaskId(now: number): string {
+export function newOrderedTaskId(now: number): string {
   if (time.at !== now) time = { at: now, text: now.toString(16).padStart(12, '0') };
   counted = (counted + 1) % 0x1_0000_0000;
   return time.text + PROCESS + counted.toString(16).padStart(8, '0');

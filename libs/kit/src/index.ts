@@ -1,5 +1,5 @@
 export { onAbort, abortable } from './abortable.ts';
 export { type Clock, systemClock } from './clock.ts';
-export { newUuid, newTaskId, newUntoldTaskId, isUuid } from './ids.ts';
+export { newUuid, newTaskId, newOrderedTaskId, isUuid } from './ids.ts';
 export { BatchQueueFullError, MicroBatcher } from './micro-batcher.ts';
 export { SingleFlight } from './single-flight.ts';

@@ -22,7 +22,7 @@ export type {
   IntentAnswer,
   CallOutcome,
   CallResult,
-  NotedCall,
+  DeferredCall,
   CallRecord,
   CallLedger,
   ReplicaLeases,

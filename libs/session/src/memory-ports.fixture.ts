@@ -1,7 +1,15 @@
 import { newTaskId } from '@palestra/kit';
 import type { AdmissionFacts, AdmissionStore, AdmittedSession } from './ports/admission-store.port.ts';
 import type { SecretMap } from './ports/backend.port.ts';
-import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall, ReplicaLeases } from './ports/call-ledger.port.ts';
+import type {
+  CallIntent,
+  CallLedger,
+  CallRecord,
+  CallResult,
+  DeferredCall,
+  IntentAnswer,
+  ReplicaLeases,
+} from './ports/call-ledger.port.ts';
 import type { SecretBox } from './ports/secret-box.port.ts';
 import type { SessionActivity, SessionRecord, SessionStore } from './ports/session-store.port.ts';
 
@@ -88,7 +96,7 @@ export class MemoryCallLedger implements CallLedger {
     this.#add(call);
     return { verdict: 'begun' };
   }
-  note(call: CallIntent): NotedCall | null {
+  defer(call: CallIntent): DeferredCall | null {
     this.#add(call);
     return { end: (end) => void this.result({ taskId: call.taskId, ...end }) };
   }

@@ -1,8 +1,8 @@
-import { type Clock, newTaskId, newUntoldTaskId, SingleFlight } from '@palestra/kit';
+import { type Clock, newTaskId, newOrderedTaskId, SingleFlight } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
-import type { CallIntent, CallLedger, CallOutcome, CallRecord, NotedCall, ReplicaLeases } from '../ports/call-ledger.port.ts';
+import type { CallIntent, CallLedger, CallOutcome, CallRecord, DeferredCall, ReplicaLeases } from '../ports/call-ledger.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
 import { deathError, type LiveSession } from '../registry/live-session.ts';
@@ -53,7 +53,7 @@ export class CallRunner {
   /** Named calls whose intent is on its way. */
   readonly #opening = new SingleFlight<OpenCall>();
   readonly #performer: CallPerformer;
-  /** Noted calls that run. */
+  /** Deferred calls that run. */
   #performing = 0;
   #onIdle: (() => void) | null = null;
 
@@ -70,19 +70,19 @@ export class CallRunner {
 
   /** Runs a call whose client never hears of its task id, and cannot come back for it. Rejects as `open` does. */
   perform(live: LiveSession, request: CallRequest): Promise<CallOutcome> {
-    if (this.#mayNote(live)) {
-      const intent = this.#intentOf(live, request, newUntoldTaskId(this.options.clock.now()));
-      const noted = this.options.ledger.note(intent);
-      if (noted !== null) return this.#performNoted(live, request, intent, noted);
+    if (this.#mayDefer(live)) {
+      const intent = this.#intentOf(live, request, newOrderedTaskId(this.options.clock.now()));
+      const deferred = this.options.ledger.defer(intent);
+      if (deferred !== null) return this.#performDeferred(live, request, intent, deferred);
     }
     return this.#open(live, request, newTaskId()).then((call) => call.outcome());
   }
 
-  async #performNoted(live: LiveSession, request: CallRequest, intent: CallIntent, noted: NotedCall): Promise<CallOutcome> {
+  async #performDeferred(live: LiveSession, request: CallRequest, intent: CallIntent, deferred: DeferredCall): Promise<CallOutcome> {
     this.#performing += 1;
     try {
       const result = await this.#performer.perform(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null });
-      noted.end(result);
+      deferred.end(result);
       this.#noteEnd(live, result.outcome);
       return result.outcome;
     } finally {
@@ -144,8 +144,8 @@ export class CallRunner {
     throw new PalestraError('session_moved');
   }
 
-  /** Whether a call that nobody can come back for may run before it is in the ledger (docs/adr/0002). */
-  #mayNote(live: LiveSession): boolean {
+  /** Whether the row of a call that no client can resume may be written after the call ran (docs/adr/0002). */
+  #mayDefer(live: LiveSession): boolean {
     return live.hosted !== null && !isAwaited(live) && this.setup.isOpen(live) && this.options.clock.now() - live.confirmedAt < TRUST_MS;
   }
 

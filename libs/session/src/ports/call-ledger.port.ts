@@ -44,9 +44,9 @@ export interface CallResult {
   endedAt: number;
 }
 
-/** A call that began without being in the ledger. */
-export interface NotedCall {
-  /** Once. It is written soon; nobody waits for that, and the ledger itself tells of a failure. */
+/** A call whose row is written after it ended. */
+export interface DeferredCall {
+  /** Call once. The row is written soon; the ledger reports a failure itself. */
   end(end: Omit<CallResult, 'taskId'>): void;
 }
 
@@ -65,10 +65,10 @@ export interface CallLedger {
   /** Resolves when the intent would survive a crash of this process. `sure`: a doubt has been cleared. */
   intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
   /**
-   * Begins a call that no client can ask for again, of a session that is known to be this process's: it is written with its outcome, or
-   * by itself when that takes long. A crash of this process may forget it. null: too much waits to be written, its intent has to be waited for.
+   * Begins a call that no client can resume, in a session that this process owns. Its row is written with its outcome, or as running when it
+   * takes long. A crash of this process can lose the row. null: too many rows wait; use `intent`.
    */
-  note(call: CallIntent): NotedCall | null;
+  defer(call: CallIntent): DeferredCall | null;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
   /** The first outcome of a call stays. `soon`: at once; what nobody waits for may be collected for a few milliseconds. */
   result(result: CallResult, soon: boolean): Promise<void>;

@@ -1,13 +1,15 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
-import type { CallIntent, CallLedger, CallRecord, CallResult, IntentAnswer, NotedCall } from '@palestra/session';
-import { isDatabaseUnavailable, isRefusedValue, isRolledBack } from '../../platform/database/database-errors.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, DeferredCall, IntentAnswer } from '@palestra/session';
+import { isDatabaseUnavailable, isRefusedValue } from '../../platform/database/database-errors.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import {
   BROKEN,
   BROKEN_AGAIN,
   type CallRow,
   COPY,
+  DEFERRED,
+  deferredColumns,
   FIND,
   INTENT,
   intentColumns,
@@ -23,27 +25,14 @@ import {
   UPSTREAM,
   upstreamColumns,
   type Verdict,
-  WHOLE,
-  WHOLE_AGAIN,
-  wholeLine,
 } from './call-rows.sql.ts';
-import { copyIn } from './copy-in.ts';
-import { NotedCalls } from './noted-calls.ts';
+import { DeferredCalls, type DeferredRow, latestPerCall } from './deferred-calls.ts';
 import { withoutNul } from './postgres-text.ts';
 
 /** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
 const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1, isOfItem: isRefusedValue };
 /** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
 const LATER = { ...BATCH, maxAgeMs: 10 };
-/** Ended calls that wait to be written; beyond it calls wait for PostgreSQL again. */
-const MAX_BEHIND = 4_096;
-/**
- * A crash of the API may forget them for a tenth of a second anyway. Four times as many at a time make a tenth more steps a second of the whole service: PostgreSQL
- * wakes up less often in the midst of them.
- */
-const WHOLES = { ...BATCH, maxItems: 2_048, maxAgeMs: 80 };
-/** Characters of a line that goes at once: long ones would fill the memory. */
-const LONG_LINE = 16_384;
 const MAX_JOURNAL = 100_000;
 /**
  * After PostgreSQL may have crashed: by then every process has noticed and has written again what it knows of calls that run (it confirms once
@@ -58,20 +47,17 @@ interface Unconfirmed {
   intents: CallIntent[];
   upstreams: [string, string][];
   results: CallResult[];
-  /** Lines of noted calls with their ends. */
-  wholes: Buffer[];
+  deferred: DeferredRow[];
   broken: string[];
 }
-const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], wholes: [], broken: [] });
+const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], deferred: [], broken: [] });
 
 /** The call ledger in PostgreSQL. */
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
   readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
-  readonly #noted: NotedCalls;
-  /** Lines. */
-  readonly #wholes: MicroBatcher<string, void>;
+  readonly #deferred: DeferredCalls;
   readonly #upstreams: MicroBatcher<[string, string], void>;
   /** Calls whose upstream id waits to be written, and that have not ended. */
   readonly #unended = new Set<string>();
@@ -87,14 +73,9 @@ export class SqlCallLedger implements CallLedger {
     readonly onLost: (error: unknown) => void,
   ) {
     this.#pool = pool;
-    this.#noted = new NotedCalls({
-      writeRunning: (calls) => this.#writeRunning(calls),
-      ended: (call, end) => this.#postWhole(wholeLine(call, end), end.outcome.type !== 'result'),
-      endedLate: ({ taskId }, end) => this.#results.add({ taskId, ...end }, end.outcome.type !== 'result').catch(this.onLost),
-    });
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
     this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
-    this.#wholes = new MicroBatcher({ ...WHOLES, flush: (lines) => this.#writeWholes(lines) });
+    this.#deferred = new DeferredCalls((rows) => this.#writeDeferred(rows), onLost);
     this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
     this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
     pool.on('error', () => this.#suspectCrash());
@@ -104,8 +85,8 @@ export class SqlCallLedger implements CallLedger {
     return this.#intents.add({ call, sure });
   }
 
-  note(call: CallIntent): NotedCall | null {
-    return this.#wholes.waiting >= MAX_BEHIND ? null : this.#noted.add(call);
+  defer(call: CallIntent): DeferredCall | null {
+    return this.#deferred.begin(call);
   }
 
   async upstream(taskId: string, upstreamTaskId: string): Promise<void> {
@@ -150,8 +131,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async drain(): Promise<void> {
-    await this.#noted.drain();
-    await Promise.all([this.#intents, this.#results, this.#wholes, this.#upstreams, this.#broken].map((queue) => queue.drain()));
+    await Promise.all([this.#intents, this.#results, this.#deferred, this.#upstreams, this.#broken].map((queue) => queue.drain()));
   }
 
   /**
@@ -169,12 +149,12 @@ export class SqlCallLedger implements CallLedger {
       await commit();
     } catch (error) {
       this.#mayHaveCrashed = true;
-      const { intents, upstreams, results, wholes, broken } = this.#unconfirmed;
+      const { intents, upstreams, results, deferred, broken } = this.#unconfirmed;
       this.#unconfirmed = {
         intents: [...before.intents, ...intents],
         upstreams: [...before.upstreams, ...upstreams],
         results: [...before.results, ...results],
-        wholes: [...before.wholes, ...wholes],
+        deferred: [...before.deferred, ...deferred],
         broken: [...before.broken, ...broken],
       };
       throw error;
@@ -186,11 +166,11 @@ export class SqlCallLedger implements CallLedger {
     this.#settledAt = performance.now() + SETTLE_AFTER_CRASH_MS;
   }
 
-  async #rewrite({ intents, upstreams, results, wholes, broken }: Unconfirmed): Promise<void> {
+  async #rewrite({ intents, upstreams, results, deferred, broken }: Unconfirmed): Promise<void> {
     if (intents.length > 0) await this.#query('call_rewrite', REWRITE, intentColumns(intents));
     if (upstreams.length > 0) await this.#query('call_upstream', UPSTREAM, upstreamColumns(upstreams));
     if (results.length > 0) await this.#query('call_result', RESULT, resultColumns(results));
-    for (const lines of wholes) await this.#copy(WHOLE_AGAIN, lines);
+    if (deferred.length > 0) await this.#query('call_deferred', DEFERRED, deferredColumns(latestPerCall(deferred)));
     if (broken.length > 0) await this.#query('call_broken_again', BROKEN_AGAIN, [broken.toSorted()]);
   }
 
@@ -248,34 +228,9 @@ export class SqlCallLedger implements CallLedger {
     return results.map(() => undefined);
   }
 
-  async #writeRunning(calls: CallIntent[]): Promise<boolean> {
-    try {
-      await this.#query('call_rewrite', REWRITE, intentColumns(calls));
-      this.#unconfirmed.intents.push(...calls);
-      return true;
-    } catch {
-      // Its outcome is written with all that is known of it.
-      return false;
-    }
-  }
-
-  #postWhole(line: string, soon: boolean): void {
-    this.#wholes.post(line, soon || line.length > LONG_LINE);
-  }
-
-  async #writeWholes(lines: string[]): Promise<void[]> {
-    const data = Buffer.from(lines.join(''));
-    try {
-      await this.#copy(WHOLE, data).catch((error: unknown) => {
-        if (!isDatabaseUnavailable(error) && !isRolledBack(error) && !isTaken(error)) throw error;
-        return retryDatabase(() => this.#copy(WHOLE_AGAIN, data), RESULT_PATIENCE_MS);
-      });
-      this.#unconfirmed.wholes.push(data);
-    } catch (error) {
-      if (lines.length > 1 && isRefusedValue(error)) throw error;
-      this.onLost(error);
-    }
-    return [];
+  async #writeDeferred(rows: DeferredRow[]): Promise<void> {
+    await this.#query('call_deferred', DEFERRED, deferredColumns(rows), RESULT_PATIENCE_MS);
+    this.#unconfirmed.deferred.push(...rows);
   }
 
   async #writeUpstreams(asked: [string, string][]): Promise<void[]> {
@@ -305,16 +260,4 @@ export class SqlCallLedger implements CallLedger {
       }
     }, patienceMs);
   }
-
-  async #copy(sql: string, lines: Buffer): Promise<void> {
-    try {
-      await copyIn(this.#pool, sql, lines);
-    } catch (error) {
-      if (isDatabaseUnavailable(error)) this.#suspectCrash();
-      throw error;
-    }
-  }
 }
-
-/** A statement whose answer was lost has written some of them. */
-const isTaken = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === '23505';

@@ -1,5 +1,5 @@
 import type { CallIntent, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
-import { COPY_OPTIONS, copyLine, copyValue } from './copy-in.ts';
+import type { DeferredRow } from './deferred-calls.ts';
 import { withoutNul } from './postgres-text.ts';
 
 /**
@@ -67,7 +67,7 @@ export const JOINED = `
   SELECT c.joined_by AS task_id, false AS moved, false AS known, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
   FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
 
-/** Writes again what a crash of PostgreSQL may have swallowed, and for the first time what was noted and takes long. */
+/** Stores intents again that a crash of PostgreSQL may have lost. */
 export const REWRITE = `
   ${ASYNCHRONOUS}
   INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
@@ -85,20 +85,16 @@ export const RESULT = `
     AS n(task_id, state, result, ok, reason, reward, finished, failure_class, ended_at)
   WHERE c.task_id = n.task_id AND c.ended_at IS NULL`;
 
-const WHOLE_COLUMNS = `task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at`;
-
-/**
- * Calls that were noted, with their outcomes (`wholeLine`): one row each, in the order in which they ended, which is that of their sessions.
- * COPY costs two thirds of what an INSERT of arrays does, in PostgreSQL and here; it fails when one of them is there already.
- */
-export const WHOLE = `SET LOCAL synchronous_commit = off;
-  COPY session_calls (${WHOLE_COLUMNS}) FROM STDIN ${COPY_OPTIONS}`;
-
-/** The same, of which some may be there already, by a statement whose answer was lost. Plan: Insert on session_calls <- Sort <- Seq Scan on whole_calls. */
-export const WHOLE_AGAIN = `SET LOCAL synchronous_commit = off;
-  CREATE TEMPORARY TABLE whole_calls ON COMMIT DROP AS SELECT ${WHOLE_COLUMNS} FROM session_calls WITH NO DATA;
-  COPY whole_calls (${WHOLE_COLUMNS}) FROM STDIN ${COPY_OPTIONS};
-  INSERT INTO session_calls AS c (${WHOLE_COLUMNS}) SELECT ${WHOLE_COLUMNS} FROM whole_calls ORDER BY whole_calls.ctid
+/** Stores deferred calls with their outcomes, or as running, in the order in which they ended. Plan: Insert on session_calls <- Function Scan on unnest. */
+export const DEFERRED = `
+  ${ASYNCHRONOUS}
+  INSERT INTO session_calls AS c
+    (task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), n.state, n.result, n.ok, n.reason,
+    n.reward, n.finished, n.failure_class, to_timestamp(n.ended_at / 1000)
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
+      $10::bool[], $11::text[], $12::float8[], $13::bool[], $14::text[], $15::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
   ON CONFLICT (task_id) DO UPDATE SET state = excluded.state, result = excluded.result, ok = excluded.ok, reason = excluded.reason,
     reward = excluded.reward, finished = excluded.finished, failure_class = excluded.failure_class, ended_at = excluded.ended_at
   WHERE c.ended_at IS NULL`;
@@ -217,34 +213,19 @@ export function resultColumns(results: CallResult[]): unknown[] {
   ];
 }
 
-/** A noted call and its end as a line of {@link WHOLE}. */
-export function wholeLine(call: CallIntent, { outcome, failureClass, endedAt }: Omit<CallResult, 'taskId'>): string {
-  const { result, ok, reason, reward, finished } = outcomeColumns(outcome);
-  return copyLine([
-    call.taskId,
-    copyValue(call.sid),
-    call.kind,
-    copyValue(call.tool),
-    copyValue(call.input),
-    call.replicaId,
-    timestamp(call.startedAt),
-    outcome.type,
-    copyValue(result),
-    copyValue(ok),
-    copyValue(reason),
-    copyValue(reward),
-    copyValue(finished),
-    failureClass,
-    timestamp(endedAt),
-  ]);
-}
-
-let lastSecond = { at: NaN, text: '' };
-/** Calls come many a millisecond, and in each second a thousand of these: only the last three digits differ. */
-function timestamp(at: number): string {
-  const second = Math.floor(at / 1_000);
-  if (lastSecond.at !== second) lastSecond = { at: second, text: new Date(second * 1_000).toISOString().slice(0, -4) };
-  return `${lastSecond.text}${String(1_000 + Math.floor(at) - second * 1_000).slice(1)}Z`;
+export function deferredColumns(rows: DeferredRow[]): unknown[] {
+  const columns = rows.map(({ end }) => (end === null ? null : outcomeColumns(end.outcome)));
+  return [
+    ...intentColumns(rows.map(({ call }) => call)),
+    rows.map(({ end }) => end?.outcome.type ?? 'running'),
+    columns.map((column) => column?.result ?? null),
+    columns.map((column) => column?.ok ?? null),
+    columns.map((column) => column?.reason ?? null),
+    columns.map((column) => column?.reward ?? null),
+    columns.map((column) => column?.finished ?? null),
+    rows.map(({ end }) => end?.failureClass ?? null),
+    rows.map(({ end }) => end?.endedAt ?? null),
+  ];
 }
 
 export function toAnswer({ moved, known, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {

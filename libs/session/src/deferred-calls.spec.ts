@@ -12,7 +12,7 @@ async function opened(policy: Partial<SessionPolicy> = {}, secrets: SecretMap | 
   const directory = new OneEnvironmentDirectory(new InProcessBackend(), { policy });
   const store = new MemorySessionStore();
   const ledger = new MemoryCallLedger(store);
-  const [intent, note] = [vi.spyOn(ledger, 'intent'), vi.spyOn(ledger, 'note')];
+  const [intent, defer] = [vi.spyOn(ledger, 'intent'), vi.spyOn(ledger, 'defer')];
   const engine = new SessionEngine({
     store,
     ledger,
@@ -37,31 +37,31 @@ async function opened(policy: Partial<SessionPolicy> = {}, secrets: SecretMap | 
     secrets,
     recording: null,
   });
-  const call = async (resumable: boolean, said = 'hi') => {
-    if (!resumable) return { outcome: await engine.act(alice, sid, 'echo', { text: said }) };
+  const call = async (resumable: boolean, text = 'hi') => {
+    if (!resumable) return { outcome: await engine.act(alice, sid, 'echo', { text }) };
     const open = await engine.call(alice, sid, { tool: 'echo', input: { text: 'hi' }, taskId: null });
     return { outcome: await open.outcome() };
   };
-  return { call, ledger, intent, note, store, sid };
+  return { call, ledger, intent, defer, store, sid };
 }
 
-describe('a call that nobody can come back for', () => {
-  test('runs before it is in the ledger, once the ledger has said whose session it is', async () => {
+describe('a call that no client can resume', () => {
+  test('runs before its row is written, after the ledger confirmed the owner of the session', async () => {
     const here = await opened();
     for (let n = 0; n < 3; n += 1) expect((await here.call(false)).outcome).toMatchObject({ type: 'result', ok: true });
-    expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([1, 2]);
+    expect([here.intent.mock.calls.length, here.defer.mock.calls.length]).toEqual([1, 2]);
     expect(await here.ledger.journal(here.sid)).toHaveLength(3);
   });
 
-  test('has its intent waited for when the ledger is behind', async () => {
+  test('waits for its intent when too many rows wait', async () => {
     const here = await opened();
     await here.call(false);
-    here.note.mockReturnValueOnce(null);
+    here.defer.mockReturnValueOnce(null);
     expect((await here.call(false)).outcome).toMatchObject({ type: 'result' });
     expect(here.intent).toHaveBeenCalledTimes(2);
   });
 
-  test('is refused soon after another process took the session', async () => {
+  test('is refused within five seconds after another process took the session', async () => {
     vi.useFakeTimers({ shouldAdvanceTime: true });
     onTestFinished(() => void vi.useRealTimers());
     const here = await opened();
@@ -72,27 +72,27 @@ describe('a call that nobody can come back for', () => {
     await expect.poll(() => here.call(false).catch((error: { code: string }) => error.code)).toBe('session_moved');
   });
 
-  test('is written before it runs where a replay may need it', async () => {
+  test('is written before it runs if a replay may need it', async () => {
     const here = await opened({ deterministic: true });
     for (let n = 0; n < 3; n += 1) await here.call(false);
-    expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([3, 0]);
+    expect([here.intent.mock.calls.length, here.defer.mock.calls.length]).toEqual([3, 0]);
   });
 });
 
-test('a secret of the session is hidden in whatever form its text comes', async () => {
-  const words = 'open sesame 12345';
+test('hides a secret of the session in results', async () => {
+  const secret = 'open sesame 12345';
   const plain = await opened();
-  expect((await plain.call(false, words)).outcome).toMatchObject({ type: 'result', text: expect.stringContaining(words) as string });
-  const secretive = await opened({}, { KEY: { value: words } });
+  expect((await plain.call(false, secret)).outcome).toMatchObject({ type: 'result', text: expect.stringContaining(secret) as string });
+  const secretive = await opened({}, { KEY: { value: secret } });
   for (let n = 0; n < 2; n += 1) {
-    const { outcome } = await secretive.call(false, words);
+    const { outcome } = await secretive.call(false, secret);
     expect(outcome).toMatchObject({ type: 'result', text: expect.stringContaining('[secret:KEY]') as string });
-    expect(JSON.stringify(outcome)).not.toContain(words);
+    expect(JSON.stringify(outcome)).not.toContain(secret);
   }
 });
 
-test('a call whose client may resume it is written before it runs', async () => {
+test('a call that its client can resume is written before it runs', async () => {
   const here = await opened();
   for (let n = 0; n < 3; n += 1) await here.call(true);
-  expect([here.intent.mock.calls.length, here.note.mock.calls.length]).toEqual([3, 0]);
+  expect([here.intent.mock.calls.length, here.defer.mock.calls.length]).toEqual([3, 0]);
 });

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CallIntent, CallOutcome, NotedCall } from '@palestra/session';
+import type { CallIntent, CallOutcome, DeferredCall } from '@palestra/session';
 import { SqlCallLedger } from '../../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
-/** Calls that nobody can come back for are written with their outcomes; on the real PostgreSQL. */
+/** Rows of calls that no client can resume are written with their outcomes. */
 let server: TestServer;
 let ledger: SqlCallLedger;
 beforeAll(async () => {
@@ -18,14 +18,14 @@ const intentOf = (sid: string, input: string): CallIntent => {
   return { taskId, sid, kind: 'call', tool: 'step', input, replicaId: 'here', startedAt: Date.now() };
 };
 const text = (value: string): CallOutcome => ({ type: 'result', text: value, ok: true, reason: null, reward: 0.5, finished: false });
-const end = (noted: NotedCall, outcome: CallOutcome) => noted.end({ outcome, failureClass: 'ok', endedAt: Date.now() });
+const end = (deferred: DeferredCall, outcome: CallOutcome) => deferred.end({ outcome, failureClass: 'ok', endedAt: Date.now() });
 
-test('one row each, in the order in which they ended', async () => {
-  const calls = Array.from({ length: 40 }, (_, n) => intentOf('noted-order', `{"n":${n}}`));
-  const noted = calls.map((call) => ledger.note(call)!);
-  for (const [n, call] of noted.entries()) end(call, text(`"${n}"`));
+test('stores one row per call, in the order in which the calls ended', async () => {
+  const calls = Array.from({ length: 40 }, (_, n) => intentOf('deferred-order', `{"n":${n}}`));
+  const deferred = calls.map((call) => ledger.defer(call)!);
+  for (const [n, call] of deferred.entries()) end(call, text(`"${n}"`));
   await ledger.drain();
-  const journal = await ledger.journal('noted-order');
+  const journal = await ledger.journal('deferred-order');
   expect(journal.map(({ input, outcome }) => [input, (outcome as { text: string }).text])).toEqual(
     calls.map(({ input }, n) => [input, `"${n}"`]),
   );
@@ -33,48 +33,48 @@ test('one row each, in the order in which they ended', async () => {
   expect(journal.map(({ startedAt, endedAt }) => [startedAt, endedAt! >= startedAt])).toEqual(calls.map((call) => [call.startedAt, true]));
 });
 
-test('every text stays as it is, and what is absent stays absent', async () => {
+test('keeps every text and every null', async () => {
   const strange = ['', '\\.', '\\N', 'a\tb\r\nc', '"quoted", \'so\'', '\u0001\u0002\u0003', '{"a":"\\\\n\\u0000"}', '🂡 héllo', ' '];
   for (const value of strange) {
-    const call = { ...intentOf('noted-texts', value), tool: value };
+    const call = { ...intentOf('deferred-texts', value), tool: value };
     const outcome: CallOutcome = { type: 'result', text: value, ok: false, reason: null, reward: null, finished: true };
-    end(ledger.note(call)!, outcome);
+    end(ledger.defer(call)!, outcome);
     await ledger.drain();
     expect(await ledger.find(call.taskId)).toMatchObject({ tool: value, input: value, outcome });
   }
-  const nul = { ...intentOf('noted-texts', '{}'), tool: 'a\0b' };
-  end(ledger.note(nul)!, { type: 'refused', code: 'call_timeout', status: 504, detail: 'late\0' });
+  const nul = { ...intentOf('deferred-texts', '{}'), tool: 'a\0b' };
+  end(ledger.defer(nul)!, { type: 'refused', code: 'call_timeout', status: 504, detail: 'late\0' });
   await ledger.drain();
   expect(await ledger.find(nul.taskId)).toMatchObject({ tool: 'a\uFFFDb', outcome: { type: 'refused', code: 'call_timeout' } });
 });
 
-test('one that takes long is seen while it runs, and has one outcome', async () => {
-  const call = intentOf('noted-long', '{}');
-  const noted = ledger.note(call)!;
-  await expect.poll(() => ledger.find(call.taskId), { timeout: 20_000 }).toMatchObject({ outcome: null, sid: 'noted-long' });
-  end(noted, { type: 'tool_failed', message: 'it broke' });
+test('stores a long call as running, then with its outcome', async () => {
+  const call = intentOf('deferred-long', '{}');
+  const deferred = ledger.defer(call)!;
+  await expect.poll(() => ledger.find(call.taskId), { timeout: 20_000 }).toMatchObject({ outcome: null, sid: 'deferred-long' });
+  end(deferred, { type: 'tool_failed', message: 'it broke' });
   await ledger.drain();
   expect(await ledger.find(call.taskId)).toMatchObject({ outcome: { type: 'tool_failed', message: 'it broke' } });
-  expect(await server.database.pool.query(`SELECT FROM session_calls WHERE sid = 'noted-long'`)).toMatchObject({ rowCount: 1 });
+  expect(await server.database.pool.query(`SELECT FROM session_calls WHERE sid = 'deferred-long'`)).toMatchObject({ rowCount: 1 });
 });
 
-test('one that ends while it is being written as one that runs has its outcome all the same', async () => {
-  const calls = Array.from({ length: 200 }, () => intentOf('noted-race', '{}'));
-  const noted = calls.map((call) => ledger.note(call)!);
+test('stores the outcome of a call that ends while its row is written as running', async () => {
+  const calls = Array.from({ length: 200 }, () => intentOf('deferred-race', '{}'));
+  const deferred = calls.map((call) => ledger.defer(call)!);
   const drained = ledger.drain();
-  for (const call of noted) end(call, text('"late"'));
+  for (const call of deferred) end(call, text('"late"'));
   await drained;
   await ledger.drain();
-  expect((await ledger.journal('noted-race')).map(({ outcome }) => outcome)).toEqual(calls.map(() => text('"late"')));
+  expect((await ledger.journal('deferred-race')).map(({ outcome }) => outcome)).toEqual(calls.map(() => text('"late"')));
 });
 
-test('what is there already, by a statement whose answer was lost, is written once and keeps its outcome', async () => {
-  const calls = Array.from({ length: 3 }, () => intentOf('noted-again', '{}'));
+test('keeps the outcome of a row that an earlier statement stored', async () => {
+  const calls = Array.from({ length: 3 }, () => intentOf('deferred-again', '{}'));
   for (const round of ['"first"', '"second"']) {
-    for (const call of round === '"first"' ? calls.slice(0, 2) : calls) end(ledger.note(call)!, text(round));
+    for (const call of round === '"first"' ? calls.slice(0, 2) : calls) end(ledger.defer(call)!, text(round));
     await ledger.drain();
   }
-  const journal = await ledger.journal('noted-again');
+  const journal = await ledger.journal('deferred-again');
   expect(journal.map(({ taskId, outcome }) => [taskId, (outcome as { text: string }).text])).toEqual([
     [calls[0]!.taskId, '"first"'],
     [calls[1]!.taskId, '"first"'],
@@ -82,19 +82,19 @@ test('what is there already, by a statement whose answer was lost, is written on
   ]);
 });
 
-test('what PostgreSQL forgot in a crash is written again', async () => {
-  const call = intentOf('noted-crash', '{}');
-  end(ledger.note(call)!, text('"kept"'));
+test('writes rows again that PostgreSQL lost in a crash', async () => {
+  const call = intentOf('deferred-crash', '{}');
+  end(ledger.defer(call)!, text('"kept"'));
   await ledger.drain();
   await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('broke');
-  await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'noted-crash'`);
+  await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'deferred-crash'`);
   await ledger.confirm(async () => {});
   expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
 });
 
-test('draining writes what runs, and what has ended', async () => {
-  const calls = [intentOf('noted-drain', '1'), intentOf('noted-drain', '2')];
-  const [running, ended] = calls.map((call) => ledger.note(call)!);
+test('drain stores running and ended calls', async () => {
+  const calls = [intentOf('deferred-drain', '1'), intentOf('deferred-drain', '2')];
+  const [running, ended] = calls.map((call) => ledger.defer(call)!);
   end(ended!, text('"x"'));
   await ledger.drain();
   expect(await ledger.find(calls[0]!.taskId)).toMatchObject({ outcome: null });
@@ -104,25 +104,25 @@ test('draining writes what runs, and what has ended', async () => {
   expect(await ledger.find(calls[0]!.taskId)).toMatchObject({ outcome: { text: '"y"' } });
 });
 
-test('it takes no more than a bounded number behind', async () => {
+test('refuses calls while too many rows wait', async () => {
   let taken = 0;
   for (let n = 0; n < 10_000; n += 1) {
-    const noted = ledger.note(intentOf('noted-many', '{}'));
-    if (noted === null) break;
+    const deferred = ledger.defer(intentOf('deferred-many', '{}'));
+    if (deferred === null) break;
     taken += 1;
-    end(noted, text('""'));
+    end(deferred, text('""'));
   }
   expect(taken).toBeGreaterThan(500);
   expect(taken).toBeLessThan(10_000);
   await ledger.drain();
-  expect(await ledger.journal('noted-many')).toHaveLength(taken);
-  const more = ledger.note(intentOf('noted-many', '{}'));
+  expect(await ledger.journal('deferred-many')).toHaveLength(taken);
+  const more = ledger.defer(intentOf('deferred-many', '{}'));
   expect(more).not.toBeNull();
   end(more!, text('""'));
   await ledger.drain();
 });
 
-test('one with a value that PostgreSQL refuses takes none of its batch along', async () => {
+test('loses only the row whose value PostgreSQL refuses', async () => {
   const { pool } = server.database;
   await pool.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too odd' USING ERRCODE = '22003'; END $$;
@@ -131,7 +131,7 @@ test('one with a value that PostgreSQL refuses takes none of its batch along', a
   const own = new SqlCallLedger(pool, (error) => lost.push(String(error)));
   try {
     const calls = ['a', 'b', 'odd', 'c', 'd'].map((tool) => ({ ...intentOf('refused', '{}'), tool }));
-    for (const call of calls) end(own.note(call)!, text('1'));
+    for (const call of calls) end(own.defer(call)!, text('1'));
     await own.drain();
     expect((await own.journal('refused')).map(({ tool }) => tool)).toEqual(['a', 'b', 'c', 'd']);
     expect(lost).toEqual([expect.stringContaining('too odd')]);
