@@ -69,8 +69,8 @@ test('calls that a rollout gets while it is read bear the word of the ledger', a
     .toBe(200);
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/rollout/${rollout}`, 'tapped');
-  const told = page.getByRole('feed', { name: 'Transcript' }).getByTitle('This call is in our session ledger');
-  const durations = page.getByRole('feed', { name: 'Transcript' }).getByTitle('True latency of the call, from our session ledger');
+  const told = page.getByRole('feed', { name: 'Transcript' }).getByTitle('This call is in the session ledger');
+  const durations = page.getByRole('feed', { name: 'Transcript' }).getByTitle('Latency of the call, from the session ledger');
   await expect.poll(() => told.count(), { timeout: AROUND }).toBe(1);
   await call(sid, 'tap');
   await call(sid, 'tap');
@@ -105,7 +105,7 @@ test('the group around a rollout grows, and what differs from its best sample is
   await visit(page, `${palestra.url}/rollout/${id}?diff=${best}`, 'first divergence');
   await page.getByText('sample 1 of 2').waitFor({ timeout: AROUND });
   const panel = page.getByRole('complementary', { name: 'Difference' });
-  await panel.getByText('nothing more').first().waitFor();
+  await panel.getByText('no further action').first().waitFor();
   const before = await panel.getByRole('region', { name: 'Actions of both, side by side' }).innerText();
   await uploadRollout(palestra, { ...group, sample: 2, messages: [said('late', { reward: 0, isFinished: true })] });
   await uploadEvents(palestra, messageEvents(id, looked('c', 'cellar'), 2));

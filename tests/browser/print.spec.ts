@@ -4,7 +4,7 @@ import { randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, visit } from './browser.ts';
 
-/** Ctrl+P prints a rollout whole, however little of it the window holds. */
+/** Ctrl+P prints all messages of a rollout, not only those in the window. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const MESSAGES = 180;
@@ -20,9 +20,9 @@ beforeAll(async () => {
   await sendEvents(palestra, long.events);
 });
 
-test.each(['Ctrl+P', 'the menu'])('%s prints every message, and leads back to the place of the reader', async (way) => {
+test.each(['Ctrl+P', 'the menu'])('%s prints every message and returns to the position of the reader', async (way) => {
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
-  // Headless Chromium has no print dialog: what would be on paper when it opens is written down.
+  // Headless Chromium has no print dialog: record the text of the page when it would open.
   await page.addInitScript(() => {
     window.print = () => {
       (globalThis as never as { printed: string }).printed = document.body.innerText;
@@ -34,7 +34,7 @@ test.each(['Ctrl+P', 'the menu'])('%s prints every message, and leads back to th
   if (way === 'Ctrl+P') await page.keyboard.press('Control+p');
   else {
     await page.getByRole('button', { name: 'More ▾' }).click();
-    await page.getByRole('menuitem', { name: 'Print whole' }).click();
+    await page.getByRole('menuitem', { name: 'Print whole rollout' }).click();
   }
   const printed = () => page.evaluate(() => (globalThis as never as { printed?: string }).printed ?? '');
   await expect.poll(printed, { timeout: 60_000 }).toContain(`line ${MESSAGES - 1} of the rollout`);
@@ -46,10 +46,10 @@ test.each(['Ctrl+P', 'the menu'])('%s prints every message, and leads back to th
   await close();
 });
 
-test('the browser’s own menu prints the screen, and the paper says how to print more', async () => {
+test('the print command of the browser prints the visible rows and a hint how to print all', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await visit(page, `${palestra.url}/rollout/${long.id}`, 'of the rollout');
-  const hint = page.getByText('Only the rows that were on the screen');
+  const hint = page.getByText('Only the visible rows are printed');
   expect(await hint.isVisible()).toBe(false);
   await page.emulateMedia({ media: 'print' });
   await hint.waitFor();

@@ -201,7 +201,7 @@ test('50 MB wait behind a gate: nothing of them is read before, then raw lines b
     bytes += (await request.sizes().catch(() => ({ responseBodySize: 0 }))).responseBodySize;
   });
   await open(watched, ids.huge, 'dump it');
-  const gate = page.getByRole('button', { name: 'show raw lines (50 MB)' });
+  const gate = page.getByRole('button', { name: 'Show raw lines (50 MB)' });
   await gate.waitFor();
   await loaded(page);
   expect(ranges).toEqual([]);
@@ -215,7 +215,7 @@ test('50 MB wait behind a gate: nothing of them is read before, then raw lines b
     const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range)!;
     expect(Number(to) - Number(from)).toBeLessThan(200_000);
   }
-  const href = await page.getByRole('link', { name: 'download', exact: true }).getAttribute('href');
+  const href = await page.getByRole('link', { name: 'Download', exact: true }).getAttribute('href');
   const part = await page.request.get(palestra.url + href!, { headers: { range: 'bytes=0-9' } });
   expect([part.status(), await part.text(), part.headers()['content-range']]).toEqual([206, 'first line', 'bytes 0-9/50030000']);
   expect(complaints).toEqual([]);
@@ -230,7 +230,7 @@ test('a card holds arguments, result, error and reward; long results, JSON, term
   await json.getByText('"Ada"').waitFor({ state: 'detached' });
   await json.getByRole('button', { name: /^rows:/ }).waitFor();
   await article(page, 3)
-    .getByRole('button', { name: /show all \(.*kB, 900 lines\)/ })
+    .getByRole('button', { name: /Show all \(.*kB, 900 lines\)/ })
     .click();
   await article(page, 3).getByText('line 899').waitFor();
   await expect.poll(() => article(page, 3).locator('.ansi-1').count()).toBeGreaterThan(50);
@@ -244,7 +244,7 @@ test('a card holds arguments, result, error and reward; long results, JSON, term
   await expect.poll(() => dialog.locator('img').evaluate((one: HTMLImageElement) => one.naturalWidth)).toBe(1);
   await page.keyboard.press('Escape');
   await page.keyboard.press('G');
-  await page.getByRole('button', { name: 'show raw lines (1.2 MB)' }).waitFor();
+  await page.getByRole('button', { name: 'Show raw lines (1.2 MB)' }).waitFor();
   await expectSound(page);
   await shoot(page, 'rollout-rich-1280-light');
   expect(complaints).toEqual([]);
@@ -295,9 +295,9 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   await expect.poll(hash).toBe('#m-0');
   await atRest(page);
   await page.keyboard.press('e');
-  await page.getByRole('button', { name: 'fold the system message' }).waitFor();
+  await page.getByRole('button', { name: 'Hide system message' }).waitFor();
   await page.keyboard.press('r');
-  await page.getByRole('button', { name: 'fold the reasoning' }).waitFor();
+  await page.getByRole('button', { name: 'Hide reasoning' }).waitFor();
   await page.keyboard.press('E');
   await page.keyboard.press('f');
   await page.getByRole('navigation', { name: 'Outline' }).waitFor({ state: 'detached' });
@@ -359,7 +359,7 @@ test('a verdict by key and a note on messages are saved, shown, kept and deleted
     ['exploit', null, null, null],
   ]);
   await panel
-    .getByRole('button', { name: /Delete what/ })
+    .getByRole('button', { name: /^Delete the annotation of/ })
     .first()
     .click();
   await panel.getByText('asks for').waitFor({ state: 'detached' });
@@ -367,14 +367,14 @@ test('a verdict by key and a note on messages are saved, shown, kept and deleted
   await watched.close();
 });
 
-test('the outcome says what the reward was made of, the last words, the answer that was wanted and whose sub-agent it was', async () => {
+test('the outcome tab shows reward components, the last result, the golden answer and related rollouts', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.graded, 'Find who did it.');
   const panel = page.getByRole('tabpanel');
   await expect
     .poll(() => panel.innerText())
-    .toMatch(/format\s+\.100\s+correct\s+0\s+last words\s+The trail is cold\. #\d+\s+golden answer\s+Everett <b>Moss<\/b>/);
+    .toMatch(/format\s+\.100\s+correct\s+0\s+last result\s+The trail is cold\. #\d+\s+golden answer\s+Everett <b>Moss<\/b>/);
   await panel.getByRole('img', { name: /^Reward along the rollout/ }).waitFor();
   await expectSound(page);
   await panel.getByRole('link', { name: ids.good }).click();
@@ -383,7 +383,7 @@ test('the outcome says what the reward was made of, the last words, the answer t
   await watched.close();
 });
 
-test('the tabs say where figures come from', async () => {
+test('the tabs show where figures come from', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.');

@@ -2,20 +2,20 @@ import type { RolloutHeader } from '@palestra/protocol';
 import { rawUrl, readWholeRollout } from '../data/rollout.ts';
 import { formatBytes } from '../format/number.ts';
 import { Menu, MenuItem, MenuLine } from '../frame/Menu.tsx';
-import { COPY_BYTES, curlOf, openAiMessages, replayTest } from './snippets.ts';
+import { MAX_COPY_BYTES, curlOf, openAiMessages, replayTest } from './snippets.ts';
 
-/** What can be taken out of a rollout: for another program, a test, a printer. `say` tells the reader how it went. */
-export function ActionsMenu({ header, say, print }: { header: RolloutHeader; say: (text: string) => void; print: () => void }) {
-  const copy = async (what: string, make: () => Promise<string> | string) => {
+/** Copies, downloads and prints a rollout. `notify` shows the outcome. */
+export function ActionsMenu({ header, notify, print }: { header: RolloutHeader; notify: (text: string) => void; print: () => void }) {
+  const copy = async (what: string, text: () => Promise<string> | string) => {
     try {
-      await navigator.clipboard.writeText(await make());
-      say(`${what} copied`);
+      await navigator.clipboard.writeText(await text());
+      notify(`${what} copied`);
     } catch (error) {
-      say(`Not copied: ${error instanceof Error ? error.message : 'the browser refused'}`);
+      notify(`Not copied: ${error instanceof Error ? error.message : 'the browser refused'}`);
     }
   };
-  const tooLarge = header.bytes > COPY_BYTES;
-  const size = tooLarge ? <span className="label">{formatBytes(header.bytes)}: download it</span> : null;
+  const tooLarge = header.bytes > MAX_COPY_BYTES;
+  const size = tooLarge ? <span className="label">{formatBytes(header.bytes)}, too large to copy</span> : null;
   return (
     <Menu label="More of this rollout" button="More ▾">
       <MenuItem
@@ -30,10 +30,10 @@ export function ActionsMenu({ header, say, print }: { header: RolloutHeader; say
         disabled={tooLarge}
         onSelect={() => void copy('Replay test', async () => replayTest(location.origin, await readWholeRollout(header.id)))}
       >
-        Copy a replay test {size}
+        Copy replay test {size}
       </MenuItem>
       <MenuItem onSelect={() => void copy('curl', () => curlOf(location.origin, header.id))}>Copy as curl</MenuItem>
-      <MenuItem onSelect={() => void copy('Link', () => location.href)}>Copy a link to this message</MenuItem>
+      <MenuItem onSelect={() => void copy('Link', () => location.href)}>Copy link to this message</MenuItem>
       <MenuLine />
       <MenuItem
         onSelect={() => {
@@ -45,7 +45,7 @@ export function ActionsMenu({ header, say, print }: { header: RolloutHeader; say
       >
         Download raw ({formatBytes(header.bytes)})
       </MenuItem>
-      <MenuItem onSelect={print}>Print whole</MenuItem>
+      <MenuItem onSelect={print}>Print whole rollout</MenuItem>
     </Menu>
   );
 }

@@ -14,11 +14,11 @@ type Action = NonNullable<RolloutDiff['rows'][number]['a']>;
 
 type DiffRow = RolloutDiff['rows'][number];
 
-/** Where both did something else, one beside the other: what `a` did and what `b` did instead. */
+/** Pairs differing actions: what `a` did, and what `b` did instead. */
 export function sideBySide(rows: readonly DiffRow[]): DiffRow[] {
   const paired: DiffRow[] = [];
   let block: DiffRow[] = [];
-  const settle = () => {
+  const pairBlock = () => {
     const [left, right] = [block.flatMap(({ a }) => a ?? []), block.flatMap(({ b }) => b ?? [])];
     for (let i = 0; i < Math.max(left.length, right.length); i += 1) paired.push({ a: left[i] ?? null, b: right[i] ?? null, same: false });
     block = [];
@@ -26,22 +26,22 @@ export function sideBySide(rows: readonly DiffRow[]): DiffRow[] {
   for (const row of rows) {
     if (!row.same) block.push(row);
     else {
-      settle();
+      pairBlock();
       paired.push(row);
     }
   }
-  settle();
+  pairBlock();
   return paired;
 }
 
-/** Rows before and behind the first divergence that are in the page; more on demand. */
-const AROUND = 60;
+/** Rows shown before and after the first divergence. A button shows the others. */
+const CONTEXT_ROWS = 60;
 
-function Side({ action, same, go }: { action: Action | null; same: boolean; go: ((index: number) => void) | null }) {
+function ActionCell({ action, same, go }: { action: Action | null; same: boolean; go: ((index: number) => void) | null }) {
   if (!action)
     return (
       <span className="cell h-full border-l-2 border-transparent">
-        <span className="sr-only">nothing</span>
+        <span className="sr-only">No action</span>
       </span>
     );
   const text = (
@@ -54,20 +54,20 @@ function Side({ action, same, go }: { action: Action | null; same: boolean; go: 
       {action.reward !== null && <span className="num text-[11px]">{formatReward(action.reward, { signed: true })}</span>}
     </>
   );
-  const look = `flex h-full min-w-0 items-center gap-2 border-l-2 px-2 text-left ${same ? 'border-transparent' : 'border-bad'}`;
-  if (!go) return <span className={look}>{text}</span>;
+  const className = `flex h-full min-w-0 items-center gap-2 border-l-2 px-2 text-left ${same ? 'border-transparent' : 'border-bad'}`;
+  if (!go) return <span className={className}>{text}</span>;
   return (
-    <button type="button" className={`${look} hover:bg-paper-2`} onClick={() => go(action.index)}>
+    <button type="button" className={`${className} hover:bg-paper-2`} onClick={() => go(action.index)}>
       {text}
     </button>
   );
 }
 
-/** The texts where the two first part: arguments or answers, then what came back. */
+/** Texts of the first divergence: arguments or answers, then results. */
 function Divergence({ rows, row, diff: { a: one, b: other } }: { rows: readonly DiffRow[]; row: number; diff: RolloutDiff }) {
-  // Where one only did something more, the next thing that the other did is what it did instead.
-  const a = rows.slice(row).find((one) => one.a)?.a ?? null;
-  const b = rows.slice(row).find((one) => one.b)?.b ?? null;
+  // If one rollout has an additional action here, compare it with the next action of the other.
+  const a = rows.slice(row).find((candidate) => candidate.a)?.a ?? null;
+  const b = rows.slice(row).find((candidate) => candidate.b)?.b ?? null;
   const left = useQuery({ ...messagesAtQuery(one.id, a?.index ?? 0, 2, one.num_messages), enabled: a !== null });
   const right = useQuery({ ...messagesAtQuery(other.id, b?.index ?? 0, 2, other.num_messages), enabled: b !== null });
   const text = (messages: typeof left.data, at: number) => messages?.[at]?.content ?? '';
@@ -76,8 +76,12 @@ function Divergence({ rows, row, diff: { a: one, b: other } }: { rows: readonly 
   return (
     <div className="grid gap-2 border-b border-line px-3 py-2 text-[12px]" aria-label="Text of the first divergence">
       <p className="label">
-        <del className="bg-bad-wash text-ink-1 decoration-bad">this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': nothing more'}</del>{' '}
-        <ins className="bg-good-wash text-ink-1 no-underline">the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': nothing more'}</ins>
+        <del className="bg-bad-wash text-ink-1 decoration-bad">
+          this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': no further action'}
+        </del>{' '}
+        <ins className="bg-good-wash text-ink-1 no-underline">
+          the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': no further action'}
+        </ins>
       </p>
       <TextDiff a={text(left.data, 0)} b={text(right.data, 0)} />
       {returned && (
@@ -89,7 +93,7 @@ function Divergence({ rows, row, diff: { a: one, b: other } }: { rows: readonly 
   );
 }
 
-/** What this rollout did beside another, aligned where tool and arguments are the same; it opens at the first divergence. */
+/** Actions of two rollouts side by side, aligned where tool and arguments are equal. Opens at the first divergence. */
 export function DiffPanel({
   header,
   other,
@@ -99,32 +103,32 @@ export function DiffPanel({
 }: {
   header: RolloutHeader;
   other: string;
-  /** Of the group of this rollout, as they are now. */
+  /** The current rollouts of the group. */
   members: readonly GroupMember[] | undefined;
   go: (index: number) => void;
   close: () => void;
 }) {
-  const now = [header.num_messages, members?.find(({ id }) => id === other)?.num_messages];
-  // What is compared line by line stays until its reader asks for what came.
+  const currentCounts = [header.num_messages, members?.find(({ id }) => id === other)?.num_messages];
+  // A comparison does not change while it is read; a pill offers new messages.
   const [counted, setCounted] = useState<readonly (number | undefined)[]>([]);
   const diff = useQuery(diffQuery(header.id, other, counted));
-  const came = [diff.data?.a, diff.data?.b].reduce(
-    (sum, side, i) => sum + Math.max(0, (now[i] ?? 0) - (side?.num_messages ?? Infinity)),
+  const newMessages = [diff.data?.a, diff.data?.b].reduce(
+    (sum, side, i) => sum + Math.max(0, (currentCounts[i] ?? 0) - (side?.num_messages ?? Infinity)),
     0,
   );
   const first = diff.data?.first_divergence ?? null;
   const [all, setAll] = useState(false);
-  const landed = useRef('');
+  const scrolledFor = useRef('');
   useEffect(() => {
-    if (!diff.data || landed.current === other) return;
-    landed.current = other;
+    if (!diff.data || scrolledFor.current === other) return;
+    scrolledFor.current = other;
     const from = first === null ? [] : diff.data.rows.slice(first);
     const action = from.find(({ a }) => a)?.a ?? diff.data.rows.findLast(({ a }) => a)?.a;
     if (first !== null && action) go(action.index);
   }, [diff.data, other, first, go]);
   const rows = useMemo(() => sideBySide(diff.data?.rows ?? []), [diff.data]);
-  const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
-  const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + AROUND);
+  const start = all ? 0 : Math.max(0, (first ?? 0) - CONTEXT_ROWS);
+  const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + CONTEXT_ROWS);
   return (
     <aside aria-label="Difference" className="grid min-h-0 grid-rows-[34px_minmax(0,1fr)] border-l border-line" data-screen-only>
       <div className="flex items-center gap-2 border-b border-line px-3">
@@ -136,9 +140,9 @@ export function DiffPanel({
           </span>
         )}
         <span className="flex-1" />
-        {came > 0 && (
-          <Pill title="Messages came. Compare again; until then nothing moves" onShow={() => setCounted(now)}>
-            {formatCount(came)} new
+        {newMessages > 0 && (
+          <Pill title="New messages were received. Click to compare again" onShow={() => setCounted(currentCounts)}>
+            {formatCount(newMessages)} new
           </Pill>
         )}
         <button type="button" className="button" onClick={close}>
@@ -160,7 +164,7 @@ export function DiffPanel({
             </div>
             {start > 0 && (
               <button type="button" className="link px-3 py-1" onClick={() => setAll(true)}>
-                {formatCount(start)} equal rows before
+                Show {formatCount(start)} equal rows before
               </button>
             )}
             {rows.slice(start, end).map((row, i) => (
@@ -171,15 +175,15 @@ export function DiffPanel({
                   </p>
                 )}
                 <div className={`grid h-[26px] grid-cols-2 border-b border-line text-[12px] ${start + i === first ? 'bg-bad-wash' : ''}`}>
-                  <Side action={row.a} same={row.same} go={go} />
-                  <Side action={row.b} same={row.same} go={null} />
+                  <ActionCell action={row.a} same={row.same} go={go} />
+                  <ActionCell action={row.b} same={row.same} go={null} />
                 </div>
                 {start + i === first && <Divergence rows={rows} row={first} diff={diff.data} />}
               </div>
             ))}
             {end < rows.length && (
               <button type="button" className="link px-3 py-1" onClick={() => setAll(true)}>
-                {formatCount(rows.length - end)} more rows
+                Show {formatCount(rows.length - end)} more rows
               </button>
             )}
           </>

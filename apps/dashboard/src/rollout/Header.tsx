@@ -23,7 +23,7 @@ function Figure({ label, children }: { label: string; children: ReactNode }) {
 const toneOf = (reward: number | null, solved: (reward: number) => boolean) =>
   reward === null ? 'text-ink-3' : solved(reward) ? 'text-good' : reward > 0 ? '' : 'text-bad';
 
-/** The field of the header with how it came to be known. */
+/** A field of the header, marked with its provenance. */
 export function Field({
   header,
   name,
@@ -43,9 +43,9 @@ export function Field({
 }
 
 const verdicts: Record<string, readonly [className: string, text: string, title: string]> = {
-  verified: ['text-good', '✓ verified by ledger', 'Every call, its arguments and its reward are those of our session ledger.'],
-  partial: ['text-policy', '◐ partly in ledger', 'Some of its calls are those of our session ledger.'],
-  unverified: ['', 'not in ledger', 'None of its calls were found in our session ledger.'],
+  verified: ['text-good', '✓ verified by ledger', 'All calls, arguments and rewards match the session ledger.'],
+  partial: ['text-policy', '◐ partly in ledger', 'Some calls match the session ledger.'],
+  unverified: ['', 'not in ledger', 'No call matches the session ledger.'],
 };
 
 export function Header({
@@ -56,19 +56,19 @@ export function Header({
   solved,
   confidence,
   notice,
-  mark,
+  assessment,
 }: {
   header: RolloutHeader;
-  /** The rollout in its group, where that is known. */
+  /** The rollout in its group, if the group is known. */
   member: GroupMember | undefined;
   outline: RolloutOutline;
   items: readonly TranscriptItem[];
   solved: (reward: number) => boolean;
-  /** Of an inferred step. */
+  /** Confidence of an inferred step. */
   confidence: number | null;
   notice: string;
-  /** The newest verdict and score of readers. */
-  mark: string | null;
+  /** The newest verdict and score of the annotations. */
+  assessment: string | null;
 }) {
   const verdict = header.verified === null ? undefined : verdicts[header.verified];
   const best = header.neighbours.best_sample;
@@ -122,7 +122,7 @@ export function Header({
         </span>
       )}
       {header.gaps > 0 && <span className="chip flex-none text-infrastructure">✕ {formatCount(header.gaps)} missing</span>}
-      {mark && <span className="chip flex-none text-accent">✎ {mark}</span>}
+      {assessment && <span className="chip flex-none text-accent">✎ {assessment}</span>}
       <RewardStrip outline={outline} items={items} width={140} />
       <span className="flex-1" />
       <span role="status" className="label flex-none text-accent">
@@ -143,10 +143,10 @@ export function Header({
   );
 }
 
-/** Runs / run / group / sample: the way up from a rollout. */
+/** Breadcrumbs: runs / run / group / sample. */
 export function Crumbs({ header, title }: { header: RolloutHeader; title: string }) {
   const { run } = header;
-  const quiet = 'max-w-[220px] truncate hover:text-ink-1';
+  const className = 'max-w-[220px] truncate hover:text-ink-1';
   return (
     <>
       <Link to="/$org/runs" params={{ org: run.org }} search={{}} className="hover:text-ink-1 max-[1000px]:hidden">
@@ -155,7 +155,7 @@ export function Crumbs({ header, title }: { header: RolloutHeader; title: string
       <span aria-hidden="true" className="max-[1000px]:hidden">
         /
       </span>
-      <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className={quiet}>
+      <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className={className}>
         <PlainText text={run.name} />
       </Link>
       <span aria-hidden="true">/</span>

@@ -5,23 +5,21 @@ import { errorOf, rewardOf, type TranscriptItem } from './transcript.ts';
 
 const WIDTH = 14;
 
-/** Pixels of a row at most. */
-const MAX_ROW = 6;
+const MAX_ROW_PX = 6;
 
-/** What the bars are drawn of. */
-interface Bars {
+interface MinimapData {
   outline: RolloutOutline;
   items: readonly TranscriptItem[];
   decisive: number;
   failures: ReadonlyMap<number, string>;
 }
 
-interface MinimapProps extends Bars {
+interface MinimapProps extends MinimapData {
   selected: number;
   select: (row: number) => void;
 }
 
-const tokenOf = ({ outline, decisive, failures }: Bars, item: TranscriptItem, row: number): string => {
+const colourTokenOf = ({ outline, decisive, failures }: MinimapData, item: TranscriptItem, row: number): string => {
   if (item.kind === 'gap') return '--infrastructure';
   if (row === decisive) return (rewardOf(outline, item) ?? 0) < 0 ? '--bad' : '--good';
   const failure = failures.get(item.anchor);
@@ -30,12 +28,12 @@ const tokenOf = ({ outline, decisive, failures }: Bars, item: TranscriptItem, ro
   return { user_message: '--role-user', assistant_message: '--role-assistant', reasoning: '--line-strong' }[item.type] ?? '--role-system';
 };
 
-/** Louder colours win where several rows share a pixel. */
-const loudness = ['--line-strong', '--role-system', '--role-assistant', '--role-user', '--role-tool', '--policy', '--environment'];
-const loud = (token: string) => (loudness.indexOf(token) === -1 ? loudness.length : loudness.indexOf(token));
+/** If several rows share a pixel, the colour with the highest priority is drawn. */
+const priorities = ['--line-strong', '--role-system', '--role-assistant', '--role-user', '--role-tool', '--policy', '--environment'];
+const priorityOf = (token: string) => (priorities.indexOf(token) === -1 ? priorities.length : priorities.indexOf(token));
 
-function draw(canvas: HTMLCanvasElement, bars: Bars): void {
-  const { items, outline } = bars;
+function draw(canvas: HTMLCanvasElement, data: MinimapData): void {
+  const { items, outline } = data;
   const { clientHeight: height } = canvas;
   const scale = devicePixelRatio;
   canvas.width = WIDTH * scale;
@@ -43,14 +41,14 @@ function draw(canvas: HTMLCanvasElement, bars: Bars): void {
   const context = canvas.getContext('2d');
   if (!context || items.length === 0) return;
   context.scale(scale, scale);
-  const rowPx = Math.min(MAX_ROW, height / items.length);
+  const rowPx = Math.min(MAX_ROW_PX, height / items.length);
   const barPx = Math.max(1, rowPx - 1);
   const tokens = new Map<number, string>();
   const rewards = new Map<number, string>();
   items.forEach((item, row) => {
     const y = Math.floor(row * rowPx);
-    const token = tokenOf(bars, item, row);
-    if (!tokens.has(y) || loud(token) > loud(tokens.get(y)!)) tokens.set(y, token);
+    const token = colourTokenOf(data, item, row);
+    if (!tokens.has(y) || priorityOf(token) > priorityOf(tokens.get(y)!)) tokens.set(y, token);
     const reward = rewardOf(outline, item);
     if (reward) rewards.set(y, reward > 0 ? '--good' : '--bad');
   });
@@ -66,20 +64,20 @@ function draw(canvas: HTMLCanvasElement, bars: Bars): void {
   fill(rewards, 10, 3);
 }
 
-/** The whole rollout at a glance, every row a line of its colour; the outline beside it says the same in words. */
+/** The whole rollout, one coloured line per row. The outline beside it has the same content as text. */
 export function Minimap({ outline, items, decisive, failures, selected, select }: MinimapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   useEffect(() => {
     const element = canvas.current!;
-    // It tells the first size too, once the frame is laid out.
+    // The observer also reports the first size, after the first layout.
     const observer = new ResizeObserver(() => draw(element, { outline, items, decisive, failures }));
     observer.observe(element);
     return () => observer.disconnect();
   }, [outline, items, decisive, failures, theme]);
   const onClick = (event: React.MouseEvent) => {
     const { top, height } = canvas.current!.getBoundingClientRect();
-    const rowPx = Math.min(MAX_ROW, height / items.length);
+    const rowPx = Math.min(MAX_ROW_PX, height / items.length);
     select(Math.max(0, Math.min(items.length - 1, Math.floor((event.clientY - top) / rowPx))));
   };
   return (
@@ -88,7 +86,7 @@ export function Minimap({ outline, items, decisive, failures, selected, select }
       {selected >= 0 && (
         <div
           className="pointer-events-none absolute right-0 left-0 -mt-px h-[2px] bg-accent"
-          style={{ top: `min(${(100 * selected) / items.length}%, ${selected * MAX_ROW}px)` }}
+          style={{ top: `min(${(100 * selected) / items.length}%, ${selected * MAX_ROW_PX}px)` }}
         />
       )}
     </div>

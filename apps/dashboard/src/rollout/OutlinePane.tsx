@@ -20,7 +20,7 @@ interface PaneProps {
   items: readonly TranscriptItem[];
   selected: number;
   decisive: number;
-  /** Classes of failure by the ledger, by message index. */
+  /** Failure classes of the ledger, by message index. */
   failures: ReadonlyMap<number, string>;
   select: (row: number) => void;
 }
@@ -44,7 +44,7 @@ function describe({ outline, decisive, failures }: PaneProps, item: TranscriptIt
   return row === decisive ? ['●', name, 'text-good'] : ['T', name, 'text-[var(--role-tool)]'];
 }
 
-/** The way through the rollout at the left: a minimap of all of it, and one line a row, rewards at the right edge. */
+/** The outline at the left: a minimap, and one line per row with its reward. */
 export function OutlinePane(props: PaneProps) {
   const { outline, items, selected, decisive, select } = props;
   const scroller = useRef<HTMLDivElement>(null);

@@ -3,21 +3,21 @@ import { useMemo } from 'react';
 import { formatReward } from '../format/number.ts';
 import { rewardOf, type TranscriptItem } from './transcript.ts';
 
-/** More points than this cannot be told apart in the strip. */
-const MOST_POINTS = 400;
+/** The strip has no pixels for more points. */
+const MAX_POINTS = 400;
 
-/** Row and total behind each reward, thinned out evenly. */
+/** Row and running total of each reward, sampled evenly. */
 function totalsOf(outline: RolloutOutline, items: readonly TranscriptItem[]): (readonly [row: number, total: number])[] {
   const all: (readonly [number, number])[] = [];
   items.forEach((item, row) => {
     const reward = rewardOf(outline, item);
     if (reward) all.push([row, (all.at(-1)?.[1] ?? 0) + reward]);
   });
-  const every = Math.ceil(all.length / MOST_POINTS);
+  const every = Math.ceil(all.length / MAX_POINTS);
   return all.filter((_, i) => i % every === 0 || i === all.length - 1);
 }
 
-/** Reward summed up along the rollout, as steps over its rows; the last point is the total. */
+/** Running total of the reward over the rows. The last point is the total. */
 export function RewardStrip({
   outline,
   items,

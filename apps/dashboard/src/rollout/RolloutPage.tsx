@@ -6,13 +6,13 @@ import { Crumb, TopBar } from '../frame/page.tsx';
 import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Reader } from './Reader.tsx';
 
-/** One rollout of any length: its header and outline come first and at once, texts as they come into view. */
+/** One rollout of any length. Header and outline load first; texts load when they scroll into view. */
 export function RolloutPage() {
   const { id } = useParams({ from: '/rollout/$id' });
   const header = useQuery(headerQuery(id));
-  const first = useQuery(outlineQuery(id, null)).data;
-  // The first outline is read beside the header. It serves for as long as it has what the header counts, whether the rollout ended or not.
-  const outdated = first !== undefined && header.data !== undefined && !isCurrent(first, header.data);
+  const firstOutline = useQuery(outlineQuery(id, null)).data;
+  // The first outline loads in parallel with the header. It is read again when the header counts more messages.
+  const outdated = firstOutline !== undefined && header.data !== undefined && !isCurrent(firstOutline, header.data);
   const outline = useQuery(outlineQuery(id, outdated ? header.data : null));
   const error = header.error ?? outline.error;
   const deleted = header.data?.id === id && isGone(header.error);

@@ -5,15 +5,16 @@ import { besideQuery } from '../data/rollout.ts';
 import { formatCount } from '../format/number.ts';
 import { Known } from '../frame/Provenance.tsx';
 
-type Open = (to: { id: string } | null, none: string) => void;
+/** Opens a rollout; without one it shows the message. */
+type OpenRollout = (to: { id: string } | null, missingMessage: string) => void;
 
 interface StepProps {
   to: { id: string } | null;
   hotkey: string;
   label: string;
-  open: Open;
+  open: OpenRollout;
 }
-function Step({ to, hotkey, label, open }: StepProps) {
+function StepButton({ to, hotkey, label, open }: StepProps) {
   return (
     <button
       type="button"
@@ -29,29 +30,29 @@ function Step({ to, hotkey, label, open }: StepProps) {
   );
 }
 
-/** ‹ list ›: the rollouts around this one in the list that it was opened from. */
-export function ListSteps({ id, from, open }: { id: string; from: FromList; open: Open }) {
-  const sides = useQuery(besideQuery(id, from)).data;
+/** `‹ list ›`: the previous and next rollout of the list from which this one was opened. */
+export function ListSteps({ id, from, open }: { id: string; from: FromList; open: OpenRollout }) {
+  const neighbours = useQuery(besideQuery(id, from)).data;
   const order =
-    from.sort === undefined ? 'newest first' : `by ${from.sort.replace(/^-(.*)$/, '$1, from high to low').replace('created_at', 'time')}`;
+    from.sort === undefined ? 'newest first' : `by ${from.sort.replace(/^-(.*)$/, '$1, descending').replace('created_at', 'time')}`;
   return (
     <span className="flex items-center gap-1 max-[760px]:hidden" role="group" aria-label="The list that it was opened from">
-      <Step to={sides?.previous ?? null} hotkey="p" label="Previous of the list" open={open} />
+      <StepButton to={neighbours?.previous ?? null} hotkey="p" label="Previous of the list" open={open} />
       <span className="label whitespace-nowrap px-1" title={`${from.q ?? 'All rollouts of the run'}\n${order}`}>
         list
       </span>
-      <Step to={sides?.next ?? null} hotkey="n" label="Next of the list" open={open} />
+      <StepButton to={neighbours?.next ?? null} hotkey="n" label="Next of the list" open={open} />
     </span>
   );
 }
 
-/** ‹ sample 3 of 4 › ‹ step 59 ›. */
-export function Stepper({ header, size, open }: { header: RolloutHeader; size: number | undefined; open: Open }) {
+/** `‹ sample 3 of 4 › ‹ step 59 ›`. */
+export function GroupSteps({ header, size, open }: { header: RolloutHeader; size: number | undefined; open: OpenRollout }) {
   const { previous_sample, next_sample, previous_step, next_step } = header.neighbours;
   return (
     <>
       <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
-        <Step to={previous_sample} hotkey="[" label="Previous sample" open={open} />
+        <StepButton to={previous_sample} hotkey="[" label="Previous sample" open={open} />
         <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
           sample{' '}
           <Known provenance={header.provenance['sample']} rule={header.rules['sample']}>
@@ -59,17 +60,17 @@ export function Stepper({ header, size, open }: { header: RolloutHeader; size: n
           </Known>
           {size !== undefined && ` of ${formatCount(size)}`}
         </span>
-        <Step to={next_sample} hotkey="]" label="Next sample" open={open} />
+        <StepButton to={next_sample} hotkey="]" label="Next sample" open={open} />
       </span>
       <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="The same task at other steps">
-        <Step to={previous_step} hotkey="{" label="The same task, step before" open={open} />
+        <StepButton to={previous_step} hotkey="{" label="The same task, step before" open={open} />
         <span className="label whitespace-nowrap px-1">
           step{' '}
           <Known provenance={header.provenance['step']} rule={header.rules['step']}>
             {header.step ?? '–'}
           </Known>
         </span>
-        <Step to={next_step} hotkey="}" label="The same task, next step" open={open} />
+        <StepButton to={next_step} hotkey="}" label="The same task, next step" open={open} />
       </span>
     </>
   );

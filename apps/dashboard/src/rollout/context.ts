@@ -1,17 +1,17 @@
 import type { RolloutCalls } from '@palestra/protocol';
 import { createContext, useContext } from 'react';
 
-/** What every row of one rollout needs. */
+/** Data of the rollout that its rows read. */
 export interface RolloutContext {
   id: string;
-  /** Ledger's word on a call, by its message index. */
+  /** Ledger calls, by message index. */
   calls: ReadonlyMap<number, RolloutCalls['calls'][number]>;
   verified: RolloutCalls['verified'];
-  /** Opens the picture over the page. */
+  /** Opens the image in a dialog. */
   showImage: (url: string) => void;
-  /** Says in words that readers wrote something about this message; by index. */
+  /** Texts of the annotations, by message index. */
   notes: ReadonlyMap<number, string>;
-  /** The rollout's card that decided its reward has the only strong mark; whether that reward is a success. */
+  /** Whether a reward is a success. */
   solved: (reward: number) => boolean;
 }
 const Context = createContext<RolloutContext | null>(null);
@@ -19,9 +19,9 @@ export const RolloutProvider = Context.Provider;
 
 export function useRollout(): RolloutContext {
   const context = useContext(Context);
-  if (!context) throw new Error('useRollout outside of a rollout');
+  if (!context) throw new Error('useRollout is called outside of a RolloutProvider');
   return context;
 }
 
-/** How a row is shown: folded, opened by the reader's own hand, or by "expand all", which leaves very large texts folded. */
+/** Whether a row is collapsed, opened by the reader, or opened by "expand all", which leaves very large texts collapsed. */
 export type Openness = 'folded' | 'open' | 'all';

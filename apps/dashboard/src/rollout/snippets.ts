@@ -1,7 +1,7 @@
 import type { RolloutMessageView, RolloutView } from '@palestra/protocol';
 
-/** Larger rollouts are not copied, bytes: a clipboard of more helps nobody. */
-export const COPY_BYTES = 8_000_000;
+/** Bytes. Larger rollouts are only offered as a download. */
+export const MAX_COPY_BYTES = 8_000_000;
 
 interface OpenAiCall {
   id: string;
@@ -43,7 +43,7 @@ export const curlOf = (origin: string, id: string): string => `curl -H "X-API-Ke
 
 const pythonString = (value: string): string => JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 
-/** A Python test that plays the rollout's calls again in a fresh session and compares rewards: it fails when the environment changed. */
+/** A Python test that repeats the rollout's calls in a new session and compares rewards. It fails when the environment has changed. */
 export function replayTest(origin: string, rollout: RolloutView): string {
   const results = new Map(rollout.messages.filter(({ type }) => type === 'tool_result').map((message) => [message.callId, message]));
   const calls = rollout.messages
@@ -53,9 +53,9 @@ export function replayTest(origin: string, rollout: RolloutView): string {
       return `    (${pythonString(name ?? '')}, ${pythonString(content ?? '{}')}, ${reward === null ? 'None' : reward}),`;
     });
   const session = `split=${pythonString(rollout.split ?? 'train')}, index=${rollout.task_index ?? 0}`;
-  const unsure = rollout.task_index === null ? '# The upload does not say which task it was: set index below.\n' : '';
+  const taskHint = rollout.task_index === null ? '# The upload does not name its task: set index below.\n' : '';
   return `# Replays rollout ${rollout.id}; needs: pip install openreward pytest
-${unsure}# OPENREWARD_URL=${origin} OPENREWARD_API_URL=${origin} OPENREWARD_SESSION_URL=${origin} OPENREWARD_API_KEY=...
+${taskHint}# OPENREWARD_URL=${origin} OPENREWARD_API_URL=${origin} OPENREWARD_SESSION_URL=${origin} OPENREWARD_API_KEY=...
 import json
 import math
 

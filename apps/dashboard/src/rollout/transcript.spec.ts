@@ -1,7 +1,7 @@
 import type { RolloutOutline } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { sideBySide } from './DiffPanel.tsx';
-import { toolFigures } from './side/ToolsTab.tsx';
+import { toolStats } from './side/ToolsTab.tsx';
 import { openAiMessages, replayTest } from './snippets.ts';
 import { textDiff } from './TextDiff.tsx';
 import {
@@ -37,7 +37,7 @@ function outlineOf(lines: Line[], missing: [number, number][] = []): RolloutOutl
 }
 
 describe('buildTranscript', () => {
-  test('joins calls with results, counts turns, finds the row that decided', () => {
+  test('joins calls with results, counts turns and finds the decisive row', () => {
     const outline = outlineOf([
       [0, 'user_message'],
       [1, 'tool_call', { pair: 2, name: 'look' }],
@@ -58,13 +58,13 @@ describe('buildTranscript', () => {
     expect(rowsByIndex(outline, items).get(2)).toBe(1);
     expect(turnStarts(items)).toEqual([0, 1, 2]);
     expect(positionsOf(items, 1, 3)).toEqual([1, 5]);
-    expect(toolFigures({ outline, items }).map(({ name, calls, errors, reward }) => [name, calls, errors, reward])).toEqual([
+    expect(toolStats({ outline, items }).map(({ name, calls, errors, reward }) => [name, calls, errors, reward])).toEqual([
       ['look', 1, 1, 0],
       ['accuse', 1, 0, 1],
     ]);
   });
 
-  test('takes true durations that the ledger told after the outline was read', () => {
+  test('adds ledger durations that arrive after the outline was read', () => {
     const outline = outlineOf([
       [0, 'user_message'],
       [3, 'tool_call', { pair: 2, name: 'look' }],
@@ -77,7 +77,7 @@ describe('buildTranscript', () => {
     expect(withDurations(timed, [{ index: 3, duration_ms: 1_500 }])).toBe(timed);
   });
 
-  test('keeps orphans, second results and parallel calls of one turn', () => {
+  test('keeps results without a call, second results and parallel calls of one turn', () => {
     const outline = outlineOf([
       [0, 'tool_call', { pair: 2 }],
       [1, 'tool_call'],
@@ -94,7 +94,7 @@ describe('buildTranscript', () => {
     ]);
   });
 
-  test('shows missing indexes as ranges in their place', () => {
+  test('shows missing indexes as ranges at their position', () => {
     const items = buildTranscript(
       outlineOf(
         [
@@ -112,11 +112,11 @@ describe('buildTranscript', () => {
   });
 });
 
-test('repeated tool calls are taken out of assistant text', () => {
+test('withoutRepeatedCalls removes tool calls from assistant text', () => {
   expect(withoutRepeatedCalls('I look.\n<tool_call>{"name":"x"}</tool_call>')).toBe('I look.');
 });
 
-test('OpenAI messages: reasoning, text and calls of a turn are one message', () => {
+test('openAiMessages joins reasoning, text and calls of a turn into one message', () => {
   const message = (index: number, type: string, content: string, callId: string | null = null) =>
     ({ index, type, content, callId, name: callId && 'look', summary: null }) as never;
   expect(
@@ -141,7 +141,7 @@ test('OpenAI messages: reasoning, text and calls of a turn are one message', () 
   ]);
 });
 
-test('actions that differ stand beside each other, those that are the same stay in line', () => {
+test('sideBySide pairs actions that differ and aligns equal actions', () => {
   const action = (tool: string) => ({ index: 0, kind: 'call' as const, tool, error: false, reward: null });
   const rows = [
     ['=', 'a'],
@@ -164,7 +164,7 @@ test('actions that differ stand beside each other, those that are the same stay 
   ]);
 });
 
-test('texts differ by word, JSON by its members, and what shares nothing is bounded', () => {
+test('textDiff compares texts by word and JSON by member, and takes bounded time for unrelated texts', () => {
   expect(textDiff('the red lamp', 'the blue lamp').map(({ text, side }) => [side, text])).toEqual([
     ['both', 'the '],
     ['a', 'red'],
@@ -178,13 +178,13 @@ test('texts differ by word, JSON by its members, and what shares nothing is boun
   ).toEqual(['2', '3']);
   expect(textDiff('ValueError: nobody', 'He saw her at nine.').map(({ side }) => side)).toEqual(['a', 'b']);
   const noise = (seed: number) => Array.from({ length: 7_000 }, (_, i) => `${(i * seed) % 9973}`).join('\n');
-  // Of the processor, not of the clock: others may be busy, too.
+  // CPU time, because other processes may use the machine.
   const before = process.cpuUsage();
   textDiff(noise(7919), noise(6007));
   expect(process.cpuUsage(before).user / 1_000).toBeLessThan(3_000);
 });
 
-test('a replay test holds the calls, their arguments as sent, and rewards only where there were any', () => {
+test('a replay test has the calls, their arguments as sent, and the rewards that were reported', () => {
   const message = (type: string, callId: string, more: object) => ({ type, callId, ...more });
   const text = replayTest('http://here', {
     id: 'r',
@@ -201,5 +201,5 @@ test('a replay test holds the calls, their arguments as sent, and rewards only w
   expect(text).toContain('environment.session(split="train", index=7)');
   expect(text).toContain(String.raw`("ask", "{\"q\":\"say \\\"hi\\\"\\n\"}", 0.5),`);
   expect(text).toContain('("look", "{}", None),');
-  expect(text).not.toContain('does not say which task');
+  expect(text).not.toContain('does not name its task');
 });

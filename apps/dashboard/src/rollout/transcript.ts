@@ -1,8 +1,8 @@
 import type { RolloutOutline } from '@palestra/protocol';
 
 /**
- * One row of the transcript, made from the outline alone: texts come later. Positions (`at`, `call`, `result`) are those of the outline's
- * columns; `anchor` is the message index that `#m-<index>` points at.
+ * One row of the transcript, built from the outline. `at`, `call` and `result` are positions in the outline's columns. `anchor` is the
+ * message index of the link `#m-<index>`.
  */
 export type TranscriptItem =
   | { kind: 'message'; anchor: number; turn: number | null; at: number; type: string }
@@ -22,9 +22,9 @@ export const nameAt = (outline: RolloutOutline, at: number | null): string | nul
 };
 
 /**
- * Rows in the order of the indexes: a call and its result are one row at the place of the call, a result without a call is a
- * row of its own, and missing indexes are shown where they are missing. A turn is a run of reasoning, assistant text and
- * calls between results or user messages (dashboard.md 2.3).
+ * Rows in the order of the indexes. A call and its result are one row at the position of the call. A result without a call and a range
+ * of missing indexes are rows too. A turn is a run of reasoning, assistant text and calls between results or user messages
+ * (docs/reference/metrics.md#fill-rules).
  */
 export function buildTranscript(outline: RolloutOutline): TranscriptItem[] {
   const gaps = [...outline.missing];
@@ -55,30 +55,30 @@ export function buildTranscript(outline: RolloutOutline): TranscriptItem[] {
   return items;
 }
 
-/** The outline with what the ledger has told of its calls since the outline was read; the same one where it told nothing new. */
+/** Adds durations that the ledger received after the outline was read. Returns the same outline if there are none. */
 export function withDurations(outline: RolloutOutline, calls: readonly { index: number; duration_ms: number | null }[]): RolloutOutline {
-  const told = new Map(calls.map(({ index, duration_ms }) => [index, duration_ms]));
-  const durationAt = (at: number) => (typeAt(outline, at) === 'tool_call' ? (told.get(outline.index[at]!) ?? null) : null);
+  const ledgerDurations = new Map(calls.map(({ index, duration_ms }) => [index, duration_ms]));
+  const durationAt = (at: number) => (typeAt(outline, at) === 'tool_call' ? (ledgerDurations.get(outline.index[at]!) ?? null) : null);
   const isNew = (before: number | null, at: number) => before === null && durationAt(at) !== null;
-  if (told.size === 0 || !outline.duration_ms.some(isNew)) return outline;
+  if (ledgerDurations.size === 0 || !outline.duration_ms.some(isNew)) return outline;
   return { ...outline, duration_ms: outline.duration_ms.map((before, at) => before ?? durationAt(at)) };
 }
 
-/** Of the result, else of the call or the message. */
+/** The reward of the result, else of the call or the message. */
 export function rewardOf(outline: RolloutOutline, item: TranscriptItem): number | null {
   if (item.kind === 'gap') return null;
   if (item.kind === 'message') return outline.reward[item.at] ?? null;
   return (item.result === null ? null : outline.reward[item.result]) ?? (item.call === null ? null : outline.reward[item.call]) ?? null;
 }
 
-/** Bits of both halves of the row. */
+/** Error bits of the call and its result. */
 export function errorOf(outline: RolloutOutline, item: TranscriptItem): number {
   if (item.kind === 'gap') return 0;
   const at = (position: number | null) => (position === null ? 0 : (outline.error[position] ?? 0));
   return item.kind === 'message' ? at(item.at) : at(item.call) | at(item.result);
 }
 
-/** The row that decided the reward: the scored one with the largest size, the last of equals; -1 without any. */
+/** The row with the largest absolute reward, the last one of equals; -1 if no row has a reward. */
 export function decisiveRow(outline: RolloutOutline, items: readonly TranscriptItem[]): number {
   let best = -1;
   let size = 0;
@@ -98,7 +98,7 @@ export function rowOfMessage(outline: RolloutOutline, items: readonly Transcript
   });
 }
 
-/** The row of each message index; the first one where an index repeats. */
+/** The row of each message index. For a repeated index it is the first row. */
 export function rowsByIndex(outline: RolloutOutline, items: readonly TranscriptItem[]): ReadonlyMap<number, number> {
   const rows = new Map<number, number>();
   const put = (index: number | undefined, row: number) => index !== undefined && !rows.has(index) && rows.set(index, row);
@@ -109,7 +109,7 @@ export function rowsByIndex(outline: RolloutOutline, items: readonly TranscriptI
   return rows;
 }
 
-/** Rows of each turn's first action, in order: where `j` and `k` stop, with the messages that are not the model's. */
+/** Rows where `j` and `k` stop: the first action of each turn, and every message that is not the model's. */
 export function turnStarts(items: readonly TranscriptItem[]): number[] {
   let last: number | null = null;
   return items.flatMap((item, row) => {
@@ -120,7 +120,20 @@ export function turnStarts(items: readonly TranscriptItem[]): number[] {
   });
 }
 
-/** First and last position of the outline that the rows `from`..`to` show. */
+/** The nearest row before or after `from` that starts a turn; undefined if there is none. */
+export function nextTurn(items: readonly TranscriptItem[], from: number, step: 1 | -1): number | undefined {
+  const starts = turnStarts(items);
+  return step > 0 ? starts.find((row) => row > from) : starts.findLast((row) => row < from);
+}
+
+/** The nearest row before or after `from` with a reward or an error; undefined if there is none. */
+export function nextMarked(outline: RolloutOutline, items: readonly TranscriptItem[], from: number, step: 1 | -1): number | undefined {
+  for (let row = from + step; row >= 0 && row < items.length; row += step)
+    if (rewardOf(outline, items[row]!) !== null || errorOf(outline, items[row]!) !== 0) return row;
+  return undefined;
+}
+
+/** First and last outline position of the rows `from`..`to`. */
 export function positionsOf(items: readonly TranscriptItem[], from: number, to: number): [first: number, last: number] {
   let [first, last] = [Infinity, -1];
   for (let row = from; row <= to; row += 1) {
@@ -135,7 +148,7 @@ export function positionsOf(items: readonly TranscriptItem[], from: number, to: 
   return last < 0 ? [0, 0] : [first, last];
 }
 
-/** About how high a row will be, px, before it is measured. */
+/** Estimated height of a row before it is measured, in pixels. */
 export function estimateHeight(outline: RolloutOutline, item: TranscriptItem): number {
   if (item.kind === 'gap') return 38;
   const lines = (bytes: number, width: number, most: number) => Math.max(1, Math.min(most, Math.ceil(bytes / width)));
@@ -149,9 +162,9 @@ export function estimateHeight(outline: RolloutOutline, item: TranscriptItem): n
   return 48 + call + result;
 }
 
-/** Assistant text without the `<tool_call>` blocks that some trainers repeat in it; the calls have rows of their own. */
+/** Assistant text without the `<tool_call>` blocks that some trainers repeat in it: the calls have their own rows. */
 export const withoutRepeatedCalls = (text: string): string => text.replace(/<tool_call>[\s\S]*?(<\/tool_call>|$)/g, '').trim();
 
-/** A nudge or parse error that the trainer wrote in the user's name (dashboard.md 2.6). */
+/** Whether a user message was written by the trainer: a nudge or a parse error (docs/reference/metrics.md#messages). */
 export const isNudge = (text: string): boolean =>
   text === 'No tool call detected. Please use the provided tools to complete the task.' || text.startsWith('Tool call parse error:');

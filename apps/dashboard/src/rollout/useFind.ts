@@ -5,21 +5,21 @@ import { findQuery, lookAround } from '../data/rollout.ts';
 import { rowsByIndex, type TranscriptItem } from './transcript.ts';
 
 const TYPING_MS = 200;
-/** Hits that are read without being asked for; more come as the reader walks on. */
-const READ = 500;
+/** Hits that are loaded at once. Later pages load when the reader reaches them. */
+const PRELOADED_HITS = 500;
 
 export interface Find {
-  /** The text as it is searched: a moment behind what is typed. */
+  /** The searched text. It follows the input with a delay. */
   text: string;
   /** Rows with a hit, ascending. */
   rows: readonly number[];
-  /** More hits follow behind the last row. */
+  /** There are hits after the last row. */
   more: boolean;
   busy: boolean;
   error: Error | null;
 }
 
-/** Finds a text in the whole rollout, also in what is not in the page: the server looks through its messages. */
+/** Finds a text in all messages of the rollout; the server searches. */
 export function useFind(header: RolloutHeader, typed: string, outline: RolloutOutline, items: readonly TranscriptItem[]): Find {
   const { id, run } = header;
   const growing = lookAround(header) !== false;
@@ -32,7 +32,7 @@ export function useFind(header: RolloutHeader, typed: string, outline: RolloutOu
   const { data, hasNextPage, isFetching, fetchNextPage } = found;
   const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
   useEffect(() => {
-    if (hasNextPage && !isFetching && hits.length < READ) void fetchNextPage();
+    if (hasNextPage && !isFetching && hits.length < PRELOADED_HITS) void fetchNextPage();
   }, [hasNextPage, isFetching, hits.length, fetchNextPage]);
   const rows = useMemo(() => {
     if (hits.length === 0) return [];

@@ -1,16 +1,16 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useCallback, useEffect, useRef } from 'react';
 
-const PATIENCE_MS = 120;
+/** Time for the browser to paint the last rows. */
+const PAINT_MS = 120;
 
 /**
- * Paper shows what the page holds, and the page holds the rows on the screen: to print a rollout whole, all of its rows are shown first
- * (`print` in the address). `begin` does that; `ready`, called once they have their texts, prints when it was asked for, and goes back
- * to the reader's place.
+ * Prints a whole rollout. The page normally has only the visible rows, so `begin` first shows all of them (`print` in the address). Call
+ * `ready` when their texts are loaded: it opens the print dialog, and after it the page shows the transcript again.
  */
-export function usePrinting(shown: boolean, say: (text: string) => void): { begin: () => void; ready: () => void } {
+export function usePrinting(shown: boolean, notify: (text: string) => void): { begin: () => void; ready: () => void } {
   const navigate = useNavigate();
-  const asked = useRef(false);
+  const requested = useRef(false);
   const show = useCallback(
     (print: true | undefined) =>
       void navigate({
@@ -24,20 +24,19 @@ export function usePrinting(shown: boolean, say: (text: string) => void): { begi
   );
   useEffect(() => {
     const after = () => {
-      if (asked.current) show(undefined);
-      asked.current = false;
+      if (requested.current) show(undefined);
+      requested.current = false;
     };
     addEventListener('afterprint', after);
     return () => removeEventListener('afterprint', after);
   }, [show]);
   const ready = useCallback(() => {
-    // After the frame that shows the last rows.
-    if (asked.current) setTimeout(() => window.print(), PATIENCE_MS);
+    if (requested.current) setTimeout(() => window.print(), PAINT_MS);
   }, []);
   const begin = () => {
     if (shown) return window.print();
-    asked.current = true;
-    say('reading all messages, then printing');
+    requested.current = true;
+    notify('Loading all messages for printing');
     show(true);
   };
   return { begin, ready };

@@ -5,7 +5,7 @@ export interface ReaderCommands {
   mark: (step: 1 | -1) => void;
   sibling: (step: 1 | -1) => void;
   otherStep: (step: 1 | -1) => void;
-  inQuery: (step: 1 | -1) => void;
+  list: (step: 1 | -1) => void;
   ends: (end: 'first' | 'last') => void;
   diff: () => void;
   expand: () => void;
@@ -13,7 +13,7 @@ export interface ReaderCommands {
   reasoning: () => void;
   tail: () => void;
   focusMode: () => void;
-  permalink: () => void;
+  copyLink: () => void;
   score: (score: number) => void;
   verdict: (verdict: 'good' | 'bad' | 'exploit') => void;
   find: () => void;
@@ -21,7 +21,7 @@ export interface ReaderCommands {
   back: () => void;
 }
 
-/** The keys of the rollout viewer (dashboard.md 6.2); a guest has those that read. */
+/** Binds the rollout keys of frame/keymap.ts. A guest has only the keys that read. */
 export function useReaderKeys(commands: ReaderCommands, guest: boolean): void {
   useKeys({
     j: () => commands.turn(1),
@@ -40,7 +40,7 @@ export function useReaderKeys(commands: ReaderCommands, guest: boolean): void {
   });
 }
 
-/** What needs an account: other rollouts, searches and notes. */
+/** Commands that need an account: other rollouts, search, annotations. */
 const memberKeys = (commands: ReaderCommands): Record<string, () => void> => ({
   '[': () => commands.sibling(-1),
   ']': () => commands.sibling(1),
@@ -48,13 +48,13 @@ const memberKeys = (commands: ReaderCommands): Record<string, () => void> => ({
   l: () => commands.sibling(1),
   '{': () => commands.otherStep(-1),
   '}': () => commands.otherStep(1),
-  n: () => commands.inQuery(1),
-  p: () => commands.inQuery(-1),
+  n: () => commands.list(1),
+  p: () => commands.list(-1),
   g: () => commands.verdict('good'),
   b: () => commands.verdict('bad'),
   x: () => commands.verdict('exploit'),
   d: commands.diff,
-  y: commands.permalink,
+  y: commands.copyLink,
   '/': commands.find,
   'mod+f': commands.find,
   Escape: commands.back,

@@ -2,14 +2,14 @@ import type { RolloutOutline } from '@palestra/protocol';
 import { type RefObject, useCallback, useEffect, useMemo, useState } from 'react';
 import type { Openness } from './context.ts';
 import { rowOfMessage, type TranscriptItem } from './transcript.ts';
-import type { TranscriptHandle } from './Transcript.tsx';
+import type { TranscriptHandle } from './transcript/transcript-handle.ts';
 
 const messageOfHash = (): number | null => {
   const match = /^#m-(\d+)$/.exec(location.hash);
   return match ? Number(match[1]) : null;
 };
 
-/** The selected row is the address's `#m-<index>`, so that a link always names what is read. */
+/** The selected row is `#m-<index>` of the address, so that the address is a link to it. */
 export function useSelection(outline: RolloutOutline, items: readonly TranscriptItem[], transcript: RefObject<TranscriptHandle | null>) {
   const [message, setMessage] = useState(messageOfHash);
   const selected = useMemo(() => (message === null ? -1 : rowOfMessage(outline, items, message)), [outline, items, message]);
@@ -30,30 +30,30 @@ export function useSelection(outline: RolloutOutline, items: readonly Transcript
     [select, transcript],
   );
   useEffect(() => {
-    const land = () => {
-      const wanted = messageOfHash();
-      setMessage(wanted);
-      const row = wanted === null ? -1 : rowOfMessage(outline, items, wanted);
-      if (row >= 0) transcript.current?.land(row);
+    const followHash = () => {
+      const linked = messageOfHash();
+      setMessage(linked);
+      const row = linked === null ? -1 : rowOfMessage(outline, items, linked);
+      if (row >= 0) transcript.current?.scrollToTop(row);
     };
-    addEventListener('hashchange', land);
-    return () => removeEventListener('hashchange', land);
+    addEventListener('hashchange', followHash);
+    return () => removeEventListener('hashchange', followHash);
   }, [outline, items, transcript]);
-  // Once, when the transcript is there: a link lands where it points.
+  // Once, after the first render: scroll to the linked message.
   useEffect(() => {
-    if (selected >= 0) transcript.current?.land(selected);
+    if (selected >= 0) transcript.current?.scrollToTop(selected);
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   return { selected, message: selected >= 0 ? message : null, select, go };
 }
 
-/** Which rows are open: by hand, all of them, or all reasoning. */
-export function useOpened() {
-  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+/** Which rows are open: those that the reader toggledRows, all rows, or all reasoning. */
+export function useOpenRows() {
+  const [toggledRows, setToggledRows] = useState<ReadonlySet<number>>(new Set());
   const [all, setAll] = useState(false);
   const [reasoning, setReasoning] = useState(false);
   const toggle = useCallback((anchor: number) => {
-    setOpened((before) => {
+    setToggledRows((before) => {
       const after = new Set(before);
       if (!after.delete(anchor)) after.add(anchor);
       return after;
@@ -61,17 +61,17 @@ export function useOpened() {
   }, []);
   const openness = useCallback(
     (item: TranscriptItem): Openness => {
-      const byRule = all || (reasoning && item.kind === 'message' && item.type === 'reasoning');
-      const byHand = opened.has(item.anchor);
-      if (byRule) return byHand ? 'folded' : 'all';
-      return byHand ? 'open' : 'folded';
+      const openByDefault = all || (reasoning && item.kind === 'message' && item.type === 'reasoning');
+      const toggled = toggledRows.has(item.anchor);
+      if (openByDefault) return toggled ? 'folded' : 'all';
+      return toggled ? 'open' : 'folded';
     },
-    [opened, all, reasoning],
+    [toggledRows, all, reasoning],
   );
   const expandAll = useCallback(() => {
-    setOpened(new Set());
+    setToggledRows(new Set());
     setAll((before) => !before);
   }, []);
-  const flipReasoning = useCallback(() => setReasoning((before) => !before), []);
-  return { openness, toggle, expandAll, flipReasoning, all, reasoning };
+  const toggleReasoning = useCallback(() => setReasoning((before) => !before), []);
+  return { openness, toggle, expandAll, toggleReasoning };
 }

@@ -5,8 +5,8 @@ import { addAnnotation, deleteAnnotation } from '../../data/annotations.ts';
 import { Age } from '../../frame/Age.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 import { rowOfMessage } from '../transcript.ts';
+import type { PanelProps } from './panel-props.ts';
 import { Section } from './parts.tsx';
-import type { SideProps } from './SidePanel.tsx';
 
 export const verdictMarks: Record<Verdict, readonly [mark: string, className: string]> = {
   good: ['●', 'text-good'],
@@ -17,7 +17,7 @@ const keysOf: Record<Verdict, string> = { good: 'g', bad: 'b', exploit: 'x' };
 
 const indexOf = (text: string): number | null => (/^\d{1,9}$/.test(text.trim()) ? Number(text) : null);
 
-function Said({ annotation, to }: { annotation: Annotation; to: (() => void) | null }) {
+function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: (() => void) | null }) {
   const { verdict, score, tag, note, from_index: from, to_index: until } = annotation;
   const remove = useMutation({ mutationFn: () => deleteAnnotation(annotation) });
   return (
@@ -35,7 +35,7 @@ function Said({ annotation, to }: { annotation: Annotation; to: (() => void) | n
           </span>
         )}
         {from !== null && (
-          <button type="button" className="link" onClick={to ?? undefined} disabled={to === null}>
+          <button type="button" className="link" onClick={goTo ?? undefined} disabled={goTo === null}>
             #{from}
             {until !== null && until !== from && `–${until}`}
           </button>
@@ -46,9 +46,9 @@ function Said({ annotation, to }: { annotation: Annotation; to: (() => void) | n
           className="label hover:text-ink-1"
           disabled={remove.isPending}
           onClick={() => remove.mutate()}
-          aria-label={`Delete what ${annotation.author} said`}
+          aria-label={`Delete the annotation of ${annotation.author}`}
         >
-          delete
+          Delete
         </button>
       </div>
       {note && (
@@ -64,8 +64,8 @@ function Said({ annotation, to }: { annotation: Annotation; to: (() => void) | n
   );
 }
 
-/** What readers say of the rollout or of some of its messages: verdict, score, tag, note. All are filters and columns of exports. */
-export function NotesTab({ header, message, outline, items, annotations, go, say }: SideProps) {
+/** Annotations of the rollout or of some of its messages: verdict, score, tag, note. Queries and exports have all of them. */
+export function NotesTab({ header, message, outline, items, annotations, go, notify }: PanelProps) {
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const [score, setScore] = useState<number | null>(null);
   const [tag, setTag] = useState('');
@@ -80,7 +80,7 @@ export function NotesTab({ header, message, outline, items, annotations, go, say
       setTag('');
       setNote('');
       setRange(null);
-      say('note saved');
+      notify('Note saved');
     },
   });
   const empty = verdict === null && score === null && tag.trim() === '' && note.trim() === '';
@@ -98,17 +98,17 @@ export function NotesTab({ header, message, outline, items, annotations, go, say
       note: note.trim() || null,
     });
   };
-  const chosen = 'aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1';
+  const pressedClasses = 'aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1';
   return (
     <>
-      <Section title="Say something">
+      <Section title="Add annotation">
         <form onSubmit={submit} className="flex flex-col gap-2">
           <div className="flex gap-1" role="group" aria-label="Verdict">
             {VERDICTS.map((name) => (
               <button
                 key={name}
                 type="button"
-                className={`button px-2 ${chosen}`}
+                className={`button px-2 ${pressedClasses}`}
                 aria-pressed={verdict === name}
                 onClick={() => setVerdict(verdict === name ? null : name)}
               >
@@ -125,7 +125,7 @@ export function NotesTab({ header, message, outline, items, annotations, go, say
               <button
                 key={value}
                 type="button"
-                className={`button w-[28px] justify-center px-0 ${chosen}`}
+                className={`button w-[28px] justify-center px-0 ${pressedClasses}`}
                 aria-pressed={score === value}
                 onClick={() => setScore(score === value ? null : value)}
               >
@@ -174,16 +174,16 @@ export function NotesTab({ header, message, outline, items, annotations, go, say
           </p>
         </form>
       </Section>
-      <Section title={annotations.length === 0 ? 'Nobody said anything yet' : 'Said'}>
+      <Section title={annotations.length === 0 ? 'No annotations yet' : 'Annotations'}>
         {annotations.length === 0 && (
           <p className="text-[12px] text-ink-3">
-            One key: <kbd>g</kbd> good, <kbd>b</kbd> bad, <kbd>x</kbd> exploit, <kbd>1</kbd>–<kbd>5</kbd> score.
+            Keys: <kbd>g</kbd> good, <kbd>b</kbd> bad, <kbd>x</kbd> exploit, <kbd>1</kbd>–<kbd>5</kbd> score.
           </p>
         )}
         <ul>
           {annotations.map((annotation) => {
             const row = annotation.from_index === null ? -1 : rowOfMessage(outline, items, annotation.from_index);
-            return <Said key={annotation.id} annotation={annotation} to={row < 0 ? null : () => go(row)} />;
+            return <AnnotationItem key={annotation.id} annotation={annotation} goTo={row < 0 ? null : () => go(row)} />;
           })}
         </ul>
       </Section>

@@ -10,14 +10,14 @@ import { PlainText } from '../../text/PlainText.tsx';
 import { Field } from '../Header.tsx';
 import { RewardStrip } from '../RewardStrip.tsx';
 import { nameAt, rewardOf, type TranscriptItem } from '../transcript.ts';
-import { Graded, Relatives } from './Graded.tsx';
-import { Facts, Section } from './parts.tsx';
-import type { SideProps } from './SidePanel.tsx';
+import { Grading, RelatedRollouts } from './Grading.tsx';
+import type { PanelProps } from './panel-props.ts';
+import { PropertyList, Section } from './parts.tsx';
 
-const LISTED = 100;
+const MAX_LISTED = 100;
 
-/** Every message with a reward, and what they come to. */
-function Rewards({ header, outline, items, go }: SideProps) {
+/** The messages with a reward, and the total. */
+function Rewards({ header, outline, items, go }: PanelProps) {
   const scored = useMemo(
     () => items.map((item, row) => ({ item, row, reward: rewardOf(outline, item) })).filter(({ reward }) => reward !== null),
     [outline, items],
@@ -26,9 +26,9 @@ function Rewards({ header, outline, items, go }: SideProps) {
   return (
     <Section title="Reward">
       <RewardStrip outline={outline} items={items} width={286} height={36} />
-      {scored.length === 0 && <p className="text-[12px] text-ink-3">No message carries a reward.</p>}
+      {scored.length === 0 && <p className="text-[12px] text-ink-3">No message has a reward.</p>}
       <ul className="max-h-[200px] overflow-auto text-[12px]">
-        {scored.slice(0, LISTED).map(({ item, row, reward }) => (
+        {scored.slice(0, MAX_LISTED).map(({ item, row, reward }) => (
           <li key={row}>
             <button
               type="button"
@@ -43,9 +43,9 @@ function Rewards({ header, outline, items, go }: SideProps) {
           </li>
         ))}
       </ul>
-      {scored.length > LISTED && <p className="label">and {formatCount(scored.length - LISTED)} more</p>}
+      {scored.length > MAX_LISTED && <p className="label">and {formatCount(scored.length - MAX_LISTED)} more</p>}
       <dl className="text-[12px]">
-        <Total name="total" title="The sum of the message rewards, else the reported total unless that is 0 (dashboard.md 14.2)" strong>
+        <Total name="total" title="The sum of the message rewards. If no message has one: the reported total, unless it is 0" strong>
           {header.reward === null ? (
             UNKNOWN
           ) : (
@@ -58,10 +58,10 @@ function Rewards({ header, outline, items, go }: SideProps) {
           <Total name="reported by the trainer">{formatReward(header.reward_reported, { digits: 3 })}</Total>
         )}
         {header.flags.includes('reward_mismatch') && (
-          <p className="py-1 text-policy">▲ the reported total is not the sum of the message rewards</p>
+          <p className="py-1 text-policy">▲ The reported total is not the sum of the message rewards.</p>
         )}
         {header.flags.includes('stamped_turn') && (
-          <p className="py-1 text-ink-3">A turn’s reward was stamped on all its events; it counts once.</p>
+          <p className="py-1 text-ink-3">All events of a turn have the same reward. It counts once.</p>
         )}
       </dl>
     </Section>
@@ -77,7 +77,7 @@ function Total({ name, title, strong = false, children }: { name: string; title?
   );
 }
 
-function Siblings({ header, group, solved }: SideProps) {
+function Siblings({ header, group, solved }: PanelProps) {
   if (!group || group.rollouts.length < 2) return null;
   return (
     <Section title={`Group, ${group.received} of ${group.expected ?? group.received}`}>
@@ -111,34 +111,37 @@ function Siblings({ header, group, solved }: SideProps) {
   );
 }
 
-const knownBy: Record<string, string> = {
+const provenanceTexts: Record<string, string> = {
   reported: 'as uploaded',
   parsed: 'read from another field',
   inferred: 'inferred',
   unknown: 'not in the upload',
 };
 
-export function OutcomeTab(props: SideProps) {
+export function OutcomeTab(props: PanelProps) {
   const { header, group } = props;
   const member = group?.rollouts.find(({ id }) => id === header.id);
-  const how = (name: string) => `${knownBy[header.provenance[name] ?? 'unknown']}${header.rules[name] ? `: ${header.rules[name]}` : ''}`;
+  const provenanceOf = (name: string) =>
+    `${provenanceTexts[header.provenance[name] ?? 'unknown']}${header.rules[name] ? `: ${header.rules[name]}` : ''}`;
   const span = Date.parse(header.updated_at) - Date.parse(header.created_at);
   return (
     <>
       <Rewards {...props} />
-      <Graded {...props} />
-      <Relatives {...props} />
+      <Grading {...props} />
+      <RelatedRollouts {...props} />
       <Section>
-        <Facts
-          facts={[
+        <PropertyList
+          items={[
             ['stop', <Stop key="s" stop={header.stop} />],
             [
-              'known by',
+              'provenance',
               <span key="h" className="text-ink-3">
-                {how('stop')}
+                {provenanceOf('stop')}
               </span>,
             ],
-            ...(header.failure_class === null ? [] : ([['unscored', `${header.failure_class} failure: no fault of the policy`]] as const)),
+            ...(header.failure_class === null
+              ? []
+              : ([['unscored', `${header.failure_class} failure, not caused by the policy`]] as const)),
             [
               'advantage',
               member && member.advantage !== null

@@ -1,35 +1,19 @@
-import type { Annotation, GroupView, RolloutCalls, RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, useRef } from 'react';
-import type { TranscriptItem } from '../transcript.ts';
 import { NotesTab } from './NotesTab.tsx';
 import { OutcomeTab } from './OutcomeTab.tsx';
+import type { PanelProps } from './panel-props.ts';
 import { RawTab } from './RawTab.tsx';
 import { TaskTab } from './TaskTab.tsx';
 import { ToolsTab } from './ToolsTab.tsx';
-
-export interface SideProps {
-  header: RolloutHeader;
-  outline: RolloutOutline;
-  items: readonly TranscriptItem[];
-  /** Index of the selected message, or null. */
-  message: number | null;
-  group: GroupView | undefined;
-  calls: RolloutCalls | undefined;
-  annotations: readonly Annotation[];
-  solved: (reward: number) => boolean;
-  /** Goes to the row. */
-  go: (row: number) => void;
-  say: (text: string) => void;
-}
 
 const tabs = ['outcome', 'task', 'tools', 'raw', 'notes'] as const;
 export type Tab = (typeof tabs)[number];
 export const tabOf = (text: string | undefined): Tab => tabs.find((tab) => tab === text) ?? 'outcome';
 const panels = { outcome: OutcomeTab, task: TaskTab, tools: ToolsTab, raw: RawTab, notes: NotesTab };
 
-/** What stands beside the transcript: how it ended, what was asked, its tools, its events, and what readers said. */
-export function SidePanel({ tab, ...props }: SideProps & { tab: Tab }) {
+/** The panel beside the transcript: outcome, task, tools, raw events, annotations. */
+export function SidePanel({ tab, ...props }: PanelProps & { tab: Tab }) {
   const navigate = useNavigate();
   const list = useRef<HTMLDivElement>(null);
   const choose = (to: Tab) =>

@@ -5,30 +5,32 @@ import { ToolCard } from '../../environments/ToolCard.tsx';
 import { UNKNOWN } from '../../format/number.ts';
 import { JsonTree } from '../../text/JsonTree.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
-import { Facts, Section } from './parts.tsx';
-import type { SideProps } from './SidePanel.tsx';
+import type { PanelProps } from './panel-props.ts';
+import { PropertyList, Section } from './parts.tsx';
 
-const isFilled = (value: unknown): value is object => value !== null && typeof value === 'object' && Object.keys(value).length > 0;
+const isNonEmptyObject = (value: unknown): value is object => value !== null && typeof value === 'object' && Object.keys(value).length > 0;
 
-/** Specs of the environment's tools, where this server has it. */
+/** Tools of an environment that is registered here. */
 function Tools({ owner, name, variant }: { owner: string; name: string; variant: string | null }) {
   const discovery = useQuery(discoveryQuery(owner, name));
   if (discovery.error)
-    return <p className="text-[12px] text-ink-3">The environment does not say its tools now: {discovery.error.message}</p>;
+    return <p className="text-[12px] text-ink-3">The tools of the environment could not be loaded: {discovery.error.message}</p>;
   const variants = discovery.data?.variants ?? [];
-  const spec = (variants.find((one) => one.name === variant) ?? variants[0])?.tools;
-  return (spec?.tools ?? []).map((tool) => <ToolCard key={tool.name} tool={tool} terminal={spec?.terminal_tool?.name === tool.name} />);
+  const toolset = (variants.find((candidate) => candidate.name === variant) ?? variants[0])?.tools;
+  return (toolset?.tools ?? []).map((tool) => (
+    <ToolCard key={tool.name} tool={tool} terminal={toolset?.terminal_tool?.name === tool.name} />
+  ));
 }
 
-export function TaskTab({ header }: SideProps) {
+export function TaskTab({ header }: PanelProps) {
   const [owner, name] = header.environment?.split('/') ?? [];
-  const here = useQuery({ ...environmentsQuery(name ?? ''), enabled: name !== undefined });
-  const environment = here.data?.environments.find((one) => one.owner === owner && one.name === name);
+  const registered = useQuery({ ...environmentsQuery(name ?? ''), enabled: name !== undefined });
+  const environment = registered.data?.environments.find((candidate) => candidate.owner === owner && candidate.name === name);
   return (
     <>
       <Section title="Task">
-        <Facts
-          facts={[
+        <PropertyList
+          items={[
             [
               'environment',
               environment ? (
@@ -63,7 +65,7 @@ export function TaskTab({ header }: SideProps) {
       </Section>
       <Section title="Task spec">
         {header.task_spec === null ? (
-          <p className="text-[12px] text-ink-3">The trainer sent none.</p>
+          <p className="text-[12px] text-ink-3">The trainer sent no task spec.</p>
         ) : typeof header.task_spec === 'object' ? (
           <JsonTree value={header.task_spec} />
         ) : (
@@ -80,7 +82,7 @@ export function TaskTab({ header }: SideProps) {
         ] as const
       ).map(
         ([title, value]) =>
-          isFilled(value) && (
+          isNonEmptyObject(value) && (
             <Section key={title} title={title}>
               <JsonTree value={value} opened={1} />
             </Section>

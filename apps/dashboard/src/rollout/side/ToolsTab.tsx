@@ -4,10 +4,10 @@ import { formatBytes, formatCount, formatReward, UNKNOWN } from '../../format/nu
 import { formatDuration } from '../../format/time.ts';
 import { PlainText } from '../../text/PlainText.tsx';
 import { errorOf, nameAt, rewardOf } from '../transcript.ts';
-import { Facts, Section } from './parts.tsx';
-import type { SideProps } from './SidePanel.tsx';
+import type { PanelProps } from './panel-props.ts';
+import { PropertyList, Section } from './parts.tsx';
 
-interface ToolFigures {
+interface ToolStats {
   name: string;
   calls: number;
   errors: number;
@@ -17,9 +17,9 @@ interface ToolFigures {
   first: number;
 }
 
-/** What each tool was asked and gave in this rollout, most used first. */
-export function toolFigures({ outline, items }: Pick<SideProps, 'outline' | 'items'>): ToolFigures[] {
-  const tools = new Map<string, ToolFigures>();
+/** Calls, errors, rewards and sizes of each tool in this rollout, most used first. */
+export function toolStats({ outline, items }: Pick<PanelProps, 'outline' | 'items'>): ToolStats[] {
+  const tools = new Map<string, ToolStats>();
   items.forEach((item, row) => {
     if (item.kind !== 'call' || item.call === null) return;
     const name = nameAt(outline, item.call) ?? UNKNOWN;
@@ -41,9 +41,9 @@ const median = (values: readonly number[]): number | null => {
   return sorted.length === 0 ? null : (sorted[Math.floor(half)]! + sorted[Math.ceil(half)]!) / 2;
 };
 
-export function ToolsTab({ header, outline, items, calls, go }: SideProps) {
-  const tools = useMemo(() => toolFigures({ outline, items }), [outline, items]);
-  const failed = useMemo(() => {
+export function ToolsTab({ header, outline, items, calls, go }: PanelProps) {
+  const tools = useMemo(() => toolStats({ outline, items }), [outline, items]);
+  const failureCounts = useMemo(() => {
     const counts = new Map<string, number>();
     for (const { failure_class } of calls?.calls ?? [])
       if (failure_class !== null) counts.set(failure_class, (counts.get(failure_class) ?? 0) + 1);
@@ -62,7 +62,7 @@ export function ToolsTab({ header, outline, items, calls, go }: SideProps) {
                 <th className="py-1 text-left font-[450]">tool</th>
                 <th className="font-[450]">calls</th>
                 <th className="font-[450]">errors</th>
-                <th className="font-[450]" title="Median true latency, from our session ledger">
+                <th className="font-[450]" title="Median latency, from the session ledger">
                   p50
                 </th>
                 <th className="font-[450]">result</th>
@@ -89,12 +89,12 @@ export function ToolsTab({ header, outline, items, calls, go }: SideProps) {
         )}
       </Section>
       <Section title="Session ledger">
-        <Facts
-          facts={[
+        <PropertyList
+          items={[
             ['matched', calls?.verified ?? UNKNOWN],
             ['latency from', `${formatCount(timed)} of ${formatCount(header.num_tool_calls)} calls`],
             ['in tools', formatDuration(calls?.latency_ms)],
-            ['failures', failed || UNKNOWN],
+            ['failures', failureCounts || UNKNOWN],
             [
               'session',
               calls?.session ? (

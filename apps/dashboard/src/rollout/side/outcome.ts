@@ -1,8 +1,8 @@
 import type { RolloutHeader } from '@palestra/protocol';
 
-/** What trainers and environments say of an outcome in fields that nobody agreed on: by the names that are in use. Pure. */
+/** Reads the outcome from free-form fields of an upload, by names that trainers and environments use. Pure. */
 
-type Said = Pick<RolloutHeader, 'metadata' | 'rollout_info' | 'run_info' | 'task_spec'>;
+type OutcomeFields = Pick<RolloutHeader, 'metadata' | 'rollout_info' | 'run_info' | 'task_spec'>;
 const COMPONENTS = ['reward_components', 'reward_breakdown', 'reward_details', 'components', 'rewards', 'scores'];
 const GRADER = ['grader_text', 'grader_output', 'grader', 'judge', 'feedback', 'rationale', 'explanation'];
 const GOLDEN = [
@@ -23,11 +23,11 @@ const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** The first of these names that one of the places has with a value. */
-function find(places: readonly unknown[], names: readonly string[]): unknown {
+/** The value of the first name that one of the objects has; null without any. */
+function firstValue(objects: readonly unknown[], names: readonly string[]): unknown {
   for (const name of names)
-    for (const place of places) {
-      const value = isObject(place) && Object.hasOwn(place, name) ? place[name] : null;
+    for (const object of objects) {
+      const value = isObject(object) && Object.hasOwn(object, name) ? object[name] : null;
       if (value !== null && value !== undefined && value !== '') return value;
     }
   return null;
@@ -35,27 +35,32 @@ function find(places: readonly unknown[], names: readonly string[]): unknown {
 
 const textOf = (value: unknown): string | null => (value === null ? null : typeof value === 'string' ? value : JSON.stringify(value));
 
-/** The numbers that the reward was made of, by name. */
-export function componentsOf({ metadata, rollout_info }: Said): [name: string, value: number][] {
-  const found = find([metadata, rollout_info], COMPONENTS);
-  return isObject(found) ? Object.entries(found).filter((entry): entry is [string, number] => typeof entry[1] === 'number') : [];
+/** The components of the reward, by name. */
+export function rewardComponentsOf({ metadata, rollout_info }: OutcomeFields): [name: string, value: number][] {
+  const components = firstValue([metadata, rollout_info], COMPONENTS);
+  return isObject(components) ? Object.entries(components).filter((entry): entry is [string, number] => typeof entry[1] === 'number') : [];
 }
 
-export const graderTextOf = ({ metadata, rollout_info }: Said): string | null => textOf(find([metadata, rollout_info], GRADER));
+export const graderTextOf = ({ metadata, rollout_info }: OutcomeFields): string | null =>
+  textOf(firstValue([metadata, rollout_info], GRADER));
 
-/** What the task wanted to hear. */
-export const goldenOf = ({ task_spec, metadata, rollout_info }: Said): string | null =>
-  textOf(find([task_spec, metadata, rollout_info], GOLDEN));
+/** The expected answer of the task. */
+export const goldenAnswerOf = ({ task_spec, metadata, rollout_info }: OutcomeFields): string | null =>
+  textOf(firstValue([task_spec, metadata, rollout_info], GOLDEN));
 
-/** Other rollouts that this one names. `id`: where its name is one. */
-export function relativesOf({ metadata, rollout_info, run_info }: Said): { what: string; name: string; id: string | null }[] {
-  const relative = (what: string, names: readonly string[]) => {
-    const name = find([metadata, rollout_info, run_info], names);
-    return typeof name === 'string' ? [{ what, name, id: uuid.test(name) ? name.toLowerCase() : null }] : [];
+/** Other rollouts that this one names. `id` is null if the name is not an id. */
+export function relatedRolloutsOf({
+  metadata,
+  rollout_info,
+  run_info,
+}: OutcomeFields): { relation: string; name: string; id: string | null }[] {
+  const related = (relation: string, names: readonly string[]) => {
+    const name = firstValue([metadata, rollout_info, run_info], names);
+    return typeof name === 'string' ? [{ relation, name, id: uuid.test(name) ? name.toLowerCase() : null }] : [];
   };
   return [
-    ...relative('sub-agent of', ['parent_rollout', 'parent_rollout_id']),
-    ...relative('branch of', ['branch_of']),
-    ...relative('resumed from', ['resumed_from_rollout_id']),
+    ...related('sub-agent of', ['parent_rollout', 'parent_rollout_id']),
+    ...related('branch of', ['branch_of']),
+    ...related('resumed from', ['resumed_from_rollout_id']),
   ];
 }

@@ -9,10 +9,11 @@ export function Section({ title, children }: { title?: string; children: ReactNo
   );
 }
 
-export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ReactNode])[] }) {
+/** Names and values in two columns. */
+export function PropertyList({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className="grid grid-cols-[104px_minmax(0,1fr)] gap-x-[10px] gap-y-[3px] text-[12px]">
-      {facts.map(([name, value]) => (
+      {items.map(([name, value]) => (
         <div key={name} className="contents">
           <dt className="truncate text-ink-3" title={name}>
             {name}

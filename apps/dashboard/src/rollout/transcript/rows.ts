@@ -1,14 +1,14 @@
 import type { RolloutOutline } from '@palestra/protocol';
-import { errorOf, nameAt, rewardOf, type TranscriptItem } from './transcript.ts';
+import { errorOf, nameAt, rewardOf, type TranscriptItem } from '../transcript.ts';
 
-/** What a row needs of the outline; the message texts come by position. */
-export function rowFacts(outline: RolloutOutline, item: TranscriptItem) {
+/** The data of a row that the outline has, and the positions of its messages. */
+export function rowData(outline: RolloutOutline, item: TranscriptItem) {
   const [call, result] = item.kind === 'call' ? [item.call, item.result] : [item.kind === 'message' ? item.at : null, null];
   const sized = result ?? call;
   return {
     call,
     result,
-    facts: {
+    data: {
       reward: rewardOf(outline, item),
       error: errorOf(outline, item),
       bytes: sized === null ? 0 : (outline.bytes[sized] ?? 0),
@@ -18,6 +18,6 @@ export function rowFacts(outline: RolloutOutline, item: TranscriptItem) {
   };
 }
 
-/** Stays the same while messages come at the end. */
+/** Does not change when messages are appended. */
 export const rowKey = (item: TranscriptItem): string | number =>
   item.kind === 'gap' ? `gap-${item.from}` : item.kind === 'message' ? item.at : (item.call ?? item.result)!;

@@ -1,15 +1,15 @@
 import type { RolloutOutline } from '@palestra/protocol';
 import { useEffect } from 'react';
-import { useTranscriptPages } from '../data/transcript-pages.ts';
-import type { Openness } from './context.ts';
+import { useTranscriptPages } from '../../data/transcript-pages.ts';
+import type { Openness } from '../context.ts';
 import { Row } from './Row.tsx';
-import { rowKey, rowFacts } from './rows.ts';
-import type { TranscriptItem } from './transcript.ts';
+import { rowData, rowKey } from './rows.ts';
+import type { TranscriptItem } from '../transcript.ts';
 
-const noToggle = () => undefined;
+const doNothing = () => undefined;
 
-/** Every row at once, for paper: reasoning open, long results at their gates. `onReady`: all of them have their texts. */
-export function Printed({
+/** All rows at once, for printing: reasoning open, long results cut. Calls `onReady` when every text is loaded. */
+export function PrintedTranscript({
   id,
   outline,
   items,
@@ -31,17 +31,17 @@ export function Printed({
   return (
     <div role="feed" aria-label="Transcript" className="min-h-0 max-w-[1040px] overflow-auto print:overflow-visible">
       {items.map((item, row) => {
-        const { call, result, facts } = rowFacts(outline, item);
+        const { call, result, data } = rowData(outline, item);
         return (
           <article key={rowKey(item)} aria-posinset={row + 1} aria-setsize={items.length} className="break-inside-avoid">
             <Row
               item={item}
-              {...facts}
+              {...data}
               decisive={row === decisive}
               message={call === null ? undefined : messageAt(call)}
               result={result === null ? undefined : messageAt(result)}
               open={openness(item)}
-              toggle={noToggle}
+              toggle={doNothing}
             />
           </article>
         );

@@ -1,27 +1,21 @@
 import type { RolloutOutline } from '@palestra/protocol';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from 'react';
-import { useTranscriptPages } from '../data/transcript-pages.ts';
-import { formatCount } from '../format/number.ts';
-import type { Openness } from './context.ts';
+import { useTranscriptPages } from '../../data/transcript-pages.ts';
+import { formatCount } from '../../format/number.ts';
+import type { Openness } from '../context.ts';
 import { highlight } from './highlight.ts';
 import { Row } from './Row.tsx';
-import { rowFacts, rowKey } from './rows.ts';
-import { estimateHeight, nameAt, positionsOf, type TranscriptItem } from './transcript.ts';
+import { rowData, rowKey } from './rows.ts';
+import type { TranscriptHandle } from './transcript-handle.ts';
+import { estimateHeight, nameAt, positionsOf, type TranscriptItem } from '../transcript.ts';
 
 const OVERSCAN = 5;
-/** Nearer to the end than this the reader is at the end, px. */
+/** Pixels. Within this distance the reader counts as being at the end. */
 const NEAR_END = 48;
-/** Keys with which a reader scrolls by hand. */
+/** Keys that scroll. */
 const SCROLL_KEYS = new Set(['ArrowUp', 'ArrowDown', 'PageUp', 'PageDown', 'Home', 'End', ' ']);
 const UP_KEYS = new Set(['ArrowUp', 'PageUp', 'Home']);
-
-export interface TranscriptHandle {
-  /** Puts the row at the top and holds it there while heights above and below are still measured. */
-  land: (row: number) => void;
-  /** The same, but a row that is wholly in view stays where it is. */
-  reveal: (row: number) => void;
-}
 
 interface TranscriptProps {
   id: string;
@@ -32,7 +26,7 @@ interface TranscriptProps {
   openness: (item: TranscriptItem) => Openness;
   toggle: (anchor: number) => void;
   select: (row: number) => void;
-  /** Follows what comes at the end. */
+  /** The view follows new messages. */
   tail: boolean;
   setTail: (tail: boolean) => void;
   live: boolean;
@@ -46,18 +40,18 @@ const labelOf = (outline: RolloutOutline, item: TranscriptItem): string => {
   return `${nameAt(outline, item.call) ?? 'result without a call'}, message ${item.anchor}`;
 };
 
-/** The transcript as a list of measured heights: only what is in view is in the page, however long the rollout is. */
+/** A virtual list with measured row heights: only visible rows are in the page. */
 export function Transcript(props: TranscriptProps) {
   const { id, outline, items, selected, decisive, openness, toggle, select, tail, setTail, live, find, handle } = props;
   const scroller = useRef<HTMLDivElement>(null);
-  /** The row that stays at the top until the reader scrolls. */
-  const held = useRef(-1);
+  /** The row that stays at the top until the reader scrolls; -1: none. */
+  const pinnedRow = useRef(-1);
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,
     estimateSize: (row) => estimateHeight(outline, items[row]!),
     getItemKey: (row) => rowKey(items[row]!),
-    // The first render makes the rows that will be in view, where a link leads as far as estimates go.
+    // The first render already shows the rows near a linked message, as far as the estimates are right.
     initialRect: { width: innerWidth, height: innerHeight },
     initialOffset: () => items.slice(0, Math.max(0, selected)).reduce((sum, item) => sum + estimateHeight(outline, item), 0),
     overscan: OVERSCAN,
@@ -68,46 +62,46 @@ export function Transcript(props: TranscriptProps) {
   const [first, last] = positionsOf(items, rows[0]?.index ?? 0, rows.at(-1)?.index ?? 0);
   const messageAt = useTranscriptPages(id, outline, first, last);
 
-  const settle = useCallback(() => {
+  const restorePosition = useCallback(() => {
     const element = scroller.current;
     if (!element) return;
     if (tail) element.scrollTop = element.scrollHeight;
-    else if (held.current >= 0) {
-      const offset = list.getOffsetForIndex(held.current, 'start')?.[0];
+    else if (pinnedRow.current >= 0) {
+      const offset = list.getOffsetForIndex(pinnedRow.current, 'start')?.[0];
       if (offset !== undefined && Math.abs(element.scrollTop - offset) > 1) element.scrollTop = offset;
     }
   }, [list, tail]);
-  // After every measurement: what the reader came for stays where it is.
-  useLayoutEffect(settle);
+  // After every measurement, so that the pinned row does not move.
+  useLayoutEffect(restorePosition);
   useImperativeHandle(handle, () => {
-    const land = (row: number) => {
-      held.current = row;
+    const scrollToTop = (row: number) => {
+      pinnedRow.current = row;
       list.scrollToIndex(row, { align: 'start' });
     };
     const reveal = (row: number) => {
       const element = scroller.current;
       const box = element?.querySelector(`[data-row="${row}"]`)?.getBoundingClientRect();
       const view = element?.getBoundingClientRect();
-      if (box && view && box.top >= view.top && box.bottom <= view.bottom) held.current = -1;
-      else land(row);
+      if (box && view && box.top >= view.top && box.bottom <= view.bottom) pinnedRow.current = -1;
+      else scrollToTop(row);
     };
-    return { land, reveal };
+    return { scrollToTop, reveal };
   }, [list]);
   useEffect(() => highlight(scroller.current, find));
 
-  const release = (up: boolean) => {
-    held.current = -1;
+  const unpin = (up: boolean) => {
+    pinnedRow.current = -1;
     if (up && tail) setTail(false);
   };
-  const onKeyDown = (event: KeyboardEvent) => SCROLL_KEYS.has(event.key) && release(UP_KEYS.has(event.key) || event.shiftKey);
-  const [seen, setSeen] = useState(items.length);
+  const onKeyDown = (event: KeyboardEvent) => SCROLL_KEYS.has(event.key) && unpin(UP_KEYS.has(event.key) || event.shiftKey);
+  const [seenCount, setSeenCount] = useState(items.length);
   const onScroll = () => {
     const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
     if (scrollHeight - scrollTop - clientHeight > NEAR_END) return;
-    if (seen !== items.length) setSeen(items.length);
-    if (live && !tail && held.current < 0) setTail(true);
+    if (seenCount !== items.length) setSeenCount(items.length);
+    if (live && !tail && pinnedRow.current < 0) setTail(true);
   };
-  const unseen = items.length - seen;
+  const unseen = items.length - seenCount;
   return (
     <div className="relative grid min-h-0 min-w-0">
       <div
@@ -116,16 +110,16 @@ export function Transcript(props: TranscriptProps) {
         tabIndex={0}
         role="region"
         aria-label="Transcript, scrollable"
-        onWheel={(event) => release(event.deltaY < 0)}
-        onTouchMove={() => release(true)}
-        onPointerDown={(event) => event.target === event.currentTarget && release(true)}
+        onWheel={(event) => unpin(event.deltaY < 0)}
+        onTouchMove={() => unpin(true)}
+        onPointerDown={(event) => event.target === event.currentTarget && unpin(true)}
         onKeyDown={onKeyDown}
         onScroll={onScroll}
       >
         <div role="feed" aria-label="Transcript" className="relative max-w-[1040px]" style={{ height: list.getTotalSize() }}>
           {rows.map(({ index: row, key, start }) => {
             const item = items[row]!;
-            const { call, result, facts } = rowFacts(outline, item);
+            const { call, result, data } = rowData(outline, item);
             return (
               <article
                 key={key}
@@ -143,7 +137,7 @@ export function Transcript(props: TranscriptProps) {
               >
                 <Row
                   item={item}
-                  {...facts}
+                  {...data}
                   decisive={row === decisive}
                   message={call === null ? undefined : messageAt(call)}
                   result={result === null ? undefined : messageAt(result)}
@@ -160,7 +154,7 @@ export function Transcript(props: TranscriptProps) {
           type="button"
           className="button absolute bottom-4 left-1/2 -translate-x-1/2 shadow-lg"
           onClick={() => {
-            held.current = -1;
+            pinnedRow.current = -1;
             setTail(true);
           }}
         >

@@ -1,13 +1,14 @@
 import type { RolloutMessageView } from '@palestra/protocol';
 import { memo, type ReactNode } from 'react';
-import { formatBytes, formatReward } from '../format/number.ts';
-import { formatDuration } from '../format/time.ts';
-import { PlainText } from '../text/PlainText.tsx';
+import { formatBytes, formatReward } from '../../format/number.ts';
+import { formatDuration } from '../../format/time.ts';
+import { PlainText } from '../../text/PlainText.tsx';
 import { Body } from './Body.tsx';
 import { CallCard } from './CallCard.tsx';
-import { type Openness, useRollout } from './context.ts';
-import { isNudge, type TranscriptItem, withoutRepeatedCalls } from './transcript.ts';
-import { Markdown } from '../text/Markdown.tsx';
+import { useRollout } from '../context.ts';
+import type { RowProps } from './row-props.ts';
+import { isNudge, type TranscriptItem, withoutRepeatedCalls } from '../transcript.ts';
+import { Markdown } from '../../text/Markdown.tsx';
 
 const ruleOf: Record<string, string> = {
   system_message: 'border-[var(--role-system)]',
@@ -22,26 +23,8 @@ const roleOf: Record<string, string> = {
   reasoning: 'reasoning',
 };
 
-export interface RowProps {
-  item: TranscriptItem;
-  reward: number | null;
-  /** Bits of the outline: failed result, call that could not be parsed, nudge. */
-  error: number;
-  /** Of the result, or of the message. */
-  bytes: number;
-  /** Of the call. */
-  tool: string | null;
-  durationMs: number | null;
-  /** The row that decided the reward: the only strong mark of the page. */
-  decisive: boolean;
-  /** Undefined until their page is here. */
-  message: RolloutMessageView | undefined;
-  result: RolloutMessageView | undefined;
-  open: Openness;
-  toggle: (anchor: number) => void;
-}
-
-function Shell({ who, rule, row, children }: { who: ReactNode; rule: string; row: RowProps; children: ReactNode }) {
+/** Role and link at the left, the content, the reward at the right. */
+function RowLayout({ who, rule, row, children }: { who: ReactNode; rule: string; row: RowProps; children: ReactNode }) {
   const { notes } = useRollout();
   const { item, reward, durationMs } = row;
   const note = notes.get(item.anchor);
@@ -53,7 +36,7 @@ function Shell({ who, rule, row, children }: { who: ReactNode; rule: string; row
           #{item.anchor}
         </a>
         {durationMs !== null && (
-          <span className="block tabular-nums" title="True latency of the call, from our session ledger">
+          <span className="block tabular-nums" title="Latency of the call, from the session ledger">
             {formatDuration(durationMs)}
           </span>
         )}
@@ -76,7 +59,7 @@ function Shell({ who, rule, row, children }: { who: ReactNode; rule: string; row
   );
 }
 
-function Fold({
+function CollapsibleText({
   label,
   preview,
   open,
@@ -118,42 +101,42 @@ function Message({ row, message, toggle }: { row: RowProps; message: RolloutMess
   if (text === '')
     return (
       <span className="text-[13px] leading-[22px] text-ink-3">
-        {message.contentReference ? `kept by the provider as ${message.contentReference}` : 'empty'}
+        {message.contentReference ? `Stored by the provider as ${message.contentReference}` : 'Empty'}
       </span>
     );
   if (message.type === 'reasoning') {
-    const label = open ? 'fold the reasoning' : `reasoning ≈${Math.round(bytes / 4)} tokens`;
+    const label = open ? 'Hide reasoning' : `Show reasoning, ≈${Math.round(bytes / 4)} tokens`;
     return (
-      <Fold label={label} preview={text} open={open} toggle={toggle}>
+      <CollapsibleText label={label} preview={text} open={open} toggle={toggle}>
         <Body
           {...{ message, text, toggle }}
           kind="markdown"
           className="max-w-[84ch] text-[13px] leading-[20px] text-ink-2"
           open={row.open}
         />
-      </Fold>
+      </CollapsibleText>
     );
   }
   if (message.type === 'system_message' && bytes > 240) {
-    const label = open ? 'fold the system message' : `system message, ${formatBytes(bytes)}`;
+    const label = open ? 'Hide system message' : `Show system message, ${formatBytes(bytes)}`;
     return (
-      <Fold label={label} preview={text} open={open} toggle={toggle}>
+      <CollapsibleText label={label} preview={text} open={open} toggle={toggle}>
         {message.body_bytes === undefined ? (
           <Markdown source={text} className={prose} />
         ) : (
           <Body {...{ message, text, toggle }} kind="markdown" className={prose} open={row.open} />
         )}
-      </Fold>
+      </CollapsibleText>
     );
   }
-  const words = message.type === 'assistant_message' ? withoutRepeatedCalls(text) : text;
-  if (words === '') return <span className="text-[13px] leading-[22px] text-ink-3">only the tool call below</span>;
+  const visible = message.type === 'assistant_message' ? withoutRepeatedCalls(text) : text;
+  if (visible === '') return <span className="text-[13px] leading-[22px] text-ink-3">Only the tool call below</span>;
   const tone = message.type === 'user_message' && (row.error !== 0 || isNudge(text)) ? 'text-ink-3' : '';
-  return <Body message={message} text={words} kind="markdown" className={`${prose} ${tone}`} open={row.open} toggle={toggle} />;
+  return <Body message={message} text={visible} kind="markdown" className={`${prose} ${tone}`} open={row.open} toggle={toggle} />;
 }
 
-/** Keeps the place of a text that is on its way. */
-const Waiting = () => <div className="skeleton my-[6px] h-[10px] w-1/2" aria-hidden="true" />;
+/** Shown while a text loads. */
+const Placeholder = () => <div className="skeleton my-[6px] h-[10px] w-1/2" aria-hidden="true" />;
 
 export const Row = memo(function Row(row: RowProps) {
   const { item, message, decisive } = row;
@@ -161,30 +144,30 @@ export const Row = memo(function Row(row: RowProps) {
   if (item.kind === 'gap') {
     const count = item.to - item.from + 1;
     return (
-      <Shell who="gap" rule="border-infrastructure" row={row}>
+      <RowLayout who="gap" rule="border-infrastructure" row={row}>
         <p className="text-[12px] leading-[22px] text-infrastructure">
-          ✕ {count === 1 ? `1 message is missing (${item.from}): it was` : `${count} messages missing (${item.from}–${item.to}): they were`}{' '}
-          never received, later ones were.
+          ✕ {count === 1 ? `1 message is missing (${item.from})` : `${count} messages missing (${item.from}–${item.to})`}: later messages
+          were received.
         </p>
-      </Shell>
+      </RowLayout>
     );
   }
   if (item.kind === 'call') return <CallRow row={row} item={item} toggle={toggle} />;
   return (
-    <Shell who={roleOf[item.type] ?? item.type} rule={ruleOf[item.type] ?? 'border-line'} row={row}>
+    <RowLayout who={roleOf[item.type] ?? item.type} rule={ruleOf[item.type] ?? 'border-line'} row={row}>
       <div className={decisive ? 'rounded-[4px] border border-good px-2 shadow-[0_0_0_1px_var(--good)]' : ''}>
-        {message ? <Message row={row} message={message} toggle={toggle} /> : <Waiting />}
+        {message ? <Message row={row} message={message} toggle={toggle} /> : <Placeholder />}
       </div>
       {message?.isFinished && <span className="chip mt-1 text-good">● finished</span>}
-    </Shell>
+    </RowLayout>
   );
 });
 
 function CallRow({ row, item, toggle }: { row: RowProps; item: Extract<TranscriptItem, { kind: 'call' }>; toggle: () => void }) {
   const finished = Boolean(row.result?.isFinished || row.message?.isFinished);
   return (
-    <Shell who={`turn ${item.turn}`} rule={finished ? 'border-good' : 'border-[var(--role-tool)]'} row={row}>
+    <RowLayout who={`turn ${item.turn}`} rule={finished ? 'border-good' : 'border-[var(--role-tool)]'} row={row}>
       <CallCard row={row} item={item} finished={finished} toggle={toggle} />
-    </Shell>
+    </RowLayout>
   );
 }

@@ -4,7 +4,7 @@ import { type KeyboardEvent, useEffect, useRef } from 'react';
 import { formatCount } from '../format/number.ts';
 import type { Find } from './useFind.ts';
 
-interface FindBandProps {
+interface FindBarProps {
   typed: string;
   setTyped: (text: string) => void;
   find: Find;
@@ -12,14 +12,14 @@ interface FindBandProps {
   go: (row: number) => void;
   close: () => void;
   run: RolloutHeader['run'];
-  /** Grows each time the reader asks for the band again. */
-  asked: number;
+  /** Counts the commands that open the bar; each one selects the text. */
+  openCount: number;
 }
 
-/** The band of Ctrl-F: counts messages with the text in the whole rollout and walks through them with Enter. */
-export function FindBand({ typed, setTyped, find, selected, go, close, run, asked }: FindBandProps) {
+/** The bar of Ctrl-F: counts the messages with a text in the whole rollout. Enter goes to the next one. */
+export function FindBar({ typed, setTyped, find, selected, go, close, run, openCount }: FindBarProps) {
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => input.current?.select(), [asked]);
+  useEffect(() => input.current?.select(), [openCount]);
   const { rows } = find;
   const at = rows.indexOf(selected);
   const move = (step: 1 | -1) => {
@@ -27,11 +27,11 @@ export function FindBand({ typed, setTyped, find, selected, go, close, run, aske
     const next = step > 0 ? rows.find((row) => row > selected) : rows.findLast((row) => row < selected);
     go(next ?? (step > 0 ? rows[0]! : rows.at(-1)!));
   };
-  // The first hit at once, as browsers do.
-  const landed = useRef('');
+  // Go to the first hit at once, as browsers do.
+  const scrolledFor = useRef('');
   useEffect(() => {
-    if (find.text === '' || landed.current === find.text || rows.length === 0) return;
-    landed.current = find.text;
+    if (find.text === '' || scrolledFor.current === find.text || rows.length === 0) return;
+    scrolledFor.current = find.text;
     if (!rows.includes(selected)) go(rows.find((row) => row > selected) ?? rows[0]!);
   }, [find.text, rows, selected, go]);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -45,9 +45,9 @@ export function FindBand({ typed, setTyped, find, selected, go, close, run, aske
   const status = find.error
     ? find.error.message
     : find.text === ''
-      ? 'the whole transcript, also what is not in view'
+      ? 'Searches the whole transcript'
       : find.busy && rows.length === 0
-        ? 'looking…'
+        ? 'Searching…'
         : at >= 0
           ? `${formatCount(at + 1)} of ${count} messages`
           : `${count} ${rows.length === 1 ? 'message' : 'messages'}`;
@@ -74,7 +74,7 @@ export function FindBand({ typed, setTyped, find, selected, go, close, run, aske
       <button type="button" className="button" onClick={() => move(1)} disabled={rows.length === 0} aria-label="Next hit">
         ↓
       </button>
-      <span className="label" role="status" title="Looks through the first 64 kB of each message; upper and lower case alike">
+      <span className="label" role="status" title="Searches the first 64 kB of each message, ignoring case">
         {status}
       </span>
       <span className="flex-1" />
@@ -85,7 +85,7 @@ export function FindBand({ typed, setTyped, find, selected, go, close, run, aske
           search={{ find: typed.trim() } as never}
           className="link label"
         >
-          in all rollouts of the run
+          Find in all rollouts of the run
         </Link>
       )}
       <button type="button" className="button" onClick={close}>

@@ -1,14 +1,14 @@
 import type { RolloutMessageView } from '@palestra/protocol';
-import { formatBytes } from '../format/number.ts';
-import { argumentsOf } from '../text/json.ts';
-import { PlainText } from '../text/PlainText.tsx';
+import { formatBytes } from '../../format/number.ts';
+import { argumentsOf } from '../../text/json.ts';
+import { PlainText } from '../../text/PlainText.tsx';
 import { Body } from './Body.tsx';
-import { useRollout } from './context.ts';
-import type { RowProps } from './Row.tsx';
-import { OUTLINE_ERROR, OUTLINE_PARSE_ERROR, type TranscriptItem } from './transcript.ts';
+import { useRollout } from '../context.ts';
+import type { RowProps } from './row-props.ts';
+import { OUTLINE_ERROR, OUTLINE_PARSE_ERROR, type TranscriptItem } from '../transcript.ts';
 
-/** One argument may fill so many characters of its card; the whole is under Raw. */
-const ARGUMENT_CHARACTERS = 4_096;
+/** Characters of one argument in a collapsed card. The Raw tab has all of them. */
+const MAX_ARGUMENT_CHARACTERS = 4_096;
 
 function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<RowProps, 'open'> & { toggle: () => void }) {
   const entries = call.body_bytes === undefined ? argumentsOf(call.content) : null;
@@ -18,11 +18,11 @@ function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<R
         <Body message={call} kind="plain" open={open} toggle={toggle} />
       </div>
     ) : null;
-  if (entries.length === 0) return <div className="px-[10px] py-[5px] text-[12px] text-ink-3">no arguments</div>;
+  if (entries.length === 0) return <div className="px-[10px] py-[5px] text-[12px] text-ink-3">No arguments</div>;
   return (
     <dl className="mono grid grid-cols-[max-content_minmax(0,1fr)] gap-x-[14px] px-[10px] py-[7px]">
       {entries.map(([name, value]) => {
-        const shown = open === 'folded' ? value.slice(0, ARGUMENT_CHARACTERS) : value;
+        const shown = open === 'folded' ? value.slice(0, MAX_ARGUMENT_CHARACTERS) : value;
         return (
           <div key={name} className="contents">
             <dt className="max-w-[24ch] truncate text-ink-3">
@@ -32,7 +32,7 @@ function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<R
               <PlainText text={shown} />
               {shown.length < value.length && (
                 <button type="button" className="link ml-2 font-sans" onClick={toggle}>
-                  show all ({formatBytes(value.length)})
+                  Show all ({formatBytes(value.length)})
                 </button>
               )}
             </dd>
@@ -43,24 +43,24 @@ function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<R
   );
 }
 
-const classes: Record<string, readonly [mark: string, className: string, text: string]> = {
+const failureClasses: Record<string, readonly [mark: string, className: string, text: string]> = {
   policy: ['▲', 'text-policy', 'policy: bad call'],
   environment: ['◆', 'text-environment', 'environment error'],
   infrastructure: ['✕', 'text-infrastructure', 'infrastructure error'],
 };
 
-/** What failed, by the ledger's word where it has one: `▲` the policy, `◆` the environment, `✕` the infrastructure. */
+/** The failure class from the ledger if the ledger has the call: `▲` policy, `◆` environment, `✕` infrastructure. */
 function Failure({ item, row }: { item: Extract<TranscriptItem, { kind: 'call' }>; row: RowProps }) {
   const { calls } = useRollout();
-  const word = calls.get(item.anchor)?.failure_class ?? null;
-  const known = word === null ? undefined : (classes[word] ?? (['✕', 'text-infrastructure', word] as const));
-  if (known) return <span className={`chip bg-paper-0 ${known[1]}`} title="From our session ledger">{`${known[0]} ${known[2]}`}</span>;
+  const failureClass = calls.get(item.anchor)?.failure_class ?? null;
+  const known = failureClass === null ? undefined : (failureClasses[failureClass] ?? (['✕', 'text-infrastructure', failureClass] as const));
+  if (known) return <span className={`chip bg-paper-0 ${known[1]}`} title="From the session ledger">{`${known[0]} ${known[2]}`}</span>;
   if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ not parsed</span>;
   if (row.error & OUTLINE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ error</span>;
   return null;
 }
 
-/** Call and result in one card: the tool, its arguments as aligned key and value, the result below. */
+/** A call and its result: the tool, its arguments as key and value, the result below. */
 export function CallCard({
   row,
   item,
@@ -91,7 +91,7 @@ export function CallCard({
         {result?.nonfinite && <span className="chip text-infrastructure">✕ not a finite number</span>}
         <span className="flex-1" />
         {inLedger && (
-          <span className="label whitespace-nowrap" title="This call is in our session ledger">
+          <span className="label whitespace-nowrap" title="This call is in the session ledger">
             {verified === 'verified' ? '✓ verified' : 'in the ledger'}
           </span>
         )}
@@ -111,7 +111,7 @@ export function CallCard({
       {result && (
         <div className="border-t border-dashed border-line-strong px-[10px] pb-[9px] pt-[7px]">
           {(result.content ?? '') === '' ? (
-            <span className="mono text-ink-3">empty result</span>
+            <span className="mono text-ink-3">Empty result</span>
           ) : (
             <Body message={result} kind="plain" open={open} toggle={toggle} />
           )}

@@ -1,12 +1,12 @@
 import type { RolloutMessageView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { WINDOW_BYTES, windowQuery } from '../data/rollout.ts';
-import { formatBytes, formatCount } from '../format/number.ts';
-import { PlainText } from '../text/PlainText.tsx';
-import { useRollout } from './context.ts';
+import { WINDOW_BYTES, windowQuery } from '../../data/rollout.ts';
+import { formatBytes, formatCount } from '../../format/number.ts';
+import { PlainText } from '../../text/PlainText.tsx';
+import { useRollout } from '../context.ts';
 
-/** A very large text one window of raw lines at a time: only that is read from the server, and none of it is parsed. */
+/** Shows a very large text in windows of raw lines. Only the shown window is read from the server; nothing is parsed. */
 export function RawLines({ message, bytes }: { message: RolloutMessageView; bytes: number }) {
   const { id } = useRollout();
   const [window, setWindow] = useState(0);
@@ -34,11 +34,11 @@ export function RawLines({ message, bytes }: { message: RolloutMessageView; byte
           ›
         </button>
         <span className="label">
-          of {formatCount(windows)} · bytes from {formatBytes(window * WINDOW_BYTES)} of {formatBytes(bytes)} · raw, not parsed
+          of {formatCount(windows)} · from {formatBytes(window * WINDOW_BYTES)} of {formatBytes(bytes)} · raw, not parsed
         </span>
       </div>
       {part.error ? (
-        <p className="font-sans text-bad">This part could not be read: {part.error.message}</p>
+        <p className="font-sans text-bad">This part could not be loaded: {part.error.message}</p>
       ) : (
         <div
           className={`mono max-h-[420px] overflow-auto whitespace-pre-wrap break-words border-l-2 border-line pl-2 ${part.isPlaceholderData ? 'opacity-60' : ''}`}

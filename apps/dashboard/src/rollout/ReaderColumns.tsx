@@ -1,0 +1,74 @@
+import type { RolloutHeader } from '@palestra/protocol';
+import { lazy, type Ref, Suspense, useCallback } from 'react';
+import type { Openness } from './context.ts';
+import { OutlinePane } from './OutlinePane.tsx';
+import { SidePanel, tabOf } from './side/SidePanel.tsx';
+import { Transcript } from './transcript/Transcript.tsx';
+import type { TranscriptHandle } from './transcript/transcript-handle.ts';
+import { rowOfMessage, type TranscriptItem } from './transcript.ts';
+import type { ReaderData } from './useReaderData.ts';
+
+// The first paint does not need it.
+const DiffPanel = lazy(async () => ({ default: (await import('./DiffPanel.tsx')).DiffPanel }));
+
+interface ReaderColumnsProps {
+  header: RolloutHeader;
+  data: ReaderData;
+  /** Only the transcript is shown. */
+  focusMode: boolean;
+  tab: string | undefined;
+  /** Id of the rollout that is compared with this one. */
+  diff: string | undefined;
+  closeDiff: () => void;
+  selected: number;
+  /** Index of the selected message, or null. */
+  message: number | null;
+  select: (row: number) => void;
+  go: (row: number) => void;
+  openness: (item: TranscriptItem) => Openness;
+  toggle: (anchor: number) => void;
+  tail: boolean;
+  setTail: (tail: boolean) => void;
+  find: string;
+  handle: Ref<TranscriptHandle>;
+  notify: (text: string) => void;
+}
+
+function gridColumns(focusMode: boolean, comparing: boolean): string {
+  if (focusMode) return 'grid-cols-[minmax(0,1fr)]';
+  return comparing
+    ? 'grid-cols-[196px_minmax(0,1fr)_400px] max-[1120px]:grid-cols-[minmax(0,1fr)_340px]'
+    : 'grid-cols-[210px_minmax(0,1fr)_312px] max-[1120px]:grid-cols-[210px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]';
+}
+
+/** Outline, transcript, and the side panel or the comparison. */
+export function ReaderColumns(props: ReaderColumnsProps) {
+  const { header, data, focusMode, tab, diff, closeDiff, selected, message, select, go, notify, ...transcript } = props;
+  const { outline, items, decisive, failures, group, calls, annotations, solved } = data;
+  const comparing = diff !== undefined;
+  const goToMessage = useCallback((index: number) => go(rowOfMessage(outline, items, index)), [go, outline, items]);
+  return (
+    <div className={`grid min-h-0 flex-1 ${gridColumns(focusMode, comparing)}`}>
+      {!focusMode && (
+        <div className={`grid min-h-0 ${comparing ? 'max-[1120px]:hidden' : 'max-[760px]:hidden'}`}>
+          <OutlinePane {...{ outline, items, selected, decisive, failures }} select={go} />
+        </div>
+      )}
+      {items.length === 0 ? (
+        <p className="p-4 text-ink-2">This rollout has no message yet. Messages appear here when the trainer uploads them.</p>
+      ) : (
+        <Transcript {...{ outline, items, selected, decisive, select }} {...transcript} id={header.id} live={header.state === 'live'} />
+      )}
+      {!focusMode && !comparing && (
+        <div className="grid min-h-0 max-[1120px]:hidden">
+          <SidePanel {...{ header, outline, items, message, group, calls, annotations, solved, go, notify }} tab={tabOf(tab)} />
+        </div>
+      )}
+      {!focusMode && comparing && (
+        <Suspense fallback={<div className="border-l border-line" />}>
+          <DiffPanel header={header} other={diff} members={group?.rollouts} go={goToMessage} close={closeDiff} />
+        </Suspense>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import type { GroupView, RolloutHeader } from '@palestra/protocol';
+import { lazy, Suspense } from 'react';
+import { useGuest } from '../frame/guest.ts';
+import { TopBar } from '../frame/page.tsx';
+import { ShareButton } from '../frame/ShareButton.tsx';
+import { Crumbs } from './Header.tsx';
+import { GroupSteps, ListSteps } from './Steppers.tsx';
+import type { ReaderNavigation } from './useReaderNavigation.ts';
+
+// The first paint does not need it.
+const ActionsMenu = lazy(async () => ({ default: (await import('./ActionsMenu.tsx')).ActionsMenu }));
+
+interface ReaderTopBarProps {
+  header: RolloutHeader;
+  title: string;
+  group: GroupView | undefined;
+  /** Index of the selected message. */
+  message: number | undefined;
+  navigation: ReaderNavigation;
+  notify: (text: string) => void;
+  print: () => void;
+}
+
+/** Breadcrumbs and actions of the page of a rollout. */
+export function ReaderTopBar({ header, title, group, message, navigation, notify, print }: ReaderTopBarProps) {
+  const { list, fromList, diff, best, openRollout, toggleDiff } = navigation;
+  const guest = useGuest();
+  return (
+    <TopBar title={title} crumbs={<Crumbs header={header} title={title} />}>
+      {fromList && !guest && <ListSteps id={header.id} from={list} open={openRollout} />}
+      <GroupSteps header={header} size={group && (group.expected ?? group.received)} open={openRollout} />
+      <button
+        type="button"
+        className="button"
+        disabled={!best && diff === undefined}
+        title={best ? 'Compare with the best sample of the group' : 'This is the best sample of its group'}
+        aria-pressed={diff !== undefined}
+        onClick={toggleDiff}
+        aria-keyshortcuts="d"
+      >
+        <kbd>d</kbd> diff with best
+      </button>
+      <ShareButton rollout={header.id} message={message} />
+      <Suspense
+        fallback={
+          <button type="button" className="button" disabled>
+            More ▾
+          </button>
+        }
+      >
+        <ActionsMenu header={header} notify={notify} print={print} />
+      </Suspense>
+    </TopBar>
+  );
+}
