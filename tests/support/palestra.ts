@@ -114,6 +114,8 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         PORT: String(port),
         PALESTRA_DATA_DIR: dataDir,
         PALESTRA_DEMO: '0',
+        // A test reads what it has just uploaded, on a machine of any speed.
+        PALESTRA_READ_WAIT_MS: '30000',
         PALESTRA_API_KEY: testApiKey,
         PALESTRA_BUNDLED_ENVIRONMENTS: '0',
         DATABASE_POOL_SIZE: '6',

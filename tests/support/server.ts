@@ -77,6 +77,8 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
     ...readConfig({}, (file) => file),
     port: 0,
     demo: false,
+    // A test reads what it has just uploaded, on a machine of any speed.
+    readWaitMs: 30_000,
     bundledEnvironments: false,
     databaseUrl: database?.url ?? null,
     databasePoolSize: 8,

@@ -60,6 +60,7 @@ const configSchema = z.object({
   PALESTRA_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(400),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  PALESTRA_READ_WAIT_MS: z.coerce.number().int().min(0).max(60_000).default(50),
   PALESTRA_GAP_GRACE_S: z.coerce.number().min(0).max(3_600).default(30),
   PALESTRA_SEAL_FINISHED_S: z.coerce.number().min(0).default(60),
   PALESTRA_SEAL_SILENT_S: z.coerce.number().min(0).default(600),
@@ -154,6 +155,8 @@ export interface Config {
   jobs: boolean;
   /** Port on which a worker serves `/health` and `/metrics`; null = it serves neither. */
   workerPort: number | null;
+  /** How long a read waits at most until what it shows is derived; then it answers with the figures that there are. */
+  readWaitMs: number;
   /** A missing message may still arrive out of order. It counts as lost when its rollout received nothing for this long. */
   gapGraceMs: number;
   /** How long a rollout must be quiet before it is sealed: after it reported its end, and without such a report. */
@@ -230,6 +233,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
     jobs: value.PALESTRA_JOBS === 'on',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,
+    readWaitMs: value.PALESTRA_READ_WAIT_MS,
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },
     lake: value.PALESTRA_LAKE,

@@ -14,7 +14,13 @@ class RolloutFreshness extends Freshness {
     const rollout = await this.rollouts.open(request.caller as Caller, (request.params as Record<string, string>)['id'] ?? '');
     request.rollout = rollout;
     const { head, runVersion } = rollout;
-    return { mark: `${head.seq}.${head.revision}.${runVersion}`, asOf: head.last_at, version: runVersion, lastAt: head.last_at };
+    return {
+      mark: `${head.seq}.${head.revision}.${runVersion}`,
+      asOf: head.last_at,
+      version: runVersion,
+      lastAt: head.last_at,
+      pending: head.dirty && head.run_seq !== null ? 1 : null,
+    };
   }
 }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError, VERIFICATIONS } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from '../store/derive/derive.service.ts';
+import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { wordOf } from '../store/codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
@@ -26,7 +26,7 @@ export class RolloutReadsService {
     private readonly database: Database,
     private readonly rollouts: RolloutService,
     private readonly transcripts: TranscriptReader,
-    private readonly derive: DeriveService,
+    private readonly settler: ReadSettler,
     private readonly lists: RolloutListService,
   ) {}
 
@@ -34,7 +34,7 @@ export class RolloutReadsService {
 
   async header({ head, record, orgName }: RolloutScope) {
     // Neighbours are found by groups, which are made with the rollups of their step.
-    if (record !== null) await this.derive.settle([record.run_seq]);
+    if (record !== null) await this.settler.settle([record.run_seq]);
     const [messages, neighbours] = await Promise.all([
       this.#skeletons.of(head),
       record === null ? ALONE : selectNeighbours(this.database.pool, record),
@@ -45,7 +45,7 @@ export class RolloutReadsService {
   /** Those beside it in a list of its run, in the order that the list's reader saw. */
   async beside({ record }: RolloutScope, list: Pick<ListRequest, 'q' | 'sort' | 'order'>) {
     if (record === null) return { previous: null, next: null, incomplete: false };
-    await this.derive.settle([record.run_seq]);
+    await this.settler.settle([record.run_seq]);
     const { previous, next, incomplete } = await this.lists.beside({ ...list, runSeqs: [record.run_seq], seq: record.seq });
     return { previous: neighbourOf(previous), next: neighbourOf(next), incomplete };
   }

@@ -3,7 +3,7 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from '../store/derive/derive.service.ts';
+import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { EraseService } from '../store/storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
 import { type RolloutDetail, type RolloutHead, selectHead, selectRollout } from './rollout.sql.ts';
@@ -14,7 +14,7 @@ import { TranscriptReader } from '../store/storage/transcript-reader.service.ts'
 export class RolloutService {
   constructor(
     private readonly database: Database,
-    private readonly derive: DeriveService,
+    private readonly settler: ReadSettler,
     private readonly transcripts: TranscriptReader,
     private readonly eraser: EraseService,
   ) {}
@@ -45,7 +45,7 @@ export class RolloutService {
     let head = isUuid(id) ? await selectHead(this.database.pool, caller.orgId, id) : null;
     if (!head) throw new PalestraError('rollout_not_found');
     if (head.dirty && head.run_seq !== null) {
-      await this.derive.settleRollout(head.seq);
+      await this.settler.settleRollout(head.seq);
       head = (await selectHead(this.database.pool, caller.orgId, id)) ?? head;
     }
     return { head, record: await selectRollout(this.database.pool, head.seq) };

@@ -16,7 +16,13 @@ class RunFreshness extends Freshness {
     const parameter = Reflect.getMetadata(PARAMETER, context.getHandler()) as string;
     const run = await this.runs.open(request.caller as Caller, (request.params as Record<string, string>)[parameter] ?? '');
     request.run = run;
-    return { mark: `${run.seq}.${run.version}.${run.updated_at.getTime()}`, asOf: run.as_of, version: run.version, lastAt: run.updated_at };
+    return {
+      mark: `${run.seq}.${run.version}.${run.updated_at.getTime()}`,
+      asOf: run.as_of,
+      version: run.version,
+      lastAt: run.updated_at,
+      pending: run.pending,
+    };
   }
 }
 

@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext, Injectable } from '@nestjs
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
-import { DeriveService } from '../store/derive/derive.service.ts';
+import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { RunService } from './run.service.ts';
 import { type RunState, selectRunState } from './run-scope.sql.ts';
 
@@ -16,6 +16,8 @@ declare module 'fastify' {
 /** A run as one read sees it: everything that was acknowledged before is in its figures, as far as that can be had quickly. */
 export interface RunScope extends RunState {
   orgId: string;
+  /** Rollouts whose newest events its figures do not show yet; null = the figures are complete. */
+  pending: number | null;
 }
 
 /** The run of a route marked `@ReadsRun()`. */
@@ -31,13 +33,13 @@ export class RunScopes {
   constructor(
     private readonly database: Database,
     private readonly runs: RunService,
-    private readonly derive: DeriveService,
+    private readonly settler: ReadSettler,
   ) {}
 
   /** By id or name. Throws `run_not_found`, also for a run of another organisation. */
   async open(caller: Caller, idOrName: string): Promise<RunScope> {
     const seq = await this.runs.seqOf(caller, idOrName);
-    await this.derive.settle([seq]);
-    return { ...(await selectRunState(this.database.pool, seq)), orgId: caller.orgId };
+    const pending = await this.settler.settle([seq]);
+    return { ...(await selectRunState(this.database.pool, seq)), orgId: caller.orgId, pending: pending.get(seq) ?? null };
   }
 }

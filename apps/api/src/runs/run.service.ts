@@ -6,6 +6,7 @@ import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { DeriveService } from '../store/derive/derive.service.ts';
+import { type PendingRollouts, ReadSettler } from '../store/derive/read-settler.service.ts';
 import { EraseService } from '../store/storage/erase.service.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
 import { RolloutListService } from '../rollouts/rollout-list.service.ts';
@@ -30,6 +31,7 @@ export class RunService {
     private readonly database: Database,
     private readonly ingest: IngestService,
     private readonly derive: DeriveService,
+    private readonly settler: ReadSettler,
     private readonly lists: RolloutListService,
     private readonly eraser: EraseService,
   ) {}
@@ -39,7 +41,7 @@ export class RunService {
     const after = updatedAt === undefined ? undefined : { updatedAt, id: afterId! };
     const filter = { orgId: caller.orgId, ...query, limit: query.limit + 1, after };
     // Which runs, then their figures: figures that were read before others had settled them would be old.
-    await this.derive.settle(await selectPageSeqs(this.database.pool, filter));
+    const pending = await this.settler.settle(await selectPageSeqs(this.database.pool, filter));
     const rows = await selectRuns(this.database.pool, filter);
     const shown = rows.slice(0, query.limit);
     const last = shown.at(-1);
@@ -52,7 +54,7 @@ export class RunService {
     ]);
     return {
       runs: shown.map((row) => ({
-        ...presentRun(row, caller.orgName),
+        ...presentRun(row, caller.orgName, pending),
         sparkline: sparklines.get(row.seq) ?? [],
         recent: recentFigures(recent.get(row.seq) ?? []),
         origin: origins.get(row.seq) ?? null,
@@ -65,13 +67,13 @@ export class RunService {
 
   async get(caller: Caller, idOrName: string): Promise<RunView> {
     const seq = await this.seqOf(caller, idOrName);
-    await this.derive.settle([seq]);
-    return this.#view(caller, seq);
+    const pending = await this.settler.settle([seq]);
+    return this.#view(caller, seq, pending);
   }
 
   async rollouts(caller: Caller, idOrName: string, query: RolloutListQuery): Promise<RolloutList> {
     const runSeq = await this.seqOf(caller, idOrName);
-    await this.derive.settle([runSeq]);
+    await this.settler.settle([runSeq]);
     return this.lists.list({ ...query, runSeqs: [runSeq] });
   }
 
@@ -98,14 +100,14 @@ export class RunService {
     return seq;
   }
 
-  async #view(caller: Caller, seq: number): Promise<RunView> {
+  async #view(caller: Caller, seq: number, pending: PendingRollouts = new Map()): Promise<RunView> {
     const [row] = await selectRuns(this.database.pool, { orgId: caller.orgId, seq, limit: 1, offset: 0 });
     if (!row) throw new PalestraError('run_not_found');
-    return presentRun(row, caller.orgName);
+    return presentRun(row, caller.orgName, pending);
   }
 }
 
-function presentRun(row: RunRow, org: string): RunView {
+function presentRun(row: RunRow, org: string, pending: PendingRollouts): RunView {
   return {
     id: row.id,
     name: row.name,
@@ -123,6 +125,7 @@ function presentRun(row: RunRow, org: string): RunView {
     inference: row.inference as RunView['inference'],
     retention_days: row.retention_days,
     version: row.version,
+    pending: pending.get(row.seq) ?? null,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     live: Date.now() - row.updated_at.getTime() < LIVE_MS,

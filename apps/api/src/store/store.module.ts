@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { RunActivity } from './run-activity.service.ts';
 import { DeriveLoop } from './derive/derive.loop.ts';
 import { DeriveService } from './derive/derive.service.ts';
+import { ReadSettler } from './derive/read-settler.service.ts';
 import { SealedEvents } from './ingest/sealed-events.service.ts';
 import { SearchIndex } from './derive/search/search-index.service.ts';
 import { EraseService } from './storage/erase.service.ts';
@@ -21,6 +22,7 @@ const shared = [
   RunActivity,
   TranscriptReader,
   DeriveService,
+  ReadSettler,
   RollupService,
   VerifyService,
   SealService,

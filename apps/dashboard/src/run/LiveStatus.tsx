@@ -5,6 +5,7 @@ import { formatCount, plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { useKeys } from '../frame/keyboard.ts';
+import { Pending, pendingText } from './Pending.tsx';
 import { RunStep } from './Step.tsx';
 
 /** Who cannot see the page is told at most this often. */
@@ -37,6 +38,7 @@ export function LiveStatus({ run }: { run: RunView }) {
         )}
         {link === 'polling' && <> · read every 5 s</>}
       </span>
+      {run.pending !== null && <Pending text={pendingText(run.pending)} />}
       <button
         type="button"
         className="button"

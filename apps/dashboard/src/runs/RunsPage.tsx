@@ -11,6 +11,7 @@ import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { runPath } from '../run/address.ts';
+import { Pending } from '../run/Pending.tsx';
 import { DataTable } from '../table/DataTable.tsx';
 import { refOf, runColumns } from './columns.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
@@ -55,6 +56,7 @@ export function RunsPage() {
   const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];
   const now = useQuery(runsNowQuery(ask, snapshot, first, pages.dataUpdatedAt)).data;
   const { runs, fresh } = useMemo(() => runsWithNews(read, total ?? 0, now), [read, total, now]);
+  const behind = runs.filter(({ pending }) => pending !== null);
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
 
   const open = (run: ListedRun, newTab: boolean) => {
@@ -85,6 +87,7 @@ export function RunsPage() {
           </button>
         )}
         <NewsPill news={{ fresh, changed: false }} what="runs" onShow={reload} />
+        {behind.length > 0 && <Pending text={`Figures of ${plural(behind.length, 'run')} are being updated`} />}
         {total !== undefined && <span className="label">{plural(total, 'run')}</span>}
         <input
           ref={search}

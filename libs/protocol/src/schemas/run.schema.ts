@@ -27,6 +27,10 @@ export const runViewSchema = z.object({
   inference: z.record(z.string(), z.unknown()).nullable().describe('What step inference found: samples per prompt `n`, `confidence`.'),
   retention_days: z.number().nullable().describe('Days without news after which its rollouts are erased; null: the organisation’s rule.'),
   version: z.string().describe('Counts up with every change of its figures.'),
+  pending: z
+    .number()
+    .nullable()
+    .describe('Rollouts whose newest events its figures do not show yet; null when the figures are complete. Counted up to 10 000.'),
   created_at: z.string(),
   updated_at: z.string(),
   live: z.boolean().describe('An event arrived in the last 10 s.'),

@@ -12,6 +12,8 @@ export interface ReadState {
   version: string | null;
   /** When the last event arrived. */
   lastAt: Date;
+  /** Rollouts whose newest events are not in the answer; null = it is complete. */
+  pending: number | null;
 }
 
 /** `live`, `complete` and `stale` depend on the clock for this long after the last event. Meanwhile responses are valid for ten seconds. */
@@ -32,16 +34,17 @@ export abstract class Freshness implements NestInterceptor {
     const state = await this.stateOf(request, context);
     if (state.asOf) reply.header('x-data-as-of', state.asOf.toISOString());
     if (state.version !== null) reply.header('x-data-version', state.version);
+    if (state.pending !== null) reply.header('x-data-pending', state.pending);
     reply.header('cache-control', 'private, no-cache');
     const tag = tagOf([state.mark, tickOf(state.lastAt), request.url]);
-    if (matches(request, tag)) {
+    if (state.pending === null && matches(request, tag)) {
       notModified(reply, tag);
       return EMPTY;
     }
     return next.handle().pipe(
       map((body) => {
         // An incomplete response must not be cached.
-        if (!isIncomplete(body) && !reply.sent) reply.header('etag', tag);
+        if (state.pending === null && !isIncomplete(body) && !reply.sent) reply.header('etag', tag);
         return body as unknown;
       }),
     );

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError, type SearchQuery } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { DeriveService } from '../../store/derive/derive.service.ts';
+import { ReadSettler } from '../../store/derive/read-settler.service.ts';
 import { QueryFilter } from '../../rollouts/query-filter.service.ts';
 import { regexQuery, rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
@@ -22,14 +22,14 @@ const REGEX_BATCH = 50;
 export class SearchService {
   constructor(
     private readonly database: Database,
-    private readonly derive: DeriveService,
+    private readonly settler: ReadSettler,
     private readonly transcripts: TranscriptReader,
     private readonly filter: QueryFilter,
   ) {}
 
   async organisation(orgId: string, request: SearchQuery) {
     const runSeqs = await selectRunSeqs(this.database.pool, orgId, MAX_RUNS);
-    await this.derive.settle(runSeqs);
+    await this.settler.settle(runSeqs);
     return this.search(runSeqs, request);
   }
 

@@ -5,10 +5,13 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search/search-index.service.ts';
-import { everyStage } from './quarantine.ts';
+import { stagesSideBySide } from './quarantine.ts';
+import { RollupService } from './rollup/rollup.service.ts';
 import { VerifyService } from './verify/verify.service.ts';
 
 const IDLE_MS = 700;
+/** After this time, or when all is done, the lock is released, so that another process may take its turn. */
+const SLICE_MS = 1_000;
 const AFTER_ERROR_MS = 2_000;
 /** The advisory lock under which one replica derives at a time; any number that nobody else locks. */
 export const DERIVE_LOCK = 7_210_563_905;
@@ -17,12 +20,14 @@ export const DERIVE_LOCK = 7_210_563_905;
 @Injectable()
 export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown {
   #stopped = false;
+  #isBehind = false;
   #running: Promise<void> = Promise.resolve();
   #wake: () => void = () => {};
 
   constructor(
     private readonly database: Database,
     private readonly derive: DeriveService,
+    private readonly rollups: RollupService,
     private readonly search: SearchIndex,
     private readonly verify: VerifyService,
     @Inject(CONFIG) private readonly config: Config,
@@ -59,13 +64,15 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
       const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [DERIVE_LOCK]);
       if (!rows[0]!.locked) return false;
       try {
-        let more = false;
-        const unlessStopped = (stage: () => Promise<boolean>) => async () => !this.#stopped && (more = (await stage()) || more);
-        return await everyStage(
-          unlessStopped(() => this.derive.round()),
-          unlessStopped(() => this.search.round()),
-          // Verdicts wait for narrow rows anyway.
-          unlessStopped(async () => !more && (await this.verify.round())),
+        const until = performance.now() + SLICE_MS;
+        // PostgreSQL and this process work at the same time, and a slow stage does not delay the others.
+        return await stagesSideBySide(
+          () => this.#stopped || performance.now() > until,
+          async () => (this.#isBehind = await this.derive.deriveRound()),
+          () => this.rollups.round(),
+          () => this.search.round(),
+          // Rollouts are compared with the ledger when their narrow rows have caught up.
+          async () => !this.#isBehind && (await this.verify.round()),
         );
       } finally {
         await client.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);

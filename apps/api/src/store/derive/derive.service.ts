@@ -26,6 +26,7 @@ import {
   selectDirty,
   selectRunFacts,
   selectUnsettled,
+  type UnsettledRun,
   writeFacts,
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
@@ -39,11 +40,11 @@ import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 const PATIENCE_MS = 2_000;
 /** Rollouts of one statement: their messages are in memory at the same time. */
 const BATCH = 300;
-/** A read waits for at most so many rollouts to be derived; what is left shows in `x-data-as-of`. */
+/** Batches that one call to settle a run derives at most. */
 const SETTLE_BATCHES = 4;
 /** While the object store does not answer, sealed rollouts wait so long before they are tried again, and the others do not wait for them. */
 const STORE_AWAY_MS = 15_000;
-/** Of a page of runs so many at most. */
+/** Runs that one call settles at most. */
 const SETTLE_RUNS = 20;
 
 const bitsOf = (...fields: ProvenanceField[]) => fields.reduce((bits, field) => bits | (3 << provenanceShift(field)), 0);
@@ -74,8 +75,16 @@ export class DeriveService {
     this.#dictionary = new Dictionary(database.pool);
   }
 
-  /** One round of everything; answers whether there is more. */
-  async round(): Promise<boolean> {
+  /** One round of narrow rows and of figures. Returns whether there is more. */
+  round(): Promise<boolean> {
+    return everyStage(
+      () => this.deriveRound(),
+      () => this.rollups.round(),
+    );
+  }
+
+  /** One round of narrow rows: a batch of changed rollouts, and the steps of runs whose upload names none. Returns whether there is more. */
+  async deriveRound(): Promise<boolean> {
     const { pool } = this.database;
     return everyStage(
       async () => {
@@ -90,19 +99,20 @@ export class DeriveService {
         await this.#markOutdated();
         return false;
       },
-      () => this.rollups.round(),
     );
   }
 
-  /** What was acknowledged before this call is in the answer of the read after it, as far as that can be had quickly. Answers whether there was anything to do. */
+  /** Derives what waits in these runs, a bounded amount of it. Returns whether anything waited. Reads use `ReadSettler`, which limits the time. */
   async settle(runSeqs: readonly number[]): Promise<boolean> {
     const unsettled = await selectUnsettled(this.database.pool, runSeqs);
-    for (const { seq, dirty, inference_due } of unsettled.slice(0, SETTLE_RUNS)) {
-      const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
-      if (inference_due || derived > 0) await this.infer(seq);
-      await this.rollups.settle(seq);
-    }
+    for (const run of unsettled.slice(0, SETTLE_RUNS)) await this.settleRun(run);
     return unsettled.length > 0;
+  }
+
+  async settleRun({ seq, dirty, inference_due }: UnsettledRun): Promise<void> {
+    const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
+    if (inference_due || derived > 0) await this.infer(seq);
+    await this.rollups.settle(seq);
   }
 
   /** The same for one rollout, by `seq` of its head: its narrow row only. */

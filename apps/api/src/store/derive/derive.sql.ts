@@ -269,3 +269,22 @@ export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[])
   });
   return rows;
 }
+
+/** Pending rollouts of a run are counted up to this number. */
+const MAX_PENDING = 10_000;
+
+/**
+ * Runs of these whose figures are behind, with the number of rollouts that wait; 0 = only figures of steps are computed again. Plan: per run
+ * one bounded Index Only Scan of rollout_heads_dirty_idx (partial), and a probe of dirty_steps_pkey.
+ */
+export async function selectPending(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, number>> {
+  const { rows } = await pool.query<{ seq: number; rollouts: number }>({
+    name: 'rollouts-pending',
+    text: `SELECT seq, rollouts FROM (
+        SELECT r.seq, r.inference_due, EXISTS (SELECT FROM dirty_steps d WHERE d.run_seq = r.seq) AS marked,
+          (SELECT count(*)::int FROM (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq LIMIT ${MAX_PENDING}) waiting) AS rollouts
+        FROM runs r WHERE r.seq = ANY($1::int[])) u WHERE rollouts > 0 OR inference_due OR marked`,
+    values: [runSeqs],
+  });
+  return new Map(rows.map(({ seq, rollouts }) => [seq, rollouts]));
+}

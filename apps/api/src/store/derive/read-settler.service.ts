@@ -1,0 +1,66 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { type Config, CONFIG } from '../../platform/config.ts';
+import { Database } from '../../platform/database/database.ts';
+import { LOGGER } from '../../platform/tokens.ts';
+import { selectPending, selectUnsettled } from './derive.sql.ts';
+import { DeriveService } from './derive.service.ts';
+
+/** Runs and single rollouts that reads derive at the same time. What comes on top waits for the background loop. */
+const MAX_RUNNING = 8;
+
+/** Rollouts whose newest events a run's figures do not show yet, by `seq` of the run. A run whose figures are complete is absent. */
+export type PendingRollouts = ReadonlyMap<number, number>;
+
+/**
+ * Derives what a read is about to show, so that it contains all that was acknowledged before. A read waits `PALESTRA_READ_WAIT_MS` at
+ * most; after that the work goes on without it. Readers of the same run share one piece of work.
+ */
+@Injectable()
+export class ReadSettler implements OnApplicationShutdown {
+  readonly #running = new Map<string, Promise<unknown>>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly derive: DeriveService,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** Returns what is still missing when the read may go on. Throws what stopped the derivation, if that happened in time. */
+  async settle(runSeqs: readonly number[]): Promise<PendingRollouts> {
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs);
+    if (unsettled.length === 0) return new Map();
+    await this.#inTime(unsettled.map((run) => this.#shared(`run ${run.seq}`, () => this.derive.settleRun(run))));
+    return selectPending(
+      this.database.pool,
+      unsettled.map(({ seq }) => seq),
+    );
+  }
+
+  /** The same for one rollout, by `seq` of its head: its narrow row only. */
+  async settleRollout(seq: string): Promise<void> {
+    await this.#inTime([this.#shared(`rollout ${seq}`, () => this.derive.settleRollout(seq))]);
+  }
+
+  async #inTime(work: readonly Promise<unknown>[]): Promise<void> {
+    const waiting = new AbortController();
+    const timeout = delay(this.config.readWaitMs, undefined, { signal: waiting.signal }).catch(() => {});
+    await Promise.race([Promise.all(work), timeout]).finally(() => waiting.abort());
+  }
+
+  #shared(key: string, work: () => Promise<unknown>): Promise<unknown> {
+    const running = this.#running.get(key);
+    if (running) return running;
+    if (this.#running.size >= MAX_RUNNING) return Promise.resolve();
+    const started = work().finally(() => this.#running.delete(key));
+    this.#running.set(key, started);
+    started.catch((error: unknown) => this.logger.debug({ err: error, key }, 'a read could not derive what it shows'));
+    return started;
+  }
+}

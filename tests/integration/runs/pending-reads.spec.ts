@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+let server: TestServer;
+let other: pg.Client;
+
+beforeAll(async () => {
+  server = await startServer({ readWaitMs: 50 });
+  other = new pg.Client({ connectionString: server.config.databaseUrl! });
+  await other.connect();
+});
+afterAll(async () => {
+  await other.end();
+  await server.close();
+});
+
+async function upload(rollouts: number): Promise<void> {
+  const events = Array.from({ length: rollouts }, () => randomUUID()).flatMap((eventId) => [
+    {
+      eventType: 'rollout',
+      eventId,
+      timestamp: 1,
+      runName: 'behind',
+      environment: 'acme/behind',
+      split: 'train',
+      metadata: { step: 1 },
+    },
+    {
+      eventType: 'message',
+      eventId: randomUUID(),
+      rolloutEventId: eventId,
+      timestamp: 1,
+      index: 0,
+      type: 'tool_result',
+      content: 'x',
+      isFinished: true,
+      reward: 1,
+      metadata: {},
+    },
+  ]);
+  expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
+}
+const listed = async () => (await server.request('GET', '/v1/runs?limit=20')).body.runs[0];
+
+test('a read answers in time with the figures that exist, and says how many rollouts are missing', async () => {
+  await upload(3);
+  await expect.poll(listed).toMatchObject({ num_rollouts: 3, avg_rollout_reward: 1, pending: null });
+
+  await other.query('BEGIN');
+  // Narrow rows cannot be written, and everything can be read.
+  await other.query('LOCK TABLE dirty_steps IN EXCLUSIVE MODE');
+  try {
+    await upload(2);
+    const started = performance.now();
+    const list = await listed();
+    const summary = await server.request('GET', '/v1/runs/behind/summary');
+    const rollouts = await server.request('GET', '/v1/runs/behind/rollouts');
+    expect(performance.now() - started).toBeLessThan(10_000);
+    expect(list).toMatchObject({ num_rollouts: 3, pending: 2 });
+    expect(summary.body.rollouts).toBe(3);
+    expect(summary.headers.get('x-data-pending')).toBe('2');
+    expect(summary.headers.get('x-data-as-of')).not.toBeNull();
+    expect(summary.headers.get('etag')).toBeNull();
+    expect(rollouts.status).toBe(200);
+  } finally {
+    await other.query('ROLLBACK');
+  }
+
+  await expect.poll(listed).toMatchObject({ num_rollouts: 5, pending: null });
+  const summary = await server.request('GET', '/v1/runs/behind/summary');
+  expect(summary.body.rollouts).toBe(5);
+  expect(summary.headers.get('x-data-pending')).toBeNull();
+});
