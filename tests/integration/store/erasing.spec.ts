@@ -12,7 +12,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     world = await startStore(kind);
     // The service itself erases every minute. A job that waits keeps its time: here the tests erase.
     const runAt = new Date(Date.now() + 3_600_000);
-    const job = { name: 'erase', payload: {}, key: 'every:erase', runAt, maxAttempts: 1, line: 'every:erase', keepTime: false };
+    const job = { name: 'erase', payload: {}, key: 'every:erase', runAt, maxAttempts: 1, serialKey: 'every:erase', keepTime: false };
     await addJob(world.server.database.pool, job);
   });
   afterAll(() => world.server.close());

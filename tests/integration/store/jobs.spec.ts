@@ -63,7 +63,7 @@ describe('the job queue', () => {
     await client.query('ROLLBACK');
     client.release();
     expect(await waiting()).toEqual([]);
-    await expect(queue.add('nobody knows', {})).rejects.toThrow('nobody handles');
+    await expect(queue.add('unknown', {})).rejects.toThrow('no handler');
   });
 
   it('tries again what failed, and counts it', async () => {
@@ -179,7 +179,7 @@ describe('the job queue', () => {
         if (how === 'fails') throw new Error('the object store is away');
       }),
     );
-    await queue.add('work', {}, { line: 'one' });
+    await queue.add('work', {}, { serialKey: 'one' });
     await expect.poll(() => runs, WITHIN).toBe(1);
     const url = new URL(database.connectionString);
     const name = url.pathname.slice(1);
@@ -200,7 +200,7 @@ describe('the job queue', () => {
     // What a killed process leaves: a job that is locked by a name behind which nobody is.
     let runs = 0;
     const producer = queueOf((queue) => queue.handle('work', { deadlineMs: 5_000 }, async () => {}), false);
-    await producer.add('work', {}, { line: 'one' });
+    await producer.add('work', {}, { serialKey: 'one' });
     await database.pool.query(`UPDATE palestra_jobs._private_jobs SET locked_by = 'pool-gone', locked_at = now(), attempts = attempts + 1`);
     await database.pool.query(`UPDATE palestra_jobs._private_job_queues SET locked_by = 'pool-gone', locked_at = now()`);
     let release = () => {};

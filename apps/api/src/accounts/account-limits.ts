@@ -5,17 +5,17 @@ import { FIRST_ORG } from './owner.ts';
 
 export type Transaction = Parameters<Parameters<Database['prisma']['$transaction']>[0]>[0];
 
-/** A revoked key counts for so long, so that creating and revoking keys in turn is bounded, too. */
+/** A revoked key counts for this long, so that a client cannot create and revoke keys without a bound. */
 const KEY_MEMORY_MS = 24 * 3_600_000;
 
-/** The organisation that runs the service creates so many at least: they are its tenants. */
+/** The organisation that runs the service may create at least this many: they are its tenants. */
 const OPERATOR_ORGANISATIONS = 1_000;
 
 /** Locks the organisation until the transaction ends, so that no other transaction adds to it after the count. */
 const lock = (transaction: Transaction, orgId: string) =>
   transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;
 
-/** Throws `limit_reached` when the organisation has as many API keys as it may. */
+/** Throws `limit_reached` when the organisation has the maximum of API keys. */
 export async function assertRoomForKey(transaction: Transaction, limits: Limits, orgId: string, now: number): Promise<void> {
   await lock(transaction, orgId);
   const since = new Date(now - KEY_MEMORY_MS);
@@ -31,7 +31,7 @@ export async function assertRoomForKey(transaction: Transaction, limits: Limits,
   if (count >= limits.keys.org) throw limitError('keys', 'org', limits.keys.org);
 }
 
-/** Throws `limit_reached` when the organisation has as many members as it may. */
+/** Throws `limit_reached` when the organisation has the maximum of members. */
 export async function assertRoomForMember(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
   await lock(transaction, orgId);
   const count = await transaction.membership.count({ where: { orgId } });
@@ -39,8 +39,8 @@ export async function assertRoomForMember(transaction: Transaction, limits: Limi
 }
 
 /**
- * Throws `limit_reached` when the tenant that the organisation belongs to has created as many as it may. A tenant is an organisation that the
- * operator's organisation created, together with all organisations created from it. New owners in those therefore get no new allowance.
+ * Throws `limit_reached` when the organisation's tenant has created the maximum of organisations. A tenant is an organisation that the
+ * operator's organisation created, with all organisations created from it, so that new owners in these do not raise the limit.
  */
 export async function assertRoomForOrganisation(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
   await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtext('palestra organisations'))::text`;

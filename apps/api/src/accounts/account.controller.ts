@@ -10,14 +10,14 @@ export class AccountController {
   constructor(private readonly accounts: AccountService) {}
 
   @Get('me')
-  @Api({ summary: 'Who the key or browser session belongs to', response: meSchema })
+  @Api({ summary: 'User and organisation of the key or browser session', response: meSchema })
   me(@CurrentCaller() caller: Caller) {
     return this.accounts.me(caller);
   }
 
   @Get('namespace/current')
   @Api({
-    summary: 'The namespace of the key, as `orwd whoami` asks for it',
+    summary: 'The namespace of the key, for `orwd whoami`',
     query: namespaceQuerySchema,
     response: namespaceSchema,
   })

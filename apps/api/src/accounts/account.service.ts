@@ -18,21 +18,21 @@ const SIGN_IN_LINK_MS = 24 * 3_600_000;
 export const BROWSER_SESSION_MS = 30 * 24 * 3_600_000;
 
 const USER_AGENT_CHARACTERS = 200;
-/** Per person and organisation. A further sign-in deletes the oldest, so repeated sign-ins cannot fill the tables. */
+/** Per user and organisation. A further sign-in deletes the oldest, so repeated sign-ins cannot fill the tables. */
 const MAX_BROWSERS = 200;
 const MAX_LINKS = 200;
-const NOBODY: Actor = { orgId: null, userId: null, keyId: null };
+const NO_ACTOR: Actor = { orgId: null, userId: null, keyId: null };
 
-/** What a browser session may do: never more than the credential that it came from. */
+/** Rights of a browser session: never more than those of the credential that opened it. */
 export interface BrowserAccess {
   orgId: string;
   userId: string;
-  /** The key that it ends with; null for a link that the service itself printed or that an owner made for somebody else. */
+  /** The session ends with this key; null for a link that the service printed or that an owner created for another user. */
   keyId: string | null;
   scopes: string[];
 }
 
-/** Organisations, users, and browsers that sign in. */
+/** Organisations, users and browser sessions. */
 @Injectable()
 export class AccountService {
   constructor(
@@ -47,15 +47,15 @@ export class AccountService {
     return { user: { id: user.id, name: user.name }, org: { id: caller.orgId, name: caller.orgName } };
   }
 
-  /** `orwd whoami`: the name that the caller's environments live under (openreward-wire.md 3.1). */
+  /** For `orwd whoami`: the namespace of the caller's environments (docs/reference/ors.md#rest-endpoints). */
   async namespace(caller: Caller, type: string | undefined): Promise<{ name: string; id: string; type: string }> {
     if (type === 'org' || type === undefined) return { name: caller.orgName, id: caller.orgId, type: 'org' };
     if (type !== 'user') throw new PalestraError('invalid_request', { detail: 'type must be "user" or "org".' });
-    // One namespace a caller: what a user creates lives under the organisation of the key.
+    // A caller has one namespace: a user's environments belong to the organisation of the key.
     return { name: caller.orgName, id: caller.orgId, type: 'user' };
   }
 
-  /** Makes an organisation with one owner unless they exist; a second start finds the same ones. */
+  /** Creates an organisation with one owner unless they exist. */
   async ensureOwner(orgName: string, userName: string): Promise<{ orgId: string; userId: string }> {
     const { prisma } = this.database;
     const org = await prisma.organisation.upsert({ where: { name: orgName }, create: { name: orgName }, update: {} });
@@ -65,7 +65,7 @@ export class AccountService {
     return id;
   }
 
-  /** The first owner, with this key; `revoked` when somebody has revoked it since. */
+  /** Creates the first owner with this key unless they exist. `revoked`: the key was revoked since. */
   async ensureFirstOwner(key: string): Promise<{ owner: { orgId: string; userId: string }; revoked: boolean }> {
     const owner = await this.ensureOwner(FIRST_ORG, FIRST_USER);
     const stored = await this.keys.store({ ...owner, name: 'first key', scopes: [...KEY_SCOPES] }, key);
@@ -73,8 +73,8 @@ export class AccountService {
   }
 
   /**
-   * A token for `/login?token=`, good for one use within a day. The browser session gets these scopes, and ends with the key. `creator` null: the
-   * service itself.
+   * Creates a token for `/login?token=`, valid once within a day. The browser session gets these scopes and ends with the key. `creator`
+   * null: the service itself.
    */
   async createSignInToken(access: BrowserAccess, creator: Caller | null): Promise<string> {
     const token = newToken();
@@ -94,13 +94,13 @@ export class AccountService {
     return token;
   }
 
-  /** Whether a sign-in token would work now. Does not use it up. */
-  async knowsSignInToken(token: string): Promise<boolean> {
+  /** Whether a sign-in token is valid now. Does not use it. */
+  async isSignInTokenValid(token: string): Promise<boolean> {
     const row = await this.database.prisma.signInToken.findUnique({ where: { hash: hashToken(token) } });
     return row !== null && row.expiresAt.getTime() > this.clock.now();
   }
 
-  /** Uses a sign-in token up; the cookie's token, or null when it is unknown, used or expired. */
+  /** Uses a sign-in token. Returns the cookie's token, or null when the sign-in token is unknown, used or expired. */
   async redeemSignInToken(token: string, source: RequestSource): Promise<string | null> {
     const hash = hashToken(token);
     const { prisma } = this.database;
@@ -124,13 +124,13 @@ export class AccountService {
     return cookie;
   }
 
-  /** After the commit: those that open at the same time do not see each other before. */
+  /** Runs after the commit, because concurrent sign-ins do not see each other before. */
   async #endOldestBrowsers({ orgId, userId }: Pick<BrowserAccess, 'orgId' | 'userId'>): Promise<void> {
     await this.database.prisma.$executeRaw`DELETE FROM browser_sessions WHERE hash IN (
       SELECT hash FROM browser_sessions WHERE org_id = ${orgId}::uuid AND user_id = ${userId}::uuid ORDER BY created_at DESC OFFSET ${MAX_BROWSERS})`;
   }
 
-  /** Records that somebody tried to sign in with a key that is unknown or has ended. The log says whose it was, never the key. */
+  /** Records a sign-in with an unknown, revoked or expired key. The log has the owner of the key, never the key. */
   async recordRefusedKey(key: string, reason: string, source: RequestSource): Promise<void> {
     const row = await this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) } });
     await this.#recordRefusal(row && { ...row, keyId: row.id }, { method: 'key', reason }, source);
@@ -157,7 +157,7 @@ export class AccountService {
     return token;
   }
 
-  async #recordRefusal(whose: Actor | null, details: Record<string, string>, source: RequestSource): Promise<void> {
-    await this.audit.recordFor(whose ?? NOBODY, { action: 'sign_in', refused: true, details }, source);
+  async #recordRefusal(actor: Actor | null, details: Record<string, string>, source: RequestSource): Promise<void> {
+    await this.audit.recordFor(actor ?? NO_ACTOR, { action: 'sign_in', refused: true, details }, source);
   }
 }

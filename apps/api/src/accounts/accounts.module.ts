@@ -9,7 +9,7 @@ import { ApiKeyGuard } from './api-key.guard.ts';
 import { Authenticator } from './authenticator.ts';
 import { BrowserSessionController } from './browser-session.controller.ts';
 import { BrowserSessionService } from './browser-session.service.ts';
-import { CredentialWatch } from './credential-watch.ts';
+import { CredentialMonitor } from './credential-monitor.ts';
 import { KeyController } from './key.controller.ts';
 import { KeyService } from './key.service.ts';
 import { Namespaces } from './namespaces.ts';
@@ -17,6 +17,7 @@ import { OrganisationController } from './organisation.controller.ts';
 import { OrganisationService } from './organisation.service.ts';
 import { ShareAccess } from './share-access.ts';
 import { SignInController } from './sign-in.controller.ts';
+import { SignInService } from './sign-in.service.ts';
 
 @Global()
 @Module({
@@ -25,13 +26,14 @@ import { SignInController } from './sign-in.controller.ts';
     AuditLog,
     AuditReader,
     Authenticator,
-    CredentialWatch,
+    CredentialMonitor,
     BrowserSessionService,
     KeyService,
     Namespaces,
     AccountService,
     OrganisationService,
     ShareAccess,
+    SignInService,
     { provide: APP_GUARD, useClass: ApiKeyGuard },
   ],
   exports: [AuditLog, Authenticator, AccountService, KeyService, ShareAccess],

@@ -11,7 +11,7 @@ import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-
 import { keyOf } from '../platform/http/credentials.ts';
 import { sourceOf } from './audit/request-source.ts';
 
-/** Guards every Nest route: sets `request.caller`, refuses what has no caller unless the route is `@Public()`. */
+/** Guards every Nest route: sets `request.caller`, and refuses requests without a caller unless the route is `@Public()`. */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
   constructor(
@@ -33,7 +33,7 @@ export class ApiKeyGuard implements CanActivate {
       if (openTo !== undefined) return true;
       throw new PalestraError('unauthorized');
     }
-    // A copy: the authenticator keeps callers for all requests with their credential.
+    // A copy, because the authenticator caches the caller for all requests with the credential.
     request.caller = { ...caller, source: sourceOf(request) };
     const scope = this.reflector.getAllAndOverride<KeyScope | undefined>(REQUIRED_SCOPE, targets);
     if (scope) this.authenticator.requireScope(caller, scope);
@@ -41,14 +41,14 @@ export class ApiKeyGuard implements CanActivate {
   }
 
   /**
-   * Who reads by a share link; null when it shows another rollout, or none. The link also serves people who are signed in to another
-   * organisation, unless that has a rollout of the same id: clients choose the ids, so a link must not replace what they see of their own.
+   * The caller of a share link; null when it shows another rollout, or none. The link also works for users of another organisation, unless
+   * that has a rollout with the same id: clients choose the ids, so a link must not hide a user's own rollout.
    */
   async #guest(request: FastifyRequest): Promise<Caller | null> {
     const guest = await this.shares.callerFor(request);
     if (guest === null) return null;
-    const own = await this.authenticator.authenticate(request).catch(() => null);
-    if (own === null || own.orgId === guest.orgId) return guest;
-    return (await this.shares.hasRollout(own.orgId, request)) ? null : guest;
+    const signedIn = await this.authenticator.authenticate(request).catch(() => null);
+    if (signedIn === null || signedIn.orgId === guest.orgId) return guest;
+    return (await this.shares.hasRollout(signedIn.orgId, request)) ? null : guest;
   }
 }

@@ -19,7 +19,7 @@ import { keyOf } from '../platform/http/credentials.ts';
 import { hashToken } from './secret-token.ts';
 
 const COOKIE_NAME = 'palestra_session';
-/** Under https a browser takes a cookie of this prefix only from this very host, with Secure and Path=/ (RFC 6265bis section 4.1.3.2). */
+/** Over https a browser accepts a cookie with this prefix only from this host, with Secure and Path=/ (RFC 6265bis section 4.1.3.2). */
 export const sessionCookieName = (origin: string) => (origin.startsWith('https:') ? `__Host-${COOKIE_NAME}` : COOKIE_NAME);
 
 /** A revoked key stops working on every replica within this time. */
@@ -31,15 +31,15 @@ const LAST_USED_MS = 60_000;
 /** `raw`: the request, for the rate limit of its address; absent when it was counted already. */
 export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: IncomingMessage };
 
-type Verdict = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
+type CredentialCheck = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
 
-/** Finds the caller of a request by API key or browser cookie. Verdicts are cached for a few seconds to avoid a query per request. */
+/** Finds the caller of a request by API key or browser cookie. Caches results for a few seconds to avoid a query per request. */
 @Injectable()
 export class Authenticator {
   readonly #accepted;
-  /** A separate cache: a flood of wrong keys does not evict valid ones. */
+  /** A separate cache: many wrong keys do not evict valid ones. */
   readonly #refused;
-  readonly #loads = new SingleFlight<Verdict>();
+  readonly #loads = new SingleFlight<CredentialCheck>();
   readonly #lastUsed = new Map<string, number>();
   #anonymous: Caller | null = null;
 
@@ -51,14 +51,14 @@ export class Authenticator {
     private readonly rates: UnauthenticatedRateLimit,
   ) {
     const options = { max: CACHE_ENTRIES, ttl: CACHE_MS, ttlResolution: 0, perf: clock };
-    this.#accepted = new LRUCache<string, Verdict>(options);
-    this.#refused = new LRUCache<string, Verdict>(options);
+    this.#accepted = new LRUCache<string, CredentialCheck>(options);
+    this.#refused = new LRUCache<string, CredentialCheck>(options);
   }
 
   /**
-   * The caller, or null without any credential (then only public routes are open). Throws `unauthorized` for an unknown
-   * key, `key_revoked` or `key_expired` for one that
-   * has ended, `rate_limited` when too many unknown ones came from its address, `forbidden` for a cookie on a changing request from another site.
+   * The caller, or null without a credential (then only public routes are open). Throws `unauthorized` for an unknown key, `key_revoked` or
+   * `key_expired` for one that has ended, `rate_limited` when too many unknown ones came from its address, and `forbidden` for a cookie on
+   * a changing request from another site.
    */
   async authenticate(request: AuthRequest): Promise<Caller | null> {
     const caller = await this.#callerOfRequest(request);
@@ -80,14 +80,14 @@ export class Authenticator {
     return this.config.anonymous ? this.#anonymousCaller(request) : null;
   }
 
-  /** The token of the browser session that a request carries; null without one. */
+  /** The token of the request's browser session; null without one. */
   sessionToken(headers: IncomingHttpHeaders): string | null {
     return readCookie(headers.cookie, sessionCookieName(this.origin.url));
   }
 
   /**
-   * The owner of an API key. Throws `unauthorized`, `key_revoked` or `key_expired`. With the request that brought it, `rate_limited` for an unknown
-   * one when too many of those came from its address.
+   * The owner of an API key. Throws `unauthorized`, `key_revoked` or `key_expired`; with the request as `raw`, also `rate_limited` when too
+   * many unknown keys came from its address.
    */
   async ofKey(key: string, raw?: IncomingMessage): Promise<Caller> {
     try {
@@ -98,14 +98,16 @@ export class Authenticator {
     }
   }
 
-  /** Throws `scope_missing` when the caller may not do what `scope` stands for. */
+  /** Throws `scope_missing` when the caller lacks the scope. */
   requireScope(caller: Caller, scope: KeyScope): void {
     if (!caller.scopes.includes(scope)) {
-      throw new PalestraError('scope_missing', { detail: `This API key lacks the scope "${scope}" that this route needs.` });
+      throw new PalestraError('scope_missing', {
+        detail: `This API key lacks the scope "${scope}" that this route needs. Use a key with this scope.`,
+      });
     }
   }
 
-  /** Drops all cached verdicts of this replica. */
+  /** Clears the cache of this replica. */
   forget(): void {
     this.#accepted.clear();
     this.#refused.clear();
@@ -113,51 +115,51 @@ export class Authenticator {
 
   async #callerOf(kind: 'key' | 'cookie', token: string): Promise<Caller> {
     const cacheKey = `${kind}:${token}`;
-    let verdict = this.#accepted.get(cacheKey) ?? this.#refused.get(cacheKey);
-    if (verdict === undefined) {
-      verdict = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
-      const [kept, other] = 'refused' in verdict ? [this.#refused, this.#accepted] : [this.#accepted, this.#refused];
-      kept.set(cacheKey, verdict);
+    let check = this.#accepted.get(cacheKey) ?? this.#refused.get(cacheKey);
+    if (check === undefined) {
+      check = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
+      const [kept, other] = 'refused' in check ? [this.#refused, this.#accepted] : [this.#accepted, this.#refused];
+      kept.set(cacheKey, check);
       other.delete(cacheKey);
     }
-    if ('refused' in verdict) throw new PalestraError(verdict.refused);
-    return verdict.caller;
+    if ('refused' in check) throw new PalestraError(check.refused);
+    return check.caller;
   }
 
-  async #loadKey(key: string): Promise<Verdict> {
+  async #loadKey(key: string): Promise<CredentialCheck> {
     const row = await retryDatabase(() =>
       this.database.prisma.apiKey.findUnique({ where: { hash: hashToken(key) }, include: { org: true } }),
     );
     if (!row) return { refused: 'unauthorized' };
-    return this.#verdictOf(row);
+    return this.#checkOf(row);
   }
 
-  #verdictOf(row: ApiKeyModel & { org: OrganisationModel }): Verdict {
+  #checkOf(row: ApiKeyModel & { org: OrganisationModel }): CredentialCheck {
     if (row.revokedAt) return { refused: 'key_revoked' };
     if (row.expiresAt !== null && row.expiresAt.getTime() <= this.clock.now()) return { refused: 'key_expired' };
-    this.#noteUse(row.id);
+    this.#recordUse(row.id);
     const { userId, orgId, org, scopes } = row;
     const maxSessions = this.#quota(row, org);
     return { caller: { userId, orgId, orgName: org.name, keyId: row.id, scopes, anonymous: false, maxSessions } };
   }
 
-  /** What owners set, and never more than the operator allows. */
+  /** The limit that owners set, at most the operator's limit. */
   #quota(key: { maxSessions: number | null } | null, org: { maxSessions: number | null }): Caller['maxSessions'] {
     const { sessions } = this.config.limits;
     return { key: atMost(sessions.key, key?.maxSessions ?? null), org: atMost(sessions.org, org.maxSessions) };
   }
 
-  /** A browser session can do what the key that opened it can do, and ends with that key. */
-  async #loadCookie(token: string): Promise<Verdict> {
+  /** A browser session has the rights of the key that opened it, and ends with that key. */
+  async #loadCookie(token: string): Promise<CredentialCheck> {
     const row = await this.database.prisma.browserSession.findUnique({
       where: { hash: hashToken(token) },
       include: { key: { include: { org: true } } },
     });
     if (!row || row.expiresAt.getTime() <= this.clock.now()) return { refused: 'unauthorized' };
     const { userId, orgId, scopes, key } = row;
-    const verdict = key && this.#verdictOf(key);
-    if (verdict && 'refused' in verdict) return verdict;
-    // A link into a new organisation may come from a key of another one.
+    const check = key && this.#checkOf(key);
+    if (check && 'refused' in check) return check;
+    // A sign-in link to a new organisation may come from a key of another one.
     const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: orgId } });
     const maxSessions = this.#quota(key, org);
     return { caller: { userId, orgId, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, maxSessions } };
@@ -165,9 +167,9 @@ export class Authenticator {
 
   async #anonymousCaller({ headers }: Pick<FastifyRequest, 'headers'>): Promise<Caller> {
     if (!isFromProgram(headers) && !isFromOwnPage(headers))
-      throw new PalestraError('forbidden', { detail: 'A page of another site may not use this service without an API key.' });
+      throw new PalestraError('forbidden', { detail: 'A page of another site needs an API key to use this service.' });
     if (!isTrustedHost(headers.host, this.origin.url)) {
-      const detail = `The address "${headers.host}" is not one of this service. Set PALESTRA_PUBLIC_URL to it, or use an API key.`;
+      const detail = `The address "${headers.host}" is not an address of this service. Set PALESTRA_PUBLIC_URL to it, or use an API key.`;
       throw new PalestraError('forbidden', { detail });
     }
     if (this.#anonymous) return this.#anonymous;
@@ -184,7 +186,7 @@ export class Authenticator {
     return this.#anonymous;
   }
 
-  #noteUse(keyId: string): void {
+  #recordUse(keyId: string): void {
     const now = this.clock.now();
     if (now - (this.#lastUsed.get(keyId) ?? 0) < LAST_USED_MS) return;
     this.#lastUsed.set(keyId, now);
@@ -195,12 +197,12 @@ export class Authenticator {
 
 const isWrongKey = (error: unknown): boolean => error instanceof PalestraError && error.status === 401;
 
-/** A cookie comes along by itself; a changing request must come from our own page (browsers send one of these headers). */
+/** Browsers send the cookie with any request, so a changing request must come from our own page (browsers send one of these headers). */
 function assertSameOrigin(request: Pick<FastifyRequest, 'headers' | 'method'>): void {
-  // Any page may open a socket to anywhere, and what goes over it changes things.
+  // Any page may open a WebSocket to any host, and its messages change state.
   if ((request.method === 'GET' || request.method === 'HEAD') && request.headers.upgrade === undefined) return;
   if (!isFromOwnPage(request.headers))
-    throw new PalestraError('forbidden', { detail: 'A browser session may change things only from the dashboard itself. Use an API key.' });
+    throw new PalestraError('forbidden', { detail: 'A browser session allows changes only from the dashboard. Use an API key.' });
 }
 
 /** Whether a browser sent the request from a page of this origin. Browsers send at least one of the two headers with a changing request. */
@@ -209,13 +211,13 @@ export function isFromOwnPage({ 'sec-fetch-site': site, origin, host }: Incoming
   return origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
 }
 
-/** Whether no browser sent the request on behalf of a page. */
+/** Whether the request comes from a program and not from a page in a browser. */
 const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) =>
   (site === undefined || site === 'none') && origin === undefined;
 
 /**
- * Whether a page of somebody else cannot have this host as its own. DNS rebinding needs a registered name; loopback names, IP addresses and
- * names without a dot, as in a container network, are not that.
+ * Whether a foreign page cannot have this host as its own. DNS rebinding needs a registered name, unlike loopback names, IP addresses and
+ * names without a dot, as in a container network.
  */
 function isTrustedHost(host: string | undefined, publicUrl: string): boolean {
   if (host === undefined || !URL.canParse(`http://${host}`)) return false;

@@ -5,16 +5,16 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
-import { CredentialWatch } from './credential-watch.ts';
+import { CredentialMonitor } from './credential-monitor.ts';
 import { isOwner } from './owner.ts';
 
-/** Browsers that are signed in to an organisation. An owner manages those of all members, anybody else their own. */
+/** Signed-in browsers of an organisation. An owner manages those of all members, other members their own. */
 @Injectable()
 export class BrowserSessionService {
   constructor(
     private readonly database: Database,
     private readonly authenticator: Authenticator,
-    private readonly watch: CredentialWatch,
+    private readonly credentials: CredentialMonitor,
     private readonly audit: AuditLog,
   ) {}
 
@@ -34,16 +34,16 @@ export class BrowserSessionService {
     }));
   }
 
-  /** Throws `browser_session_not_found`, also for one that the caller may not manage. */
+  /** Throws `browser_session_not_found`, also for a session that the caller may not manage. */
   async end(caller: Caller, id: string): Promise<void> {
     const where = isUuid(id) ? { id, ...(await this.#manageable(caller)) } : null;
     const ended = where && (await this.#end(caller, where));
     if (!ended) throw new PalestraError('browser_session_not_found');
     this.authenticator.forget();
-    await this.watch.check();
+    await this.credentials.check();
   }
 
-  /** Whether there was one. */
+  /** Whether the session existed. */
   #end(caller: Caller, where: { id: string; orgId: string; userId?: string }): Promise<boolean> {
     return this.database.prisma.$transaction(async (transaction) => {
       const row = await transaction.browserSession.findFirst({ where });

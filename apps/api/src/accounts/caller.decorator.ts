@@ -5,7 +5,7 @@ import type { KeyScope } from '@palestra/protocol';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by ApiKeyGuard; absent on routes marked `@Public()` when the request carries no valid key. */
+    /** Set by ApiKeyGuard; absent on `@Public()` routes when the request has no valid key. */
     caller?: Caller;
   }
 }
@@ -19,6 +19,6 @@ export const CurrentCaller = createParamDecorator((_data: unknown, context: Exec
 export const REQUIRED_SCOPE = 'palestra:scope';
 export const RequireScope = (scope: KeyScope) => SetMetadata(REQUIRED_SCOPE, scope);
 
-/** Route metadata read by ApiKeyGuard: whoever opened a share link of the rollout that `:id` names may read this, without a key. */
+/** Route metadata read by ApiKeyGuard: a browser that opened a share link of the rollout `:id` may read this without a key. */
 export const SHAREABLE_ROUTE = 'palestra:shareable';
 export const Shareable = () => SetMetadata(SHAREABLE_ROUTE, true);

@@ -7,7 +7,7 @@ export function readCookie(header: string | undefined, name: string): string | n
   return null;
 }
 
-/** A cookie that scripts cannot read and other sites cannot send along with a change. */
+/** A cookie that scripts cannot read and that other sites cannot send with a change. */
 export function cookieOf(name: string, value: string, maxAgeSeconds: number, origin: string): string {
   const secure = origin.startsWith('https:') ? '; Secure' : '';
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeSeconds)}${secure}`;

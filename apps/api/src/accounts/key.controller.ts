@@ -19,7 +19,7 @@ export class KeyController {
 
   @Post()
   @Api({
-    summary: 'Create an API key; it is shown this once',
+    summary: 'Create an API key; only this response has it',
     body: createKeyBodySchema,
     response: createdKeySchema,
     errors: ['limit_reached'],

@@ -9,7 +9,7 @@ import { CLOCK } from '../platform/tokens.ts';
 import { assertRoomForKey } from './account-limits.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
-import { CredentialWatch } from './credential-watch.ts';
+import { CredentialMonitor } from './credential-monitor.ts';
 import { isOwner } from './owner.ts';
 import { hashToken, newApiKey } from './secret-token.ts';
 
@@ -17,19 +17,19 @@ const PREFIX_LENGTH = 9;
 const WITH_USER = { user: { select: { name: true } } } as const;
 type KeyRow = ApiKeyModel & { user: { name: string } };
 
-/** API keys of an organisation: created once, shown once, revoked for good. */
+/** API keys of an organisation: shown once, revoked for good. */
 @Injectable()
 export class KeyService {
   constructor(
     private readonly database: Database,
     private readonly authenticator: Authenticator,
-    private readonly watch: CredentialWatch,
+    private readonly credentials: CredentialMonitor,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(CLOCK) private readonly clock: Clock,
     private readonly audit: AuditLog,
   ) {}
 
-  /** An owner sees the keys of all members, anybody else their own. */
+  /** An owner sees the keys of all members, other members their own. */
   async list(caller: Caller): Promise<ApiKeyView[]> {
     const rows = await this.database.prisma.apiKey.findMany({
       where: await this.#manageable(caller),
@@ -39,7 +39,10 @@ export class KeyService {
     return rows.map(presentKey);
   }
 
-  /** A key can do no more than the credential that creates it: in scopes, in sessions and in time. Throws `scope_missing`, `forbidden`, `limit_reached`. */
+  /**
+   * A key cannot exceed the credential that creates it, in scopes, sessions and lifetime. Throws `scope_missing`, `forbidden`,
+   * `limit_reached`.
+   */
   async create(caller: Caller, body: CreateKeyBody): Promise<ApiKeyView & { key: string }> {
     for (const scope of body.scopes) this.authenticator.requireScope(caller, scope);
     const creator = caller.keyId === null ? null : await this.database.prisma.apiKey.findUnique({ where: { id: caller.keyId } });
@@ -78,7 +81,7 @@ export class KeyService {
     if (!row) throw new PalestraError('key_not_found');
     const revoked = row.revokedAt ? row : await this.#revoke(caller, id);
     this.authenticator.forget();
-    await this.watch.check();
+    await this.credentials.check();
     return presentKey(revoked);
   }
 
@@ -95,7 +98,7 @@ export class KeyService {
     return (await isOwner(this.database, caller)) ? { orgId } : { orgId, userId };
   }
 
-  /** Stores a key that the service or its operator chose; one that is known already stays as it is. */
+  /** Stores a key that the service or its operator chose. Does not change an existing one. */
   async store(owner: { orgId: string; userId: string; name: string; scopes: string[] }, key: string): Promise<KeyRow> {
     const { prisma } = this.database;
     const { hash } = columnsOf(key);

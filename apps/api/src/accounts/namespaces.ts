@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError } from '@palestra/protocol';
 import { RouteTable } from '../platform/http/route-table.ts';
 
-/** What a namespace of environments looks like: the first segment of `owner/name` in addresses. Other names of people are names only. */
+/** Syntax of a namespace of environments: the first segment of `owner/name` in addresses. User names may have other characters. */
 const NAMESPACE = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-/** Names that are no route, and that people would take for the service or its operator. `palestra` has the bundled environments. */
+/** Names without a route that users could mistake for the service or its operator. `palestra` has the bundled environments. */
 const RESERVED = 'palestra openreward admin administrator root system api www public static internal support signup ors k'.split(' ');
-/** Parameters of routes in whose place a namespace stands. */
-const HOLDERS = new Set([':owner', ':org', ':namespace']);
+/** Route parameters that are a namespace. */
+const NAMESPACE_PARAMETERS = new Set([':owner', ':org', ':namespace']);
 
 export const isNamespace = (name: string): boolean => NAMESPACE.test(name);
 
 /**
- * Words that no organisation and no person can be called. The names of organisations and people are one namespace, which the database
- * keeps (migration 0022_namespaces, where the same words are reserved for what does not come through here).
+ * Reserved names of organisations and users. Both share one namespace, which the database enforces (migration 0022_namespaces also reserves
+ * these words).
  */
 @Injectable()
 export class Namespaces {
@@ -22,22 +22,25 @@ export class Namespaces {
   constructor(private readonly routes: RouteTable) {}
 
   /** Throws `name_reserved`. */
-  assertFree(name: string): void {
+  assertNotReserved(name: string): void {
     this.#reserved ??= reservedWords(this.routes.list());
     if (this.#reserved.has(comparable(name))) throw new PalestraError('name_reserved');
   }
 }
 
-/** First segments of all routes, and the fixed segments that stand where another route has a namespace: `/v1/environments/{owner}`. */
+/** First segments of all routes, and fixed segments at the position of another route's namespace: `/v1/environments/{owner}`. */
 export function reservedWords(routes: readonly { url: string }[]): Set<string> {
   const paths = routes.map(({ url }) => url.split('/').slice(1));
   const before = (path: string[], at: number) => path.slice(0, at).join('/');
-  const places = new Set(['', ...paths.flatMap((path) => path.flatMap((part, at) => (HOLDERS.has(part) ? [before(path, at)] : [])))]);
-  const words = paths.flatMap((path) => path.filter((part, at) => !/^[:*]|^$/.test(part) && places.has(before(path, at))));
+  const prefixes = new Set([
+    '',
+    ...paths.flatMap((path) => path.flatMap((part, at) => (NAMESPACE_PARAMETERS.has(part) ? [before(path, at)] : []))),
+  ]);
+  const words = paths.flatMap((path) => path.filter((part, at) => !/^[:*]|^$/.test(part) && prefixes.has(before(path, at))));
   return new Set([...RESERVED, ...words].map(comparable));
 }
 
-/** As `namespace_key` of the database, without letters of other scripts. */
+/** As the database's `namespace_key`, without letters of other scripts. */
 const comparable = (name: string): string =>
   name
     .normalize('NFKC')

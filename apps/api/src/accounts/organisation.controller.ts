@@ -31,7 +31,7 @@ export class OrganisationController {
 
   @Patch('organisation')
   @Api({
-    summary: 'Change retention or the limit of sessions',
+    summary: 'Change the retention or the session limit',
     body: changeOrganisationSchema,
     response: organisationSchema,
     errors: ['owner_required', 'forbidden'],
@@ -42,7 +42,7 @@ export class OrganisationController {
 
   @Post('organisations')
   @Api({
-    summary: 'Create an organisation; the link that enters it is shown this once',
+    summary: 'Create an organisation; only this response has its sign-in link',
     body: createOrganisationSchema,
     response: createdOrganisationSchema,
     errors: ['owner_required', 'organisation_exists', 'name_reserved', 'limit_reached'],
@@ -59,7 +59,7 @@ export class OrganisationController {
 
   @Post('members')
   @Api({
-    summary: 'Add somebody to the organisation; their sign-in link is shown this once',
+    summary: 'Add a member to the organisation; only this response has the sign-in link',
     body: createMemberSchema,
     response: createdMemberSchema,
     errors: ['owner_required', 'user_exists', 'name_reserved', 'limit_reached'],
@@ -70,7 +70,7 @@ export class OrganisationController {
 
   @Post('members/:id/sign-in-link')
   @Api({
-    summary: 'Another sign-in link for a member; shown this once',
+    summary: 'Create another sign-in link for a member; only this response has it',
     response: signInLinkSchema,
     errors: ['owner_required', 'member_not_found'],
   })
@@ -91,7 +91,7 @@ export class OrganisationController {
 
   @Delete('members/:id')
   @Api({
-    summary: 'Take somebody out of the organisation, and their keys of it back',
+    summary: 'Remove a member from the organisation and revoke their keys',
     response: deletedSchema,
     errors: ['owner_required', 'member_not_found', 'last_owner'],
   })

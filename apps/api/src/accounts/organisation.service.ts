@@ -18,12 +18,12 @@ import { AccountService } from './account.service.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { isOwner } from './owner.ts';
-import { CredentialWatch } from './credential-watch.ts';
+import { CredentialMonitor } from './credential-monitor.ts';
 import { Namespaces } from './namespaces.ts';
 
 type Role = (typeof ROLES)[number];
 
-/** An organisation, its settings and the people in it. What only an owner may do throws `owner_required` for anybody else. */
+/** An organisation, its settings and its members. Methods for owners throw `owner_required` for other members. */
 @Injectable()
 export class OrganisationService {
   constructor(
@@ -31,7 +31,7 @@ export class OrganisationService {
     private readonly accounts: AccountService,
     private readonly namespaces: Namespaces,
     private readonly authenticator: Authenticator,
-    private readonly watch: CredentialWatch,
+    private readonly credentials: CredentialMonitor,
     @Inject(CONFIG) private readonly config: Config,
     private readonly audit: AuditLog,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
@@ -70,10 +70,12 @@ export class OrganisationService {
     return this.get(caller);
   }
 
-  /** The caller becomes its owner; a browser enters it by the link. Throws `organisation_exists`, `name_reserved`, `limit_reached`. */
+  /**
+   * The caller becomes its owner and signs a browser in through the link. Throws `organisation_exists`, `name_reserved`, `limit_reached`.
+   */
   async create(caller: Caller, { name }: CreateOrganisation) {
     await this.#requireOwner(caller);
-    this.namespaces.assertFree(name);
+    this.namespaces.assertNotReserved(name);
     const data = { name, parentId: caller.orgId, memberships: { create: { userId: caller.userId, role: 'owner' } } };
     const create = async (transaction: Transaction) => {
       await assertRoomForOrganisation(transaction, this.config.limits, caller.orgId);
@@ -106,11 +108,12 @@ export class OrganisationService {
   }
 
   /**
-   * Always somebody new: a link for somebody of another organisation would open that one, too. Throws `user_exists`, `name_reserved`, `limit_reached`.
+   * Always creates a new user: a link for an existing user would also open that user's other organisations. Throws `user_exists`,
+   * `name_reserved`, `limit_reached`.
    */
   async addMember(caller: Caller, { name, role }: CreateMember) {
     await this.#requireOwner(caller);
-    this.namespaces.assertFree(name);
+    this.namespaces.assertNotReserved(name);
     const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
     const create = async (transaction: Transaction) => {
       await assertRoomForMember(transaction, this.config.limits, caller.orgId);
@@ -145,31 +148,31 @@ export class OrganisationService {
     return (await this.members(caller)).find((member) => member.id === id)!;
   }
 
-  /** Their keys of this organisation are revoked and their browsers signed out. Throws `member_not_found`, `last_owner`. */
+  /** Revokes the member's keys of this organisation and ends the member's browser sessions. Throws `member_not_found`, `last_owner`. */
   async removeMember(caller: Caller, id: string): Promise<void> {
     if (id !== caller.userId) await this.#requireOwner(caller);
     await this.#member(caller, id);
-    const theirs = { orgId: caller.orgId, userId: id };
+    const membershipKey = { orgId: caller.orgId, userId: id };
     await this.#withOwners(caller, id, async (transaction) => {
-      const keys = await transaction.apiKey.updateMany({ where: { ...theirs, revokedAt: null }, data: { revokedAt: new Date() } });
-      const browsers = await transaction.browserSession.deleteMany({ where: theirs });
-      await transaction.signInToken.deleteMany({ where: theirs });
-      const { user } = await transaction.membership.delete({ where: { orgId_userId: theirs }, include: { user: true } });
+      const keys = await transaction.apiKey.updateMany({ where: { ...membershipKey, revokedAt: null }, data: { revokedAt: new Date() } });
+      const browsers = await transaction.browserSession.deleteMany({ where: membershipKey });
+      await transaction.signInToken.deleteMany({ where: membershipKey });
+      const { user } = await transaction.membership.delete({ where: { orgId_userId: membershipKey }, include: { user: true } });
       const details = { revoked_keys: keys.count, ended_browser_sessions: browsers.count };
       await this.audit.record(caller, { action: 'member.remove', targetId: id, target: user.name, details }, transaction);
     });
     this.authenticator.forget();
-    await this.watch.check();
+    await this.credentials.check();
   }
 
-  /** Another sign-in link for a member: for a new browser, or who lost the first one. Throws `member_not_found`. */
+  /** Creates another sign-in link for a member, for a new browser. Throws `member_not_found`. */
   async linkOf(caller: Caller, id: string) {
     if (id !== caller.userId) await this.#requireOwner(caller);
     await this.#member(caller, id);
     return { sign_in_url: await this.#link(caller, { orgId: caller.orgId, userId: id }) };
   }
 
-  /** The link gives no scope that the caller lacks. One for the caller's own user also ends with the caller's key. */
+  /** The link grants no scope that the caller lacks. A link for the caller's own user ends with the caller's key. */
   async #link(caller: Caller, { orgId, userId }: { orgId: string; userId: string }): Promise<string> {
     const keyId = userId === caller.userId ? caller.keyId : null;
     return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId, keyId, scopes: caller.scopes }, caller)}`;
@@ -187,7 +190,7 @@ export class OrganisationService {
     return membership;
   }
 
-  /** Changes members, one change of an organisation after the other, so that two owners cannot both be the other's last one. */
+  /** Changes members of an organisation one after another, so that two owners cannot remove each other at the same time. */
   async #withOwners({ orgId }: Caller, leaving: string | null, change: (transaction: Transaction) => Promise<unknown>): Promise<void> {
     await this.database.prisma.$transaction(async (transaction) => {
       await transaction.$queryRaw`SELECT id FROM organisations WHERE id = ${orgId}::uuid FOR UPDATE`;

@@ -7,10 +7,10 @@ import { CLOCK } from '../platform/tokens.ts';
 import { readCookie } from './cookies.ts';
 import { hashToken } from './secret-token.ts';
 
-/** Set by opening a share link: the link's token. */
+/** Name of the cookie with the token of the last opened share link. */
 export const SHARE_COOKIE = 'palestra_share';
 
-/** What whoever opened a share link may see: its one rollout, read-only, until the link ends. */
+/** Access of a browser that opened a share link: one rollout, read-only, until the link ends. */
 @Injectable()
 export class ShareAccess {
   constructor(
@@ -18,22 +18,22 @@ export class ShareAccess {
     @Inject(CLOCK) private readonly clock: Clock,
   ) {}
 
-  /** What a link shows now; null when it is unknown, was taken back or has expired. */
-  async open(token: string) {
+  /** Loads a link; null when it is unknown, deleted or expired. */
+  async load(token: string) {
     const row = await this.database.prisma.shareLink.findUnique({ where: { hash: hashToken(token) }, include: { org: true } });
     return row === null || row.expiresAt.getTime() <= this.clock.now() ? null : row;
   }
 
-  /** The link that this browser opened last; null without one that holds. */
-  async opened(request: FastifyRequest) {
+  /** Loads the link that this browser opened last; null without a valid one. */
+  async loadOpened(request: FastifyRequest) {
     const token = readCookie(request.headers.cookie, SHARE_COOKIE);
-    return token === null ? null : this.open(token);
+    return token === null ? null : this.load(token);
   }
 
-  /** A caller of the rollout's organisation, for a read of just that rollout; null when the link shows another one, or none. */
+  /** A caller of the rollout's organisation that may read only this rollout; null when the link shows another one, or none. */
   async callerFor(request: FastifyRequest): Promise<Caller | null> {
     const { id } = request.params as { id?: string };
-    const share = id === undefined ? null : await this.opened(request);
+    const share = id === undefined ? null : await this.loadOpened(request);
     if (share === null || share.rolloutId !== id!.toLowerCase()) return null;
     return {
       userId: share.userId,
@@ -46,7 +46,7 @@ export class ShareAccess {
     };
   }
 
-  /** Whether the organisation has a rollout of the id that the path names. Plan: Index Only Scan using rollout_heads_org_id_id_key. */
+  /** Whether the organisation has a rollout with the id in the path. Plan: Index Only Scan using rollout_heads_org_id_id_key. */
   async hasRollout(orgId: string, request: FastifyRequest): Promise<boolean> {
     const { id } = request.params as { id: string };
     const { rowCount } = await this.database.pool.query('SELECT FROM rollout_heads WHERE org_id = $1 AND id = $2', [

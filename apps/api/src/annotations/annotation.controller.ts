@@ -16,7 +16,7 @@ import type { z } from 'zod';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../platform/http/freshness.ts';
+import { CacheByResponse } from '../platform/http/freshness.ts';
 import { AnnotationService } from './annotation.service.ts';
 
 @Controller('v1')
@@ -26,7 +26,7 @@ export class AnnotationController {
 
   @Post('annotations')
   @Api({
-    summary: 'Say something of a rollout or of some of its messages',
+    summary: 'Annotate a rollout or some of its messages',
     body: annotationBodySchema,
     response: annotationSchema,
     errors: ['rollout_not_found'],
@@ -36,7 +36,7 @@ export class AnnotationController {
   }
 
   @Get('annotations')
-  @ReadsAnswer()
+  @CacheByResponse()
   @Api({
     summary: 'Annotations, newest first',
     query: annotationQuerySchema,
@@ -49,28 +49,28 @@ export class AnnotationController {
 
   @Audited('annotation.delete')
   @Delete('annotations/:id')
-  @Api({ summary: 'Take an annotation back', response: deletedSchema, errors: ['annotation_not_found'] })
+  @Api({ summary: 'Delete an annotation', response: deletedSchema, errors: ['annotation_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     await this.annotations.delete(caller, id);
     return { deleted: true };
   }
 
   @Post('views')
-  @Api({ summary: 'Keep a view', body: savedViewBodySchema, response: savedViewSchema, errors: ['run_not_found', 'invalid_query'] })
+  @Api({ summary: 'Save a view', body: savedViewBodySchema, response: savedViewSchema, errors: ['run_not_found', 'invalid_query'] })
   createView(@CurrentCaller() caller: Caller, @Body({ schema: savedViewBodySchema }) body: SavedViewBody) {
     return this.annotations.createView(caller, body);
   }
 
   @Get('views')
-  @ReadsAnswer()
-  @Api({ summary: 'Kept views, by name', query: savedViewQuerySchema, response: savedViewListSchema, errors: ['run_not_found'] })
+  @CacheByResponse()
+  @Api({ summary: 'Saved views, by name', query: savedViewQuerySchema, response: savedViewListSchema, errors: ['run_not_found'] })
   listViews(@CurrentCaller() caller: Caller, @Query({ schema: savedViewQuerySchema }) query: z.infer<typeof savedViewQuerySchema>) {
     return this.annotations.listViews(caller, query.run);
   }
 
   @Put('views/:id')
   @Api({
-    summary: 'Replace a kept view',
+    summary: 'Replace a saved view',
     body: savedViewBodySchema,
     response: savedViewSchema,
     errors: ['view_not_found', 'run_not_found', 'invalid_query'],
@@ -81,7 +81,7 @@ export class AnnotationController {
 
   @Audited('view.delete')
   @Delete('views/:id')
-  @Api({ summary: 'Remove a kept view', response: deletedSchema, errors: ['view_not_found'] })
+  @Api({ summary: 'Delete a saved view', response: deletedSchema, errors: ['view_not_found'] })
   async deleteView(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     await this.annotations.deleteView(caller, id);
     return { deleted: true };

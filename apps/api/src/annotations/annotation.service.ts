@@ -23,10 +23,10 @@ import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
 
 const MAX_STATE_BYTES = 16_384;
-/** Without a run: those of the newest runs. */
+/** Without a run the newest runs are searched, at most this many. */
 const MAX_RUNS = 1_000;
 
-/** What people say of rollouts, and the views that they keep. Everybody of an organisation sees and changes both. */
+/** Annotations of rollouts and saved views. All members of an organisation see and change both. */
 @Injectable()
 export class AnnotationService {
   constructor(
@@ -38,10 +38,13 @@ export class AnnotationService {
   /** Throws `rollout_not_found`. */
   async create(caller: Caller, body: AnnotationBody) {
     const { head } = await this.rollouts.find(caller, body.rollout);
-    if (head.run_seq === null) throw new PalestraError('rollout_not_found', { detail: 'The rollout’s start event has not come yet.' });
+    if (head.run_seq === null)
+      throw new PalestraError('rollout_not_found', {
+        detail: 'The start event of the rollout has not arrived yet. Try again after its upload.',
+      });
     const author = await selectUserName(this.database.pool, caller.userId);
-    const place = { orgId: caller.orgId, seq: head.seq, runSeq: head.run_seq, rollout: head.id };
-    const row = await insertAnnotation(this.database.pool, place, body, author);
+    const target = { orgId: caller.orgId, seq: head.seq, runSeq: head.run_seq, rollout: head.id };
+    const row = await insertAnnotation(this.database.pool, target, body, author);
     if (!row) throw new PalestraError('rollout_not_found');
     return present(row);
   }
@@ -66,7 +69,7 @@ export class AnnotationService {
   }
 
   async createView(caller: Caller, body: SavedViewBody) {
-    const { runSeq, view } = await this.#checked(caller, body);
+    const { runSeq, view } = await this.#validate(caller, body);
     return presentView(
       await insertView(this.database.pool, caller.orgId, runSeq, view, await selectUserName(this.database.pool, caller.userId)),
     );
@@ -79,7 +82,7 @@ export class AnnotationService {
 
   /** Throws `view_not_found`. */
   async replaceView(caller: Caller, id: string, body: SavedViewBody) {
-    const { runSeq, view } = await this.#checked(caller, body);
+    const { runSeq, view } = await this.#validate(caller, body);
     const row = isUuid(id) ? await updateView(this.database.pool, caller.orgId, id, runSeq, view) : null;
     if (!row) throw new PalestraError('view_not_found');
     return presentView(row);
@@ -89,17 +92,17 @@ export class AnnotationService {
     if (!isUuid(id) || !(await deleteView(this.database.pool, caller.orgId, id))) throw new PalestraError('view_not_found');
   }
 
-  /** A view keeps its query as the language prints it, so that a wrong one is refused today and not when somebody opens it. */
-  async #checked(caller: Caller, { run, ...view }: SavedViewBody): Promise<{ runSeq: number | null; view: Omit<SavedViewBody, 'run'> }> {
+  /** Stores the query as the printer formats it, so that an invalid query fails now and not when the view is opened. */
+  async #validate(caller: Caller, { run, ...view }: SavedViewBody): Promise<{ runSeq: number | null; view: Omit<SavedViewBody, 'run'> }> {
     const runSeq = run === null ? null : await this.runs.seqOf(caller, run);
-    if (view.lens !== null && !isLens(view.lens)) throw wrong('lens', 'There is no such lens.');
-    if (Buffer.byteLength(JSON.stringify(view.state)) > MAX_STATE_BYTES) throw wrong('state', `At most ${MAX_STATE_BYTES} bytes.`);
+    if (view.lens !== null && !isLens(view.lens)) throw invalidField('lens', `Unknown lens ${JSON.stringify(view.lens)}.`);
+    if (Buffer.byteLength(JSON.stringify(view.state)) > MAX_STATE_BYTES) throw invalidField('state', `At most ${MAX_STATE_BYTES} bytes.`);
     const query = view.query.trim() === '' ? '' : rolloutQuery(view.query, runSeq === null ? [] : [runSeq], 1).text;
     return { runSeq, view: { ...view, query } };
   }
 }
 
-const wrong = (key: string, msg: string) =>
+const invalidField = (key: string, msg: string) =>
   new PalestraError('invalid_body', { detail: [{ type: 'value_error', loc: ['body', key], msg }] });
 const present = ({ created_at, id, rollout, from_index, to_index, verdict, score, tag, note, author }: AnnotationRow) => ({
   id,

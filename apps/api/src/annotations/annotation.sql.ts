@@ -15,12 +15,12 @@ export interface AnnotationRow {
 }
 
 /**
- * Null when the rollout was erased meanwhile: its head is held until the row is written. Also counts up the run's version: queries by tag, verdict, note and author answer
- * otherwise now. Plan: primary keys.
+ * Null when the rollout was erased: its head is locked until the row is written. Increments the run's version, because queries by tag,
+ * verdict, note and author have other results now. Plan: primary keys.
  */
 export async function insertAnnotation(
   pool: pg.Pool,
-  place: { orgId: string; seq: string; runSeq: number; rollout: string },
+  target: { orgId: string; seq: string; runSeq: number; rollout: string },
   body: AnnotationBody,
   author: string,
 ): Promise<AnnotationRow | null> {
@@ -31,10 +31,10 @@ export async function insertAnnotation(
      SELECT $1, seq, $3, $5, $6, $7, $8, $9, $10, $11 FROM held
      RETURNING id, $4::text AS rollout, from_index, to_index, verdict, score, tag, note, author, created_at`,
     [
-      place.orgId,
-      place.seq,
-      place.runSeq,
-      place.rollout,
+      target.orgId,
+      target.seq,
+      target.runSeq,
+      target.rollout,
       body.from_index,
       body.to_index ?? body.from_index,
       body.verdict,
@@ -51,19 +51,19 @@ export interface AnnotationFilter {
   rolloutSeq: string | null;
   runSeqs: readonly number[];
   tag: string | null;
-  /** `created_at` with all its digits, and id, of the page's last one. */
+  /** `created_at` with all its digits, and id, of the last row of the page. */
   after: { at: string; id: string } | null;
   limit: number;
 }
 
-/** Newest first. Plan: annotations_rollout_seq_idx, or annotations_run_seq_idx for the runs; annotations are written by people and few. */
+/** Newest first. Plan: annotations_rollout_seq_idx, or annotations_run_seq_idx for the runs; there are few annotations. */
 export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter): Promise<(AnnotationRow & { at: string })[]> {
-  const place =
+  const condition =
     filter.rolloutSeq === null ? 'a.run_seq = ANY($1::int[]) AND $2::bigint IS NULL' : 'a.run_seq = ANY($1::int[]) AND a.rollout_seq = $2';
   const { rows } = await pool.query<AnnotationRow & { at: string }>(
     `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at
      FROM annotations a JOIN rollout_heads h ON h.seq = a.rollout_seq
-     WHERE ${place} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
+     WHERE ${condition} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
      ORDER BY a.created_at DESC, a.id DESC LIMIT $6`,
     [filter.runSeqs, filter.rolloutSeq, filter.tag, filter.after?.at ?? null, filter.after?.id ?? null, filter.limit],
   );

@@ -37,7 +37,7 @@ export class ExportJobs implements OnModuleInit {
   async wake(): Promise<void> {
     for (let lane = 0; lane < LANES; lane += 1) {
       const name = `export-rollouts-${lane}`;
-      await this.jobs.add('export-rollouts', {}, { key: name, line: name, maxAttempts: 1 });
+      await this.jobs.add('export-rollouts', {}, { key: name, serialKey: name, maxAttempts: 1 });
     }
   }
 }

@@ -8,13 +8,13 @@ import {
   uploadUrlsSchema,
 } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
-import { type Audible, Audited } from '../accounts/audit/audited.decorator.ts';
+import { type AuditedRequest, Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { FileService } from './file.service.ts';
 
 /** Files of environments, for `orwd upload`, `files` and `delete-file`. A path is one `%2F`-encoded segment. */
-const auditedFiles = ({ params, result }: Audible<unknown, { deletedCount: number }>) => ({
+const auditedFiles = ({ params, result }: AuditedRequest<unknown, { deletedCount: number }>) => ({
   targetId: params['environmentId']!,
   target: params['path']!,
   details: { files: result.deletedCount },

@@ -6,7 +6,7 @@ import { JobQueue } from './job-queue.service.ts';
 const HOUR_MS = 3_600_000;
 const BATCH = 10_000;
 
-/** Deletes events of the audit log that are older than PALESTRA_AUDIT_RETENTION_DAYS. The database records each deletion in the log. */
+/** Deletes entries of the audit log that are older than PALESTRA_AUDIT_RETENTION_DAYS. The database records each deletion in the log. */
 @Injectable()
 export class AuditRetention implements OnModuleInit {
   constructor(
@@ -20,12 +20,12 @@ export class AuditRetention implements OnModuleInit {
   }
 
   async sweep(signal: AbortSignal): Promise<void> {
-    for (let gone = BATCH; gone === BATCH && !signal.aborted;) {
-      const { rows } = await this.database.pool.query<{ gone: number }>('SELECT audit_log_expire($1::int, $2::int) AS gone', [
+    for (let deleted = BATCH; deleted === BATCH && !signal.aborted;) {
+      const { rows } = await this.database.pool.query<{ deleted: number }>('SELECT audit_log_expire($1::int, $2::int) AS deleted', [
         this.config.auditRetentionDays,
         BATCH,
       ]);
-      gone = rows[0]!.gone;
+      deleted = rows[0]!.deleted;
     }
   }
 }

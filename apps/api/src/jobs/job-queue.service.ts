@@ -10,36 +10,36 @@ import { openPool } from '../platform/database/pool.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
 import { JOB_SCHEMA } from './job-schema.ts';
-import { RunnerWatch } from './runner-watch.ts';
+import { RunnerMonitor } from './runner-monitor.ts';
 
-/** Jobs of one process at the same time. */
+/** Concurrent jobs of one process. */
 const CONCURRENCY = 3;
 const POLL_MS = 2_000;
-/** A handler hears of a shutdown after this, milliseconds. */
+/** A shutdown aborts the signal of running handlers after this time, milliseconds. */
 const STOP_GRACE_MS = 500;
 const RESTART_MS = 1_000;
 const KEEP_FAILED_DAYS = 7;
 const DEFAULT_ATTEMPTS = 12;
 
 export interface JobOptions {
-  /** Of jobs with the same key one waits, with the newest payload; one that runs meanwhile is not disturbed. */
+  /** Only one job of a key waits, with the newest payload. A running job does not count. */
   key?: string;
   runAt?: Date;
-  /** Tries, with growing pauses; 12 take about two days. */
+  /** Attempts, with growing delays; 12 take about two days. */
   maxAttempts?: number;
-  /** Jobs of one line run one after another, whichever process runs them. */
-  line?: string;
+  /** Jobs with the same serial key run one after another, in all processes. */
+  serialKey?: string;
 }
 
 /**
- * Does a job. It must be fit to run twice: a process may die after its work and before saying so. `signal` aborts at the deadline and
- * when the process stops; what is left then is done by another run.
+ * Runs a job. It must be repeatable: a process may die after the work and before it reports the end. `signal` aborts at the deadline and
+ * when the process stops; another run then continues.
  */
 export type JobHandler = (payload: never, signal: AbortSignal) => Promise<unknown>;
 
 export interface HandlerOptions {
   deadlineMs: number;
-  /** Runs by itself, at most once in so long over all processes, and not while the last one still runs. */
+  /** Interval at which the job runs, once in all processes, and not while the previous run continues. */
   everyMs?: number;
 }
 
@@ -48,8 +48,8 @@ interface Registered extends HandlerOptions {
 }
 
 /**
- * Background work in PostgreSQL (graphile-worker, ADR 15): any process adds jobs, those with `PALESTRA_JOBS=on` run them. Handlers are
- * registered by services before the application starts.
+ * Background jobs in PostgreSQL (graphile-worker, ADR 15): any process adds jobs, processes with `PALESTRA_JOBS=on` run them. Services
+ * register handlers before the application starts.
  */
 @Injectable()
 export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -57,7 +57,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #jobs;
   readonly #durations;
-  readonly #watch: RunnerWatch;
+  readonly #monitor: RunnerMonitor;
   #pool: pg.Pool | null = null;
   #runner: Runner | null = null;
   #supervising: Promise<void> = Promise.resolve();
@@ -69,32 +69,32 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
-    this.#watch = new RunnerWatch(database.connectionString, logger);
-    this.#jobs = metrics.counter('palestra_jobs_total', 'Background jobs by what became of them', ['job', 'outcome']);
+    this.#monitor = new RunnerMonitor(database.connectionString, logger);
+    this.#jobs = metrics.counter('palestra_jobs_total', 'Background jobs by outcome', ['job', 'outcome']);
     this.#durations = metrics.histogram('palestra_job_duration_seconds', 'Background jobs from start to end', ['job']);
-    metrics.gauge('palestra_jobs_due', 'Background jobs whose time has come and that nobody runs', ['job'], async (gauge) => {
+    metrics.gauge('palestra_jobs_due', 'Background jobs that are due and not running', ['job'], async (gauge) => {
       gauge.reset();
-      // A scrape must not fail because PostgreSQL restarts.
+      // A scrape must not fail while PostgreSQL restarts.
       const counts = await countDueJobs(this.database.pool).catch(() => []);
       for (const { name, due } of counts) gauge.set({ job: name }, due);
     });
   }
 
-  /** Before the application starts. */
+  /** Registers a handler, before the application starts. */
   handle(name: string, options: HandlerOptions, handler: JobHandler): void {
     this.#handlers.set(name, { ...options, handler });
   }
 
-  /** `client`: inside of its transaction; the job exists when that commits. */
+  /** `client`: the job is added in its transaction. */
   async add(
     name: string,
     payload: object = {},
     options: JobOptions = {},
     client: Pick<pg.Pool, 'query'> = this.database.pool,
   ): Promise<void> {
-    if (!this.#handlers.has(name)) throw new Error(`nobody handles jobs called ${name}`);
-    const { key = null, runAt = null, maxAttempts = DEFAULT_ATTEMPTS, line = null } = options;
-    await addJob(client, { name, payload, key, runAt, maxAttempts, line, keepTime: false });
+    if (!this.#handlers.has(name)) throw new Error(`no handler is registered for job "${name}"`);
+    const { key = null, runAt = null, maxAttempts = DEFAULT_ATTEMPTS, serialKey = null } = options;
+    await addJob(client, { name, payload, key, runAt, maxAttempts, serialKey, keepTime: false });
   }
 
   onApplicationBootstrap(): void {
@@ -103,7 +103,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     );
     if (!this.config.jobs) return;
     this.#supervising = this.#supervise();
-    this.#watch.start();
+    this.#monitor.start();
     for (const [name, { everyMs }] of this.#handlers) {
       if (everyMs === undefined) continue;
       void this.#tick(name, new Date());
@@ -113,30 +113,30 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
   }
 
-  /** Takes no more jobs, tells those that run, and waits for them. */
+  /** Stops taking jobs, aborts the running ones and waits for them. */
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     for (const timer of this.#timers) clearInterval(timer);
     await this.#runner?.stop().catch(() => {});
     await this.#supervising;
-    await this.#watch.stop();
+    await this.#monitor.stop();
     await this.#pool?.end();
   }
 
   /**
-   * Every process asks for the same run at the next full interval, and a run that waits keeps its time: there is one an interval,
-   * however many processes there are. A line of its own keeps two from running side by side.
+   * Every process adds the same run at the next full interval, and a waiting run keeps its time, so there is one run per interval. The
+   * serial key prevents concurrent runs.
    */
   async #tick(name: string, runAt: Date): Promise<void> {
     const key = `every:${name}`;
     try {
-      await addJob(this.database.pool, { name, payload: {}, key, runAt, maxAttempts: 1, line: key, keepTime: true });
+      await addJob(this.database.pool, { name, payload: {}, key, runAt, maxAttempts: 1, serialKey: key, keepTime: true });
     } catch (error) {
-      this.logger.debug({ err: error, job: name }, 'a regular job was not added; the next one will be');
+      this.logger.debug({ err: error, job: name }, 'a regular job was not added; the next interval adds it');
     }
   }
 
-  /** The library gives up after some failures in a row, as when PostgreSQL restarts; then it is started again. */
+  /** The library stops after several failures in a row, for example while PostgreSQL restarts. This starts it again. */
   async #supervise(): Promise<void> {
     this.#pool = openPool({ connectionString: this.database.connectionString, max: CONCURRENCY + 2, connectionTimeoutMillis: 5_000 });
     while (!this.#stopping.signal.aborted) {
@@ -147,15 +147,15 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       } catch (error) {
         if (!this.#stopping.signal.aborted) this.logger.warn({ err: error }, 'jobs stopped; they start again');
       }
-      // What it could not report, because PostgreSQL was away when a job ended, is freed as if its process had died.
-      this.#watch.forget();
+      // Jobs that ended during a database outage are released as if their process had died.
+      this.#monitor.forget();
       if (!this.#stopping.signal.aborted) await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
     }
   }
 
   #start(pgPool: pg.Pool): Promise<Runner> {
     const events = new EventEmitter() as WorkerEvents;
-    events.on('pool:create', ({ workerPool }) => this.#watch.add(workerPool.id));
+    events.on('pool:create', ({ workerPool }) => this.#monitor.add(workerPool.id));
     return run({
       pgPool,
       schema: JOB_SCHEMA,
@@ -164,7 +164,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: STOP_GRACE_MS,
       parsedCronItems: [],
-      // Without a delay the library reports the end of a job in a promise of which nobody hears: one that is rejected ends the process.
+      // Without these delays the library reports the end of a job in a promise without a handler, whose rejection ends the process.
       preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
       taskList: this.#tasks(),
       events,

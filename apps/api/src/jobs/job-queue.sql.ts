@@ -8,20 +8,20 @@ export interface JobRow {
   key: string | null;
   runAt: Date | null;
   maxAttempts: number;
-  /** Jobs of one line run one after another, on whatever process. */
-  line: string | null;
-  /** A waiting job of that key keeps its time; else it takes the new one. */
+  /** Jobs with the same serial key run one after another, in all processes. */
+  serialKey: string | null;
+  /** Whether a waiting job of the key keeps its time instead of taking the new one. */
   keepTime: boolean;
 }
 
-/** May be called in a transaction: the job is there when that commits. */
+/** In a transaction the job exists after the commit. */
 export async function addJob(client: Pick<pg.Pool, 'query'>, job: JobRow): Promise<void> {
   await client.query(
     `SELECT FROM ${JOB_SCHEMA}.add_job($1, $2::json, queue_name => $3, run_at => $4::timestamptz, max_attempts => $5, job_key => $6, job_key_mode => $7)`,
     [
       job.name,
       JSON.stringify(job.payload ?? {}),
-      job.line,
+      job.serialKey,
       job.runAt?.toISOString() ?? null,
       job.maxAttempts,
       job.key,
@@ -30,7 +30,7 @@ export async function addJob(client: Pick<pg.Pool, 'query'>, job: JobRow): Promi
   );
 }
 
-/** Jobs whose time has come and that nobody runs, by name. */
+/** Due jobs that are not running, by name. */
 export async function countDueJobs(client: Pick<pg.Pool, 'query'>): Promise<{ name: string; due: number }[]> {
   const { rows } = await client.query<{ name: string; due: number }>(
     `SELECT task_identifier AS name, count(*)::int AS due FROM ${JOB_SCHEMA}.jobs
@@ -39,7 +39,7 @@ export async function countDueJobs(client: Pick<pg.Pool, 'query'>): Promise<{ na
   return rows;
 }
 
-/** Jobs that are not going to be tried again; kept for a while so that somebody can look. */
+/** Deletes jobs without attempts left, some days after their failure. */
 export async function deleteFailedJobs(client: Pick<pg.Pool, 'query'>, olderThanDays: number): Promise<void> {
   await client.query(
     `SELECT FROM ${JOB_SCHEMA}.complete_jobs(ARRAY(SELECT id FROM ${JOB_SCHEMA}.jobs
@@ -48,14 +48,14 @@ export async function deleteFailedJobs(client: Pick<pg.Pool, 'query'>, olderThan
   );
 }
 
-/** Class of the session-level locks by which runners show that they live; the object is the hash of their name. */
+/** Class of the session-level locks that show that a runner lives; the object is the hash of its name. */
 const ALIVE_LOCK = 1_883_456;
 
-export async function showAlive(client: pg.ClientBase, runner: string): Promise<void> {
+export async function lockAlive(client: pg.ClientBase, runner: string): Promise<void> {
   await client.query('SELECT pg_advisory_lock($1::int, hashtext($2))', [ALIVE_LOCK, runner]);
 }
 
-/** Runners that hold jobs and have no connection any more: their process was killed. */
+/** Runners that hold jobs and have no connection: their process was killed. */
 export async function selectDeadRunners(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ runner: string }>(
     `SELECT DISTINCT locked_by AS runner FROM ${JOB_SCHEMA}.jobs WHERE locked_by IS NOT NULL AND NOT EXISTS (
@@ -66,7 +66,7 @@ export async function selectDeadRunners(client: pg.ClientBase): Promise<string[]
   return rows.map(({ runner }) => runner);
 }
 
-/** What dead runners were at is free for others. */
+/** Releases the jobs of dead runners. */
 export async function releaseRunners(client: pg.ClientBase, runners: readonly string[]): Promise<void> {
   await client.query(`SELECT FROM ${JOB_SCHEMA}.force_unlock_workers($1::text[])`, [runners]);
 }

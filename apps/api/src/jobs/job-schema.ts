@@ -1,10 +1,10 @@
 import { openPool } from '../platform/database/pool.ts';
 import { runMigrations } from 'graphile-worker';
 
-/** graphile-worker's tables are in a schema of their own, and nobody else's business. */
+/** Schema of graphile-worker's tables, which only the library uses. */
 export const JOB_SCHEMA = 'palestra_jobs';
 
-/** Brings the tables of the job library up to date; the caller holds the lock of migrations. */
+/** Migrates the tables of the job library. The caller holds the migration lock. */
 export async function migrateJobs(databaseUrl: string): Promise<void> {
   const pool = openPool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 });
   try {

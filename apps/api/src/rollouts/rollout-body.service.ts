@@ -4,7 +4,7 @@ import { PalestraError } from '@palestra/protocol';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { objectKey } from '../store/storage/object-keys.ts';
 import { blobBody, type RawBody, textBody } from './raw-body.ts';
-import type { RolloutScope } from './rollout-scope.ts';
+import type { RolloutSnapshot } from './rollout-snapshot.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 const OBJECT = /^[0-9a-f]{64}\.(png|jpeg|gif|webp|svg|txt)$/;
@@ -20,7 +20,7 @@ export class RolloutBodyService {
   ) {}
 
   /** Of the first message of that index, or the one of that event. Throws `message_not_found`. */
-  async body({ head }: RolloutScope, index: string, eventId: string | undefined): Promise<RawBody> {
+  async body({ head }: RolloutSnapshot, index: string, eventId: string | undefined): Promise<RawBody> {
     const missing = () => new PalestraError('message_not_found');
     if (!/^\d{1,9}$/.test(index)) throw missing();
     const rows = await this.transcripts.messages(head, { from: Number(index), limit: eventId === undefined ? 1 : 100 });
@@ -30,7 +30,7 @@ export class RolloutBodyService {
   }
 
   /** Throws `file_not_found`. */
-  async object({ head, orgId }: RolloutScope, name: string): Promise<RawBody> {
+  async object({ head, orgId }: RolloutSnapshot, name: string): Promise<RawBody> {
     const missing = () => new PalestraError('file_not_found');
     const extension = OBJECT.exec(name)?.[1];
     if (extension === undefined) throw missing();

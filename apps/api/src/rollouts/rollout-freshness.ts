@@ -2,16 +2,16 @@ import { Injectable, UseInterceptors } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { Freshness, type ReadState } from '../platform/http/freshness.ts';
-import { RolloutScopes } from './rollout-scope.ts';
+import { RolloutSnapshots } from './rollout-snapshot.ts';
 
 @Injectable()
 class RolloutFreshness extends Freshness {
-  constructor(private readonly rollouts: RolloutScopes) {
+  constructor(private readonly rollouts: RolloutSnapshots) {
     super();
   }
 
   protected async stateOf(request: FastifyRequest): Promise<ReadState> {
-    const rollout = await this.rollouts.open(request.caller as Caller, (request.params as Record<string, string>)['id'] ?? '');
+    const rollout = await this.rollouts.load(request.caller as Caller, (request.params as Record<string, string>)['id'] ?? '');
     request.rollout = rollout;
     const { head, runVersion } = rollout;
     return {

@@ -14,12 +14,12 @@ import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
 import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../platform/http/freshness.ts';
+import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { sendRaw } from './raw-body.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
 import { RolloutReadsService } from './rollout-reads.service.ts';
-import { OfRollout, type RolloutScope } from './rollout-scope.ts';
+import { OfRollout, type RolloutSnapshot } from './rollout-snapshot.ts';
 
 @Controller('v1')
 @RequireScope('rollouts')
@@ -33,7 +33,7 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Shareable()
   @Api({ summary: 'A rollout without its messages, and its neighbours', response: rolloutHeaderSchema, errors: ['rollout_not_found'] })
-  header(@OfRollout() rollout: RolloutScope) {
+  header(@OfRollout() rollout: RolloutSnapshot) {
     return this.reads.header(rollout);
   }
 
@@ -45,7 +45,10 @@ export class RolloutReadsController {
     response: rolloutBesideSchema,
     errors: ['rollout_not_found', 'invalid_query'],
   })
-  beside(@OfRollout() rollout: RolloutScope, @Query({ schema: rolloutBesideQuerySchema }) query: z.infer<typeof rolloutBesideQuerySchema>) {
+  beside(
+    @OfRollout() rollout: RolloutSnapshot,
+    @Query({ schema: rolloutBesideQuerySchema }) query: z.infer<typeof rolloutBesideQuerySchema>,
+  ) {
     return this.reads.beside(rollout, query);
   }
 
@@ -53,7 +56,7 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Shareable()
   @Api({ summary: 'Messages of a rollout as columns, without texts', response: rolloutOutlineSchema, errors: ['rollout_not_found'] })
-  outline(@OfRollout() rollout: RolloutScope) {
+  outline(@OfRollout() rollout: RolloutSnapshot) {
     return this.reads.outline(rollout);
   }
 
@@ -65,7 +68,7 @@ export class RolloutReadsController {
     response: rolloutCallsSchema,
     errors: ['rollout_not_found'],
   })
-  calls(@OfRollout() rollout: RolloutScope) {
+  calls(@OfRollout() rollout: RolloutSnapshot) {
     return this.reads.calls(rollout);
   }
 
@@ -79,7 +82,7 @@ export class RolloutReadsController {
     errors: ['rollout_not_found', 'message_not_found', 'range_not_satisfiable'],
   })
   async body(
-    @OfRollout() rollout: RolloutScope,
+    @OfRollout() rollout: RolloutSnapshot,
     @Param('index') index: string,
     @Query({ schema: messageBodyQuerySchema }) query: z.infer<typeof messageBodyQuerySchema>,
     @Req() request: FastifyRequest,
@@ -97,7 +100,7 @@ export class RolloutReadsController {
     errors: ['rollout_not_found', 'file_not_found', 'range_not_satisfiable'],
   })
   async object(
-    @OfRollout() rollout: RolloutScope,
+    @OfRollout() rollout: RolloutSnapshot,
     @Param('name') name: string,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
@@ -106,7 +109,7 @@ export class RolloutReadsController {
   }
 
   @Get('diff')
-  @ReadsAnswer()
+  @CacheByResponse()
   @Api({
     summary: 'What two rollouts did, side by side',
     query: rolloutDiffQuerySchema,

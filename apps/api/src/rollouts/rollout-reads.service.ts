@@ -8,7 +8,7 @@ import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';
 import { type ListRequest, RolloutListService } from './rollout-list.service.ts';
-import type { RolloutScope } from './rollout-scope.ts';
+import type { RolloutSnapshot } from './rollout-snapshot.ts';
 import type { RolloutRecord } from './rollout.sql.ts';
 import { hasGaps, presentHeader, presentRolloutRow } from './rollout.presenter.ts';
 import { RolloutService } from './rollout.service.ts';
@@ -32,7 +32,7 @@ export class RolloutReadsService {
 
   readonly #skeletons = new SkeletonCache(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
 
-  async header({ head, record, orgName }: RolloutScope) {
+  async header({ head, record, orgName }: RolloutSnapshot) {
     // Neighbours are found by groups, which are made with the rollups of their step.
     if (record !== null) await this.settler.settle([record.run_seq]);
     const [messages, neighbours] = await Promise.all([
@@ -43,20 +43,20 @@ export class RolloutReadsService {
   }
 
   /** Those beside it in a list of its run, in the order that the list's reader saw. */
-  async beside({ record }: RolloutScope, list: Pick<ListRequest, 'q' | 'sort' | 'order'>) {
+  async beside({ record }: RolloutSnapshot, list: Pick<ListRequest, 'q' | 'sort' | 'order'>) {
     if (record === null) return { previous: null, next: null, incomplete: false };
     await this.settler.settle([record.run_seq]);
     const { previous, next, incomplete } = await this.lists.beside({ ...list, runSeqs: [record.run_seq], seq: record.seq });
     return { previous: neighbourOf(previous), next: neighbourOf(next), incomplete };
   }
 
-  async outline({ head, record }: RolloutScope) {
+  async outline({ head, record }: RolloutSnapshot) {
     const [messages, calls] = await Promise.all([this.#skeletons.of(head), selectCalls(this.database.pool, head.seq)]);
     const outline = outlineOf(messages, new Map(calls.map(({ index, duration_ms }) => [index, duration_ms])));
     return hasGaps(record) ? outline : { ...outline, missing: [] };
   }
 
-  async calls({ head, record }: RolloutScope) {
+  async calls({ head, record }: RolloutSnapshot) {
     const calls = await selectCalls(this.database.pool, head.seq);
     return {
       session: record?.sid ?? null,

@@ -6,7 +6,7 @@ import { RolloutBodyService } from './rollout-body.service.ts';
 import { RolloutListService } from './rollout-list.service.ts';
 import { RolloutReadsController } from './rollout-reads.controller.ts';
 import { RolloutReadsService } from './rollout-reads.service.ts';
-import { RolloutScopes } from './rollout-scope.ts';
+import { RolloutSnapshots } from './rollout-snapshot.ts';
 import { RolloutController } from './rollout.controller.ts';
 import { RolloutService } from './rollout.service.ts';
 
@@ -14,7 +14,7 @@ import { RolloutService } from './rollout.service.ts';
 @Module({
   imports: [StoreModule, IngestModule],
   controllers: [RolloutController, RolloutReadsController],
-  providers: [QueryFilter, RolloutService, RolloutListService, RolloutScopes, RolloutReadsService, RolloutBodyService],
-  exports: [QueryFilter, RolloutService, RolloutListService, RolloutScopes],
+  providers: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService, RolloutBodyService],
+  exports: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots],
 })
 export class RolloutsModule {}

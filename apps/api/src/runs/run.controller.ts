@@ -12,7 +12,7 @@ import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../platform/http/freshness.ts';
+import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRun } from './run-freshness.ts';
 import { RunService } from './run.service.ts';
 import { checkedRunChangeSchema } from './run-change.schema.ts';
@@ -23,7 +23,7 @@ export class RunController {
   constructor(private readonly runs: RunService) {}
 
   @Get()
-  @ReadsAnswer()
+  @CacheByResponse()
   @Api({ summary: 'Runs, newest activity first', query: runListQuerySchema, response: runListSchema, errors: ['invalid_cursor'] })
   list(@CurrentCaller() caller: Caller, @Query({ schema: runListQuerySchema }) query: RunListQuery) {
     return this.runs.list(caller, query);

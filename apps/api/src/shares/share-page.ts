@@ -3,19 +3,19 @@ import type { RolloutView } from '@palestra/protocol';
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character]!);
 
-/** A page without script that names a rollout's task and reward for link previews (Open Graph), and leads on to `target`. */
+/** A page without scripts that shows a rollout's task and reward in link previews (Open Graph) and redirects to `target`. */
 export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string): string {
   const task = rollout.task_index === null ? (rollout.rolloutName ?? 'rollout') : `${rollout.split ?? 'task'} ${rollout.task_index}`;
   const reward = rollout.reward === null ? 'not scored' : `reward ${Number(rollout.reward.toFixed(3))}`;
   const title = escape(`${task}: ${reward}`);
-  const facts = [
+  const parts = [
     rollout.environment,
     rollout.run.name,
     rollout.step === null ? null : `step ${rollout.step}`,
     rollout.stop,
     `${rollout.turns} turns`,
   ];
-  const description = escape(facts.filter((fact) => fact !== null).join(' · '));
+  const description = escape(parts.filter((part) => part !== null).join(' · '));
   return page(
     `${title} · Palestra`,
     `<meta property="og:type" content="article">
@@ -28,12 +28,12 @@ export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string
   );
 }
 
-/** For whoever opens a link that shows nothing any more. */
+/** The page for a link that is unknown, deleted or expired. */
 export const sharePageGone = (): string =>
   page(
     'This link has ended · Palestra',
     '',
-    '<h1>This link has ended</h1><p>It was taken back, has expired, or is mistyped. Ask whoever sent it for another one.</p>',
+    '<h1>This link has ended</h1><p>It was deleted, has expired, or is mistyped. Ask the sender for another one.</p>',
   );
 
 function page(title: string, head: string, body: string): string {

@@ -12,7 +12,7 @@ import { RolloutService } from '../rollouts/rollout.service.ts';
 const DAY_MS = 86_400_000;
 const LISTED = 500;
 
-/** Links that show one rollout to whoever has them. */
+/** Links that show one rollout without an account. */
 @Injectable()
 export class ShareService {
   constructor(

@@ -1,15 +1,15 @@
 import type { AuditAction } from '@palestra/protocol';
 
-/** An event for the log. Neither part may hold a secret: no key, token, password, or address that can contain one. */
+/** An event for the log. No part may have a secret: no key, token, password, or address that can contain one. */
 export interface AuditEntry {
   action: AuditAction;
-  /** What it happened to: its id, and its name as people know it. */
+  /** The changed object: its id and its name. */
   targetId?: string | null;
   target?: string | null;
   details?: Record<string, string | number | boolean | null | string[]>;
 }
 
-/** Where a request came from. */
+/** Origin of a request. */
 export interface RequestSource {
   address: string;
   userAgent: string;

@@ -8,11 +8,11 @@ import { FIRST_ORG, isOwner } from '../owner.ts';
 import { AuditLog } from './audit-log.service.ts';
 import { type AuditFilter, type AuditRow, selectAuditRows } from './audit.sql.ts';
 
-/** Rows of an export that are in memory at the same time. */
+/** Rows of an export in memory. */
 const BATCH = 500;
 
 /**
- * The audit log of an organisation, for its owners. Owners of the first organisation run the service, and also see what belongs to no
+ * The audit log of an organisation, for its owners. Owners of the first organisation run the service and also see events without an
  * organisation.
  */
 @Injectable()
@@ -30,11 +30,11 @@ export class AuditReader {
     return { events: page.map(present), next_cursor: rows.length > limit ? encodeCursor([page.at(-1)!.id]) : null };
   }
 
-  /** JSON lines, read while the client takes them. The export itself is the last event of an unfiltered one. */
+  /** Streams JSON lines. An export without a filter ends with its own event. */
   async export(caller: Caller, query: AuditExportQuery): Promise<Readable> {
     const filter = await this.#filter(caller, query);
-    const given = Object.entries(query).filter(([, value]) => value !== undefined);
-    await this.log.record(caller, { action: 'audit.export', details: Object.fromEntries(given) });
+    const filters = Object.entries(query).filter(([, value]) => value !== undefined);
+    await this.log.record(caller, { action: 'audit.export', details: Object.fromEntries(filters) });
     return Readable.from(this.#lines(filter), { objectMode: false });
   }
 

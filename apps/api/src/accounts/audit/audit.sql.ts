@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { AuditEntry, RequestSource } from './audit-entry.ts';
 
-/** Who acts. Names of users and keys are looked up when the row is written, and stay as they were. */
+/** The actor. The row keeps the names of users and keys of the time when it is written. */
 export interface Actor {
   orgId: string | null;
   userId: string | null;
@@ -26,7 +26,7 @@ export interface AuditRow {
 
 export interface AuditFilter {
   orgId: string;
-  /** With the events of no organisation. */
+  /** Includes events without an organisation. */
   operator: boolean;
   /** An action, or a group of them: `key` has `key.create` and `key.revoke`. */
   action: string | null;
@@ -37,8 +37,8 @@ export interface AuditFilter {
 }
 
 const MAX_TEXT = 500;
-/** PostgreSQL holds no NUL, and a row must not be as large as what a client sends. */
-const short = (text: string | null | undefined): string | null => text?.replaceAll('\0', '').slice(0, MAX_TEXT) ?? null;
+/** PostgreSQL cannot store a NUL, and the size of a row must be limited. */
+const shorten = (text: string | null | undefined): string | null => text?.replaceAll('\0', '').slice(0, MAX_TEXT) ?? null;
 
 export const INSERT_AUDIT = `INSERT INTO audit_log (at, org_id, actor_id, actor, key_id, key_name, action, refused, target_id, target, details, address, user_agent)
   VALUES (clock_timestamp(), $1::uuid, $2::uuid, (SELECT name FROM users WHERE id = $2::uuid), $3::uuid, (SELECT name FROM api_keys WHERE id = $3::uuid),
@@ -48,13 +48,13 @@ export const INSERT_AUDIT = `INSERT INTO audit_log (at, org_id, actor_id, actor,
 export function auditValues({ orgId, userId, keyId }: Actor, entry: AuditEntry & { refused?: boolean }, source: RequestSource | null) {
   const { action, refused = false, targetId, target, details = {} } = entry;
   const json = JSON.stringify(details).replaceAll(String.raw`\u0000`, '');
-  const from = [short(source?.address) ?? '', short(source?.userAgent) ?? ''];
-  return [orgId, userId, keyId, action, refused, short(targetId), short(target), json, ...from];
+  const from = [shorten(source?.address) ?? '', shorten(source?.userAgent) ?? ''];
+  return [orgId, userId, keyId, action, refused, shorten(targetId), shorten(target), json, ...from];
 }
 
 /**
- * Events before (or, ascending, after) an id. Index audit_log_org_id_id_idx backwards; with a filter those of action or actor, or the first one with
- * a condition.
+ * Events before (or, ascending, after) an id. Plan: audit_log_org_id_id_idx backwards; with a filter the index of action or actor, or the
+ * first one with a condition.
  */
 export async function selectAuditRows(
   pool: pg.Pool,

@@ -16,16 +16,16 @@ import { AuditLog } from './audit-log.service.ts';
 
 const AUDITED = 'palestra:audited';
 
-/** Request and answer of a route, as its description for the log reads them. */
-export interface Audible<Body = unknown, Result = unknown> {
+/** Request and result of a route, for the description of its event. */
+export interface AuditedRequest<Body = unknown, Result = unknown> {
   params: Record<string, string>;
-  /** As it came: checked, but without defaults. */
+  /** Validated, but without defaults. */
   body: Body;
   result: Result;
 }
-type Describe<Body, Result> = (audible: Audible<Body, Result>) => Omit<AuditEntry, 'action'>;
+type Describe<Body, Result> = (request: AuditedRequest<Body, Result>) => Omit<AuditEntry, 'action'>;
 
-/** Writes an event of a route between its success and its answer. */
+/** Writes the event of a route after its success and before its response. */
 @Injectable()
 export class AuditInterceptor implements NestInterceptor {
   constructor(
@@ -48,7 +48,7 @@ export class AuditInterceptor implements NestInterceptor {
   }
 }
 
-/** Records successful requests to the route. `describe` chooses what the log says of them; it must pick out nothing that can hold a secret. */
+/** Records successful requests to the route. `describe` selects the fields of the event; it must select nothing that can have a secret. */
 export const Audited = <Body = unknown, Result = unknown>(
   action: AuditAction,
   describe: Describe<Body, Result> = ({ params }) => ({ targetId: params['id'] ?? null }),

@@ -53,7 +53,7 @@ export abstract class Freshness implements NestInterceptor {
 
 /** Caching headers of data without a version: the tag is that of the response. */
 @Injectable()
-class AnswerFreshness implements NestInterceptor {
+class ResponseEtagInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const reply = context.switchToHttp().getResponse<FastifyReply>();
@@ -62,7 +62,7 @@ class AnswerFreshness implements NestInterceptor {
 }
 
 /** For routes that read data of a whole organisation: the ETag is that of the response. */
-export const ReadsAnswer = () => UseInterceptors(AnswerFreshness);
+export const CacheByResponse = () => UseInterceptors(ResponseEtagInterceptor);
 
 function withBodyTag(body: unknown, request: FastifyRequest, reply: FastifyReply): unknown {
   const tag = tagOf([JSON.stringify(body)]);

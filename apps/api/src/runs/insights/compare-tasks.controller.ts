@@ -4,7 +4,7 @@ import { compareTasksQuerySchema, compareTasksSchema } from '@palestra/protocol/
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../../platform/http/freshness.ts';
+import { CacheByResponse } from '../../platform/http/freshness.ts';
 import { CompareTasksService } from './compare-tasks.service.ts';
 
 @Controller('v1/compare')
@@ -13,7 +13,7 @@ export class CompareTasksController {
   constructor(private readonly compared: CompareTasksService) {}
 
   @Get('tasks')
-  @ReadsAnswer()
+  @CacheByResponse()
   @Api({
     summary: 'Runs against each other on the tasks that all of them scored, with paired differences',
     query: compareTasksQuerySchema,

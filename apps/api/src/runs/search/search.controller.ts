@@ -4,7 +4,7 @@ import { searchQuerySchema, searchSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
-import { ReadsAnswer } from '../../platform/http/freshness.ts';
+import { CacheByResponse } from '../../platform/http/freshness.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { SearchService } from './search.service.ts';
@@ -27,7 +27,7 @@ export class SearchController {
   }
 
   @Get('search')
-  @ReadsAnswer()
+  @CacheByResponse()
   @Api({
     summary: 'Find messages of all runs',
     query: searchQuerySchema,

@@ -7,13 +7,13 @@ import { RolloutService } from './rollout.service.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of a route marked `@ReadsRollout()`: the rollout that its path names. */
-    rollout?: RolloutScope;
+    /** On routes with `@ReadsRollout()`: the rollout in the path. */
+    rollout?: RolloutSnapshot;
   }
 }
 
-/** A rollout as one read sees it. `record` is null before its start event came. */
-export interface RolloutScope {
+/** The state of a rollout at the begin of a read. `record` is null before its start event arrived. */
+export interface RolloutSnapshot {
   head: RolloutHead;
   record: RolloutDetail | null;
   orgId: string;
@@ -22,23 +22,23 @@ export interface RolloutScope {
   runVersion: string;
 }
 
-/** The rollout of a route marked `@ReadsRollout()`. */
-export const OfRollout = createParamDecorator((_data: unknown, context: ExecutionContext): RolloutScope => {
+/** The rollout of a route with `@ReadsRollout()`. */
+export const OfRollout = createParamDecorator((_data: unknown, context: ExecutionContext): RolloutSnapshot => {
   const { rollout } = context.switchToHttp().getRequest<FastifyRequest>();
   if (!rollout) throw new Error('@OfRollout() needs @ReadsRollout() on its route');
   return rollout;
 });
 
-/** Where every read of one rollout begins. */
+/** Loads the rollout that a request reads. */
 @Injectable()
-export class RolloutScopes {
+export class RolloutSnapshots {
   constructor(
     private readonly database: Database,
     private readonly rollouts: RolloutService,
   ) {}
 
   /** Throws `rollout_not_found`, also for one of another organisation. */
-  async open(caller: Caller, id: string): Promise<RolloutScope> {
+  async load(caller: Caller, id: string): Promise<RolloutSnapshot> {
     const { head, record } = await this.rollouts.find(caller, id);
     const { rows } = await this.database.pool.query<{ version: string }>('SELECT version::text FROM runs WHERE seq = $1', [head.run_seq]);
     return { head, record, orgId: caller.orgId, orgName: caller.orgName, runVersion: rows[0]?.version ?? '0' };

@@ -9,14 +9,14 @@ import { Sockets } from '../platform/http/sockets.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { Authenticator } from './authenticator.ts';
 
-/** With the 5 s that a verdict is cached, a stream or socket ends within 10 s of losing its credential, on every replica. */
+/** The authenticator caches for 5 s, so a stream or socket ends within 10 s after its credential, on every replica. */
 const CHECK_MS = 4_000;
-/** Shorter requests are answered before a check matters, among them the one that revokes its own key. */
+/** Shorter requests end before a check matters, among them the one that revokes its own key. */
 const LONG_REQUEST_MS = 2_000;
 
 /** Requests and sockets are authorised when they open. This ends those whose key was revoked or expired, or whose browser signed out. */
 @Injectable()
-export class CredentialWatch implements OnModuleInit, OnApplicationShutdown {
+export class CredentialMonitor implements OnModuleInit, OnApplicationShutdown {
   readonly #requests = new Map<FastifyRequest, { since: number; end: () => void }>();
   #timer: NodeJS.Timeout | null = null;
 
@@ -40,7 +40,7 @@ export class CredentialWatch implements OnModuleInit, OnApplicationShutdown {
     if (this.#timer !== null) clearInterval(this.#timer);
   }
 
-  /** Verdicts are cached, so this asks the database once per credential. */
+  /** Results are cached, so this queries the database once per credential. */
   async check(): Promise<void> {
     const before = this.clock.now() - LONG_REQUEST_MS;
     const long = [...this.#requests].filter(([, { since }]) => since < before);
@@ -59,7 +59,7 @@ export class CredentialWatch implements OnModuleInit, OnApplicationShutdown {
     try {
       return (await this.authenticator.authenticate({ headers, method: 'GET' })) === null ? 'This browser was signed out.' : null;
     } catch (error) {
-      // A database that is away says nothing about a key.
+      // During a database outage the credential counts as valid.
       return error instanceof PalestraError && error.status === 401 ? error.message : null;
     }
   }

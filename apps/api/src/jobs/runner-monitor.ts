@@ -1,19 +1,19 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { releaseRunners, selectDeadRunners, showAlive } from './job-queue.sql.ts';
+import { releaseRunners, selectDeadRunners, lockAlive } from './job-queue.sql.ts';
 
-const LOOK_MS = 3_000;
+const INTERVAL_MS = 3_000;
 
 /**
- * Finds runners whose process is gone and frees their jobs, which the library by itself does after four hours. A runner shows that it
- * lives by a lock of its session: it goes with the process, at once and whatever happened. One whose connection broke for a
- * moment is not taken for dead: it has to be missing twice in a row.
+ * Finds runners whose process died and releases their jobs, which the library does only after four hours. A runner holds a lock of its
+ * database session, which ends with the process. A connection may break for a moment, so a runner counts as dead when it is missing twice
+ * in a row.
  */
-export class RunnerWatch {
+export class RunnerMonitor {
   #client: pg.Client | null = null;
   #missing = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
   readonly #runners = new Set<string>();
 
   constructor(
@@ -22,46 +22,46 @@ export class RunnerWatch {
   ) {}
 
   start(): void {
-    this.#timer = setInterval(() => (this.#looking = this.#looking.then(() => this.#look())), LOOK_MS);
+    this.#timer = setInterval(() => (this.#checking = this.#checking.then(() => this.#check())), INTERVAL_MS);
     this.#timer.unref();
   }
 
-  /** A runner of this process. */
+  /** Adds a runner of this process. */
   add(runner: string): void {
     this.#runners.add(runner);
-    this.#looking = this.#looking.then(() => this.#show(runner)).catch(() => {});
+    this.#checking = this.#checking.then(() => this.#lockAlive(runner)).catch(() => {});
   }
 
-  /** The runners of this process are over. */
+  /** Forgets the runners of this process, after they ended. */
   forget(): void {
     this.#runners.clear();
-    // Their locks go with the session; the next look opens another one.
-    this.#looking = this.#looking.then(() => this.#client?.end()).catch(() => {});
+    // Their locks end with the session; the next check opens another one.
+    this.#checking = this.#checking.then(() => this.#client?.end()).catch(() => {});
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#looking;
+    await this.#checking;
     await this.#client?.end().catch(() => {});
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     try {
       const client = await this.#connected();
       const missing = await selectDeadRunners(client);
       const dead = missing.filter((runner) => this.#missing.has(runner) && !this.#runners.has(runner));
       this.#missing = new Set(missing);
       if (dead.length === 0) return;
-      this.logger.warn({ runners: dead }, 'a process that ran jobs is gone; its jobs are run again');
+      this.logger.warn({ runners: dead }, 'a process that ran jobs died; its jobs run again');
       await releaseRunners(client, dead);
     } catch (error) {
       this.#missing.clear();
-      this.logger.debug({ err: error }, 'runners of jobs were not looked after; they will be');
+      this.logger.debug({ err: error }, 'the check for dead job runners failed; it is repeated');
     }
   }
 
-  async #show(runner: string): Promise<void> {
-    await showAlive(await this.#connected(), runner);
+  async #lockAlive(runner: string): Promise<void> {
+    await lockAlive(await this.#connected(), runner);
   }
 
   async #connected(): Promise<pg.Client> {
@@ -73,7 +73,7 @@ export class RunnerWatch {
     });
     await client.connect();
     this.#client = client;
-    for (const runner of this.#runners) await showAlive(client, runner);
+    for (const runner of this.#runners) await lockAlive(client, runner);
     return client;
   }
 }
