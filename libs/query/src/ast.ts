@@ -1,6 +1,6 @@
 import type { QueryKey } from './catalogue.ts';
 
-/** Where a node stands in the text of the query, in UTF-16 units. */
+/** The range of a node in the text of the query, in UTF-16 units. */
 export interface Span {
   position: number;
   length: number;
@@ -37,20 +37,20 @@ export interface GroupClause extends Span {
 
 export type Value = TextValue | RegexValue | NullValue | CompareValue | RangeValue;
 
-/** A word or quoted text; for enumerations one of the catalogue's values, for ids and booleans their canonical text. */
+/** A word or a quoted text. For enumerations it is a value of the catalogue, for ids and booleans the canonical text. */
 export interface TextValue extends Span {
   kind: 'text';
   text: string;
 }
 
-/** RE2 syntax, unanchored. `pattern` stands as written between the slashes, where a slash is `\/`. */
+/** RE2 syntax, unanchored. `pattern` is the text between the slashes; a slash in it is `\/`. */
 export interface RegexValue extends Span {
   kind: 'regex';
   pattern: string;
   ignoreCase: boolean;
 }
 
-/** `key:null`: not known, which no other value ever matches. */
+/** `key:null`: the value is not known. No other value matches an unknown one. */
 export interface NullValue extends Span {
   kind: 'null';
 }
@@ -63,7 +63,7 @@ export interface CompareValue extends Span {
   operand: Operand;
 }
 
-/** Both ends are part of the range; null is open. */
+/** Both ends are inclusive; null is open. */
 export interface RangeValue extends Span {
   kind: 'range';
   low: Operand | null;
@@ -72,7 +72,7 @@ export interface RangeValue extends Span {
 
 export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd' | 'w';
 
-/** A plain number; a duration (for `received`: an age); an ISO date or date-time, UTC unless it says otherwise. */
+/** A plain number; a duration (for `received`: an age); an ISO date or date-time, in UTC by default. */
 export type Operand =
   | { kind: 'number'; value: number }
   | { kind: 'duration'; value: number; unit: DurationUnit }

@@ -11,7 +11,7 @@ import {
 export const IS_VALUES = ['finished', 'truncated', 'scored', 'unscored', 'best', 'worst', 'live', 'eval'] as const;
 export type IsValue = (typeof IS_VALUES)[number];
 
-/** What `has:` reads from a bit of the narrow row. */
+/** The values of `has:` that are flags of the rollout row. */
 export const ROLLOUT_FLAGS = ['image', 'reasoning', 'nonfinite', 'parse_error', 'orphan', 'subagent', 'mismatch'] as const;
 export type RolloutFlag = (typeof ROLLOUT_FLAGS)[number];
 export const HAS_VALUES = ['error', 'gap', 'note', 'telemetry', ...ROLLOUT_FLAGS] as const;
@@ -36,7 +36,7 @@ export type QueryKeyKind = 'text' | 'integer' | 'number' | 'duration' | 'time' |
 export interface QueryKeyEntry {
   key: string;
   kind: QueryKeyKind;
-  /** Of an enumeration: all that is allowed. */
+  /** The values of an enumeration. */
   values?: readonly string[];
   /** Whether `key:null` is allowed and means "not known". */
   nullable: boolean;
@@ -100,7 +100,7 @@ const provenance = choice(PROVENANCES, 'how the field is known', 'prov.step:infe
 
 export type QueryKey = keyof typeof entries | `prov.${ProvenanceField}`;
 
-/** Every key of the language, in the order of the documentation: errors, docs and completions are made from this. */
+/** Every key of the language, in the order of the documentation. Errors, docs and completions use it. */
 export const QUERY_KEYS: readonly (QueryKeyEntry & { key: QueryKey })[] = [
   ...Object.entries(entries).map(([key, entry]) => ({ key: key as QueryKey, ...entry })),
   ...PROVENANCE_FIELDS.map((field) => ({

@@ -1,11 +1,11 @@
 import type { Bind, FieldName, QuerySchema, TextCondition } from './schema.ts';
 
-/** What a statement is being made of. */
+/** The state of one compilation. */
 export interface Compilation {
   schema: QuerySchema;
   now: number;
   bind: Bind;
-  /** The SQL of a logical column; remembers the join that it needs. */
   column(name: FieldName): string;
+  /** The phrases found so far that are not negated. */
   text: TextCondition[];
 }

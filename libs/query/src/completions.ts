@@ -1,7 +1,7 @@
 import { findKey, QUERY_KEYS, type QueryKeyEntry } from './catalogue.ts';
 
 export interface Completion {
-  /** What `[from, to)` of the text is to be replaced with. */
+  /** Replaces `[from, to)` of the text. */
   text: string;
   kind: 'key' | 'value';
   description: string;
@@ -14,8 +14,8 @@ export interface Completions {
 }
 
 /**
- * What could stand at the cursor: keys at the start of a clause, values of enumerations after `key:`, an example for other kinds when nothing
- * is typed yet. Nothing inside of quotes and regexes. Names of environments, tools and tags are the caller's to add.
+ * Completions at the cursor: keys at the start of a clause, values of enumerations after `key:`, an example for other kinds of empty
+ * values. None inside quotes and regexes. The caller adds names of environments, tools and tags.
  */
 export function completions(text: string, cursor: number): Completions {
   const at = Math.max(0, Math.min(cursor, text.length));
@@ -30,7 +30,7 @@ export function completions(text: string, cursor: number): Completions {
   return { from, to: at, candidates: entry === undefined ? [] : valuesLike(entry, text.slice(from, at), comma > colon) };
 }
 
-/** Where the clause that holds the cursor begins, after its minus; undefined inside of quotes. */
+/** The start of the clause at the cursor, after its minus; undefined inside quotes. */
 function clauseStart(text: string, cursor: number): number | undefined {
   let start = 0;
   let quoted = false;
@@ -57,7 +57,7 @@ function valuesLike(entry: QueryKeyEntry, typed: string, further: boolean): Comp
   const values = entry.values ?? (entry.kind === 'boolean' ? ['true', 'false'] : []);
   const all = [...values, ...(entry.nullable ? ['null'] : [])];
   const found = all.filter((value) => value.startsWith(typed.toLowerCase()));
-  // An example is a whole value, so it helps only where none stands yet.
+  // An example is a whole value, so it is offered only for an empty one.
   const example = values.length === 0 && typed === '' && !further ? [entry.example.slice(entry.key.length + 1)] : [];
   return [...example, ...found].map((value) => ({
     text: value,

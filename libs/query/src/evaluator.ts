@@ -1,14 +1,14 @@
 import { type ProvenanceField, TRUNCATED_STOPS } from '@palestra/protocol';
 import type { Clause, CompareValue, FieldClause, Query, RangeValue, RegexValue, TextValue, Value } from './ast.ts';
 import { type HasValue, type IsValue, type RolloutFlag } from './catalogue.ts';
-import { type Places, placesOf } from './places.ts';
+import { type SearchedTypes, searchedTypes } from './message-types.ts';
 import { compileRegexes } from './regex.ts';
 import type { QueryGroup, QueryRow } from './row.ts';
 import { searchWords } from './search-words.ts';
 import { durationMs, windowOf } from './time-window.ts';
 
 export interface EvaluationOptions {
-  /** Milliseconds since the epoch, from which the ages of `received` count. */
+  /** Milliseconds since the epoch; the ages of `received` count back from it. */
   now: number;
 }
 
@@ -17,18 +17,18 @@ interface Context {
   regexes: Map<RegexValue, (text: string) => boolean>;
 }
 
-/** Whether a rollout belongs to a query: the meaning of the language, which compileQuery's SQL reproduces. */
+/** Whether a rollout matches a query. This defines the language; `compileQuery` reproduces it in SQL. */
 export function matches(query: Query, row: QueryRow, options: EvaluationOptions): boolean {
   return matcherOf(query, options)(row);
 }
 
-/** `matches` for many rows: regexes are compiled once. Throws QueryError for a regex that is not one of RE2. */
+/** `matches` for many rows; compiles regexes once. Throws QueryError for a regex that RE2 does not support. */
 export function matcherOf(query: Query, options: EvaluationOptions): (row: QueryRow) => boolean {
   const context = { now: options.now, regexes: compileRegexes(query) };
   return (row) => holds(query, row, null, context);
 }
 
-/** Whether the answer depends on the rollout's messages, which narrow rows do not have. */
+/** Whether the query reads messages of the rollout, which its row does not have. */
 export function needsMessages(query: Query): boolean {
   return query.clauses.some((clause) => {
     if (clause.kind === 'group') return clause.alternatives.some(needsMessages);
@@ -36,35 +36,35 @@ export function needsMessages(query: Query): boolean {
   });
 }
 
-/** Whether the answer depends on what messages say: which tools were called is elsewhere, too. */
+/** Whether the query reads message texts. Tool calls are also stored outside of messages. */
 export function needsTexts(query: Query): boolean {
   return query.clauses.some((clause) => (clause.kind === 'group' ? clause.alternatives.some(needsTexts) : clause.kind === 'text'));
 }
 
-function holds(query: Query, row: QueryRow, outer: Places, context: Context): boolean {
-  const places = placesOf(query, outer);
-  return query.clauses.every((clause) => isPlace(clause) || clauseHolds(clause, row, places, context) !== clause.negated);
+function holds(query: Query, row: QueryRow, outer: SearchedTypes, context: Context): boolean {
+  const types = searchedTypes(query, outer);
+  return query.clauses.every((clause) => isInClause(clause) || clauseHolds(clause, row, types, context) !== clause.negated);
 }
 
-const isPlace = (clause: Clause): boolean => clause.kind === 'field' && clause.key === 'in';
+const isInClause = (clause: Clause): boolean => clause.kind === 'field' && clause.key === 'in';
 
-function clauseHolds(clause: Clause, row: QueryRow, places: Places, context: Context): boolean {
+function clauseHolds(clause: Clause, row: QueryRow, types: SearchedTypes, context: Context): boolean {
   switch (clause.kind) {
     case 'group':
-      return clause.alternatives.some((alternative) => holds(alternative, row, places, context));
+      return clause.alternatives.some((alternative) => holds(alternative, row, types, context));
     case 'text':
-      return textHolds(clause.value, row, places, context);
+      return textHolds(clause.value, row, types, context);
     case 'field':
       return clause.values.some((value) => fieldHolds(clause, value, row, context));
   }
 }
 
-function textHolds(value: TextValue | RegexValue, row: QueryRow, places: Places, context: Context): boolean {
+function textHolds(value: TextValue | RegexValue, row: QueryRow, types: SearchedTypes, context: Context): boolean {
   const found = value.kind === 'regex' ? context.regexes.get(value)! : phraseFinder(value.text);
-  return row.messages.some(({ type, content }) => content !== null && (places === null || places.includes(type)) && found(content));
+  return row.messages.some(({ type, content }) => content !== null && (types === null || types.includes(type)) && found(content));
 }
 
-/** The words of the phrase in a row, upper and lower case alike. */
+/** Whether the text has the words of the phrase in this order, ignoring case. */
 function phraseFinder(phrase: string): (content: string) => boolean {
   const wanted = searchWords(phrase);
   return (content) => {
@@ -105,7 +105,7 @@ function fieldHolds(clause: FieldClause, value: Value, row: QueryRow, context: C
   }
 }
 
-/** The values of keys that are one column of the row. */
+/** The value of a key that is one column of the row. */
 function scalarOf(key: FieldClause['key'], row: QueryRow): string | number | null {
   switch (key) {
     case 'group':

@@ -31,183 +31,186 @@ const sameName = {
   'group.pass': 'group_pass',
 } as const satisfies Partial<Record<FieldClause['key'], FieldName>>;
 
-/** `key:value,value`: one of the values holds. Null where nothing is known, which counts as false. */
-export function fieldSql({ key, values }: FieldClause, positive: boolean, made: Compilation): string {
-  if (key.startsWith('prov.')) return provenanceSql(key.slice(5) as ProvenanceField, values, made);
-  const test = (column: string) => columnSql(column, 'text', values, positive, made);
+/** The SQL of `key:value,value`: true if one of the values holds. NULL, which counts as false, where the column is not known. */
+export function fieldSql({ key, values }: FieldClause, positive: boolean, compilation: Compilation): string {
+  if (key.startsWith('prov.')) return provenanceSql(key.slice(5) as ProvenanceField, values, compilation);
+  const test = (column: string) => columnSql(column, 'text', values, positive, compilation);
   switch (key) {
     case 'tag':
-      return made.schema.tagExists(test);
+      return compilation.schema.tagExists(test);
     case 'verdict':
     case 'author':
-      return made.schema.annotationExists(key, test);
+      return compilation.schema.annotationExists(key, test);
     case 'note':
-      return made.schema.annotationExists('note', (column) => containsSql(column, values, positive, made));
+      return compilation.schema.annotationExists('note', (column) => containsSql(column, values, positive, compilation));
     case 'tool':
-      return made.schema.toolExists(false, test);
+      return compilation.schema.toolExists(false, test);
     case 'tool.error':
-      return made.schema.toolExists(true, test);
+      return compilation.schema.toolExists(true, test);
     case 'run':
-      return withUuid(test(made.column('run_name')), values, made);
+      return withUuid(test(compilation.column('run_name')), values, compilation);
     case 'task':
-      return withIndex(test(made.column('task_key')), values, made);
+      return withIndex(test(compilation.column('task_key')), values, compilation);
     case 'phase':
-      return phaseSql(values, made);
+      return phaseSql(values, compilation);
     case 'stop':
-      return stopSql(texts(values) as StopReason[], made);
+      return stopSql(texts(values) as StopReason[], compilation);
     case 'state':
       return isCode(
-        made.column('state'),
-        texts(values).map((state) => made.schema.stateCodes[state as RolloutState]),
-        made,
+        compilation.column('state'),
+        texts(values).map((state) => compilation.schema.stateCodes[state as RolloutState]),
+        compilation,
       );
     case 'is':
-      return anyOf(texts(values).map((value) => isSql(value as IsValue, made)));
+      return anyOf(texts(values).map((value) => isSql(value as IsValue, compilation)));
     case 'has':
-      return anyOf(texts(values).map((value) => hasSql(value as HasValue, made)));
+      return anyOf(texts(values).map((value) => hasSql(value as HasValue, compilation)));
     case 'received':
-      return anyOf(values.map((value) => receivedSql(value, made)));
+      return anyOf(values.map((value) => receivedSql(value, compilation)));
     case 'group.complete':
-      return anyOf(values.map((value) => completeSql(value, made)));
+      return anyOf(values.map((value) => completeSql(value, compilation)));
     default:
-      return columnSql(made.column(sameName[key as keyof typeof sameName]), findKey(key)!.kind, values, positive, made);
+      return columnSql(compilation.column(sameName[key as keyof typeof sameName]), findKey(key)!.kind, values, positive, compilation);
   }
 }
 
 const arrayTypes: Partial<Record<QueryKeyKind, string>> = { uuid: 'uuid[]', bigint: 'bigint[]' };
 
-/** One column against values of every kind; equalities share one array, so that a statement's text does not depend on their number. */
-function columnSql(column: string, kind: QueryKeyKind, values: Value[], positive: boolean, made: Compilation): string {
+/** Compares a column with values of every kind. Equalities share one array, so that their number does not change the statement text. */
+function columnSql(column: string, kind: QueryKeyKind, values: Value[], positive: boolean, compilation: Compilation): string {
   const parts: string[] = [];
   const equal = texts(values);
-  if (equal.length > 0) parts.push(`${column} = ANY(${made.bind(equal)}::${arrayTypes[kind] ?? 'text[]'})`);
+  if (equal.length > 0) parts.push(`${column} = ANY(${compilation.bind(equal)}::${arrayTypes[kind] ?? 'text[]'})`);
   for (const value of values) {
     if (value.kind === 'null') parts.push(`${column} IS NULL`);
-    else if (value.kind === 'regex') parts.push(regexSql(column, value, positive, made));
-    else if (value.kind !== 'text') parts.push(orderedSql(column, kind === 'integer' ? 'bigint' : 'float8', value, made));
+    else if (value.kind === 'regex') parts.push(regexSql(column, value, positive, compilation));
+    else if (value.kind !== 'text') parts.push(orderedSql(column, kind === 'integer' ? 'bigint' : 'float8', value, compilation));
   }
   return anyOf(parts);
 }
 
-function orderedSql(column: string, type: 'bigint' | 'float8', value: CompareValue | RangeValue, made: Compilation): string {
-  const operand = (of: Operand) => `${made.bind(durationMs(of))}::${type}`;
+function orderedSql(column: string, type: 'bigint' | 'float8', value: CompareValue | RangeValue, compilation: Compilation): string {
+  const operand = (of: Operand) => `${compilation.bind(durationMs(of))}::${type}`;
   if (value.kind === 'compare') return `${column} ${value.operator} ${operand(value.operand)}`;
   const ends = [value.low && `${column} >= ${operand(value.low)}`, value.high && `${column} <= ${operand(value.high)}`];
   return allOf(ends.filter((end) => end !== null)) ?? `${column} IS NOT NULL`;
 }
 
-/** At least the rows that match, or under a negation none: see compileQuery. */
-function regexSql(column: string, value: RegexValue, positive: boolean, made: Compilation): string {
+/** Selects at least the matching rows, and none inside a negation (see `compileQuery`). */
+function regexSql(column: string, value: RegexValue, positive: boolean, compilation: Compilation): string {
   if (!positive) return 'FALSE';
   const literal = requiredLiteral(value);
   if (literal === null) return `${column} IS NOT NULL`;
-  return `${column} ${value.ignoreCase ? 'ILIKE' : 'LIKE'} ${made.bind(likePattern(literal))}`;
+  return `${column} ${value.ignoreCase ? 'ILIKE' : 'LIKE'} ${compilation.bind(likePattern(literal))}`;
 }
 
-function containsSql(column: string, values: Value[], positive: boolean, made: Compilation): string {
+function containsSql(column: string, values: Value[], positive: boolean, compilation: Compilation): string {
   return anyOf(
     values.map((value) => {
-      if (value.kind === 'regex') return regexSql(column, value, positive, made);
-      return `${column} ILIKE ${made.bind(likePattern((value as TextValue).text))}`;
+      if (value.kind === 'regex') return regexSql(column, value, positive, compilation);
+      return `${column} ILIKE ${compilation.bind(likePattern((value as TextValue).text))}`;
     }),
   );
 }
 
-function withUuid(byName: string, values: Value[], made: Compilation): string {
+function withUuid(byName: string, values: Value[], compilation: Compilation): string {
   const ids = texts(values).map((text) => text.toLowerCase());
   const uuids = ids.filter((text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text));
-  return uuids.length === 0 ? byName : anyOf([byName, `${made.column('run_id')} = ANY(${made.bind(uuids)}::uuid[])`]);
+  return uuids.length === 0 ? byName : anyOf([byName, `${compilation.column('run_id')} = ANY(${compilation.bind(uuids)}::uuid[])`]);
 }
 
-function withIndex(byKey: string, values: Value[], made: Compilation): string {
+function withIndex(byKey: string, values: Value[], compilation: Compilation): string {
   const indexes = texts(values).filter((text) => /^(?:0|[1-9]\d{0,8})$/.test(text));
-  return indexes.length === 0 ? byKey : anyOf([byKey, `${made.column('task_index')} = ANY(${made.bind(indexes)}::bigint[])`]);
+  return indexes.length === 0 ? byKey : anyOf([byKey, `${compilation.column('task_index')} = ANY(${compilation.bind(indexes)}::bigint[])`]);
 }
 
-function phaseSql(values: Value[], made: Compilation): string {
-  const column = made.column('phase');
+function phaseSql(values: Value[], compilation: Compilation): string {
+  const column = compilation.column('phase');
   const phases = texts(values) as Phase[];
-  const codes = phases.flatMap((phase) => (phase === 'unknown' ? [] : [made.schema.phaseCodes[phase]]));
-  return anyOf([...(codes.length > 0 ? [isCode(column, codes, made)] : []), ...(phases.includes('unknown') ? [`${column} IS NULL`] : [])]);
+  const codes = phases.flatMap((phase) => (phase === 'unknown' ? [] : [compilation.schema.phaseCodes[phase]]));
+  return anyOf([
+    ...(codes.length > 0 ? [isCode(column, codes, compilation)] : []),
+    ...(phases.includes('unknown') ? [`${column} IS NULL`] : []),
+  ]);
 }
 
-function stopSql(stops: readonly StopReason[], made: Compilation): string {
-  const column = made.column('stop');
+function stopSql(stops: readonly StopReason[], compilation: Compilation): string {
+  const column = compilation.column('stop');
   const known = isCode(
     column,
-    stops.map((stop) => made.schema.stopCodes[stop]),
-    made,
+    stops.map((stop) => compilation.schema.stopCodes[stop]),
+    compilation,
   );
   return stops.includes('unknown') ? anyOf([known, `${column} IS NULL`]) : known;
 }
 
-function isCode(column: string, codes: number[], made: Compilation): string {
-  return `${column} = ANY(${made.bind(codes)}::smallint[])`;
+function isCode(column: string, codes: number[], compilation: Compilation): string {
+  return `${column} = ANY(${compilation.bind(codes)}::smallint[])`;
 }
 
-function provenanceSql(field: ProvenanceField, values: Value[], made: Compilation): string {
+function provenanceSql(field: ProvenanceField, values: Value[], compilation: Compilation): string {
   const levels = texts(values).map((text) => (PROVENANCES as readonly string[]).indexOf(text));
-  return `${provenanceBits(field, made)} = ANY(${made.bind(levels)}::int[])`;
+  return `${provenanceBits(field, compilation)} = ANY(${compilation.bind(levels)}::int[])`;
 }
 
-function provenanceBits(field: ProvenanceField, made: Compilation): string {
-  return `((${made.column('prov')} >> ${made.schema.provShifts[field]}) & 3)`;
+function provenanceBits(field: ProvenanceField, compilation: Compilation): string {
+  return `((${compilation.column('prov')} >> ${compilation.schema.provShifts[field]}) & 3)`;
 }
 
-function isSql(property: IsValue, made: Compilation): string {
+function isSql(property: IsValue, compilation: Compilation): string {
   switch (property) {
     case 'finished':
-      return stopSql(['finished'], made);
+      return stopSql(['finished'], compilation);
     case 'truncated':
-      return stopSql(TRUNCATED_STOPS, made);
+      return stopSql(TRUNCATED_STOPS, compilation);
     case 'scored':
-      return `${made.column('reward')} IS NOT NULL`;
+      return `${compilation.column('reward')} IS NOT NULL`;
     case 'unscored':
-      return `${made.column('reward')} IS NULL`;
+      return `${compilation.column('reward')} IS NULL`;
     case 'best':
-      return `${made.column('reward')} = ${made.column('group_max')}`;
+      return `${compilation.column('reward')} = ${compilation.column('group_max')}`;
     case 'worst':
-      return `${made.column('reward')} = ${made.column('group_min')}`;
+      return `${compilation.column('reward')} = ${compilation.column('group_min')}`;
     case 'live':
-      return isCode(made.column('state'), [made.schema.stateCodes.live], made);
+      return isCode(compilation.column('state'), [compilation.schema.stateCodes.live], compilation);
     case 'eval':
-      return isCode(made.column('phase'), [made.schema.phaseCodes.eval], made);
+      return isCode(compilation.column('phase'), [compilation.schema.phaseCodes.eval], compilation);
   }
 }
 
-function hasSql(content: HasValue, made: Compilation): string {
+function hasSql(content: HasValue, compilation: Compilation): string {
   switch (content) {
     case 'error':
-      return `${made.column('call_errors')} > 0`;
+      return `${compilation.column('call_errors')} > 0`;
     case 'gap':
-      return `${made.column('gaps')} > 0`;
+      return `${compilation.column('gaps')} > 0`;
     case 'note':
-      return made.schema.annotationExists('note', (note) => `${note} <> ''`);
+      return compilation.schema.annotationExists('note', (note) => `${note} <> ''`);
     case 'telemetry':
-      return `${provenanceBits('telemetry', made)} <> 0`;
+      return `${provenanceBits('telemetry', compilation)} <> 0`;
     default:
-      return `(${made.column('flags')} & ${made.schema.flagBits[content]}) <> 0`;
+      return `(${compilation.column('flags')} & ${compilation.schema.flagBits[content]}) <> 0`;
   }
 }
 
-function receivedSql(value: Value, made: Compilation): string {
-  const column = made.column('received');
-  const { from, to } = windowOf(value as CompareValue | RangeValue, made.now);
-  const at = (ms: number) => `${made.bind(new Date(ms).toISOString())}::timestamptz`;
+function receivedSql(value: Value, compilation: Compilation): string {
+  const column = compilation.column('received');
+  const { from, to } = windowOf(value as CompareValue | RangeValue, compilation.now);
+  const at = (ms: number) => `${compilation.bind(new Date(ms).toISOString())}::timestamptz`;
   const ends = [from === undefined ? null : `${column} >= ${at(from)}`, to === undefined ? null : `${column} < ${at(to)}`];
   return allOf(ends.filter((end) => end !== null)) ?? `${column} IS NOT NULL`;
 }
 
-function completeSql(value: Value, made: Compilation): string {
-  const n = made.column('group_n');
-  const expected = made.column('group_n_expected');
+function completeSql(value: Value, compilation: Compilation): string {
+  const n = compilation.column('group_n');
+  const expected = compilation.column('group_n_expected');
   if (value.kind === 'null') return `${expected} IS NULL`;
   return (value as TextValue).text === 'true' ? `${n} >= ${expected}` : `${n} < ${expected}`;
 }
 
 const texts = (values: Value[]): string[] => values.flatMap((value) => (value.kind === 'text' ? [value.text] : []));
 
-/** One of the parts; in parentheses when there are several, so that it can stand anywhere. */
+/** Joins the parts by OR, in parentheses if there are several. */
 function anyOf(parts: string[]): string {
   return parts.length === 1 ? parts[0]! : `(${parts.join(' OR ')})`;
 }

@@ -7,8 +7,8 @@ import { readQuoted, readWord, wrongValue } from './values.ts';
 export const QUERY_LIMITS = { textLength: 2_000, depth: 20, clauses: 100, regexLength: 200 } as const;
 
 /**
- * Reads a query (dashboard.md 6.3). Linear in the length of the text; throws QueryError and nothing else. That a regex is one of RE2 is
- * checked by compileQuery and matches, so that a parser in the browser needs no regex engine.
+ * Parses a query (docs/query.md). Linear in the length of the text; throws only QueryError. `compileQuery` and `matches` check the
+ * regexes, so that the parser in the browser needs no regex engine.
  */
 export function parseQuery(text: string): Query {
   if (text.length > QUERY_LIMITS.textLength)
@@ -35,7 +35,7 @@ class Parser {
     const query = this.#conjunction();
     const { position } = this.#scanner;
     if (this.#scanner.peek() === ')') throw this.#scanner.error('This parenthesis closes nothing.', position, 1);
-    checkPlaces(query, this.#scanner);
+    checkInClauses(query, this.#scanner);
     return query;
   }
 
@@ -109,7 +109,7 @@ class Parser {
     if (scanner.peek() === '"') return { kind: 'text', ...scanner.takeString() };
     const regex = scanner.peek() === '/' ? scanner.takeRegex(false) : undefined;
     if (regex !== undefined) return this.#checkedRegex(regex);
-    // Never undefined: the characters that end a word are spaces, quotes and parentheses, and none of them stands here.
+    // Never undefined: the next character is none of those that end a word.
     return { kind: 'text', ...scanner.takeTextWord()! };
   }
 
@@ -177,10 +177,10 @@ class Parser {
   }
 }
 
-/** `in:` only says where to look, so a conjunction that has it must also have something to look for. */
-function checkPlaces(query: Query, scanner: Scanner): void {
+/** `in:` restricts a text search, so a conjunction with `in:` also needs a text. */
+function checkInClauses(query: Query, scanner: Scanner): void {
   for (const clause of query.clauses) {
-    if (clause.kind === 'group') for (const alternative of clause.alternatives) checkPlaces(alternative, scanner);
+    if (clause.kind === 'group') for (const alternative of clause.alternatives) checkInClauses(alternative, scanner);
     else if (clause.kind === 'field' && clause.key === 'in' && !hasText(query))
       throw scanner.error('in: says where to look for a text; add the text: in:assistant "I give up"', clause.position, clause.length);
   }

@@ -1,13 +1,13 @@
 import type { Clause, Operand, Query, RegexValue, Value } from './ast.ts';
 import { findKey } from './catalogue.ts';
 
-/** Bare where neither the scanner nor a kind of value could take it for something else. */
+/** Texts that need no quotes, because neither the scanner nor a kind of value reads them differently. */
 const bareText = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u;
 const bareValue = /^[\p{L}\p{N}_][\p{L}\p{N}_./@:+-]*$/u;
 
 /**
- * The canonical text of a query: one space between clauses, clauses and values in the order written, quotes only where needed, `=` left out.
- * `parseQuery(printQuery(query))` is `query`, but for positions.
+ * The canonical text of a query: one space between clauses, the written order, quotes only where needed, no `=`.
+ * `parseQuery(printQuery(query))` equals `query` except for positions.
  */
 export function printQuery(query: Query): string {
   return query.clauses.map(printClause).join(' ');
@@ -42,7 +42,7 @@ function printValue(value: Value, isText: boolean): string {
   }
 }
 
-/** A text as the value of a key, in quotes where it needs them: `tool:${printText(name)}`. */
+/** A text as the value of a key, quoted if necessary: `tool:${printText(name)}`. */
 export const printText = (text: string): string => (bareValue.test(text) && text !== 'null' ? text : quote(text));
 
 function printRegex(value: RegexValue): string {

@@ -1,11 +1,11 @@
-/** The only error that this library throws: what is wrong, and where in the text (UTF-16 offsets) it stands. */
+/** The only error of this library: what is wrong, and its position in the text (UTF-16 offsets). */
 export class QueryError extends Error {
   override readonly name = 'QueryError';
   readonly position: number;
   readonly length: number;
-  /** The piece of the query that is wrong, at most 80 characters of it. */
+  /** The wrong part of the query, cut to 80 characters. */
   readonly token: string;
-  /** What to write instead of `token`, when something near exists. */
+  /** A similar valid word to replace `token`, if any. */
   readonly suggestion: string | undefined;
 
   constructor(message: string, at: { position: number; length: number; token: string; suggestion?: string | undefined }) {
@@ -17,7 +17,7 @@ export class QueryError extends Error {
   }
 }
 
-/** Number of insertions, deletions, substitutions and swaps of neighbours between two short words. */
+/** Number of insertions, deletions, substitutions and swaps of neighbours between two words. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -36,7 +36,7 @@ function editDistance(a: string, b: string): number {
   return last[b.length]!;
 }
 
-/** The candidate that was probably meant: at most a third of the letters wrong, or one that starts with the word. */
+/** The most similar candidate: at most a third of its letters differ, or it starts with the word. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (word === '' || word.length > 32) return undefined;
   const lower = word.toLowerCase();

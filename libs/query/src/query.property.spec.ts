@@ -4,7 +4,6 @@ import {
   type Clause,
   compileQuery,
   completions,
-  defaultSchema,
   parseQuery,
   printQuery,
   type Query,
@@ -12,6 +11,7 @@ import {
   QueryError,
   type QueryKeyEntry,
 } from './index.ts';
+import { defaultSchema } from './schema.fixture.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
 import { full } from '../../../tests/support/full.ts';
 

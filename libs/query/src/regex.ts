@@ -3,26 +3,26 @@ import { RE2JS, RE2JSException } from 're2js';
 import type { Clause, Query, RegexValue } from './ast.ts';
 import { QueryError } from './query-error.ts';
 
-/** Letters that also match something outside of ASCII when case is ignored (ſ, K), or whose case depends on the locale (Turkish i). */
+/** Letters that match non-ASCII letters when case is ignored (ſ, K), or whose case depends on the locale (Turkish i). */
 const foldsOddly = /[^\x20-\x7e]|[ksi]/i;
 const MIN_LITERAL = 3;
 
-/** A linear-time matcher: whether the pattern occurs somewhere in a text. Throws QueryError for what RE2 does not have. */
+/** Returns a linear-time test whether the pattern occurs in a text. Throws QueryError for syntax that RE2 does not support. */
 export function compileRegex(value: RegexValue): (text: string) => boolean {
-  const place = { position: value.position, length: value.length, token: `/${value.pattern}/${value.ignoreCase ? 'i' : ''}` };
+  const span = { position: value.position, length: value.length, token: `/${value.pattern}/${value.ignoreCase ? 'i' : ''}` };
   if (regexSize(value.pattern) > MAX_REGEX_SIZE)
-    throw new QueryError(`The regex is too large: its repetitions may stand for ${MAX_REGEX_SIZE} parts together.`, place);
+    throw new QueryError(`The regex is too large: its repetitions may stand for ${MAX_REGEX_SIZE} parts together.`, span);
   try {
     const compiled = RE2JS.compile(value.pattern, value.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
     return (text) => compiled.test(text);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
     const why = error.message.replace(/^error parsing regexp: /, '').replaceAll('(?i)', '');
-    throw new QueryError(`The regex is not one of RE2, which has no back-references and no look-around: ${why}`, place);
+    throw new QueryError(`The regex is not one of RE2, which has no back-references and no look-around: ${why}`, span);
   }
 }
 
-/** Every regex of a query compiled, so that a wrong one is told before anything runs. */
+/** Compiles every regex of a query, so that an invalid one fails before anything runs. */
 export function compileRegexes(query: Query): Map<RegexValue, (text: string) => boolean> {
   return new Map(query.clauses.flatMap(regexesOf).map((value) => [value, compileRegex(value)]));
 }
@@ -40,8 +40,8 @@ export function regexesOf(clause: Clause): RegexValue[] {
 }
 
 /**
- * A text that every match contains, for a prefilter by LIKE: the longest run of plain characters outside of groups. Null when there is none
- * of three characters or more, or when the pattern has anything (alternatives, inline flags, \Q) of which this does not know the meaning.
+ * Returns a text that every match contains, for a prefilter by LIKE: the longest run of plain characters outside groups. Null without
+ * a run of at least three characters, and for syntax that this function does not understand (alternatives, inline flags, \Q).
  */
 export function requiredLiteral(value: RegexValue): string | null {
   const runs = plainRuns(value.pattern);
@@ -72,15 +72,15 @@ function plainRuns(pattern: string): string[] | null {
       breakRun();
     } else if (character === '\\') {
       const escaped = pattern[++at] ?? '';
-      // Letters and digits are classes, assertions or codes; of those with an argument (\p{L}, \x{41}, \Q) we know nothing.
+      // An escaped letter or digit is a class, an assertion or a code. Those with an argument (\p{L}, \x{41}, \Q) are not understood.
       if (/[pPxQ0-9]/.test(escaped)) return null;
       if (/[A-Za-z]/.test(escaped)) breakRun();
       else if (depth === 0) runs[runs.length - 1] += escaped;
     } else if ('*?{'.includes(character)) {
       const repeat = character === '{' ? /^\{\d+(?:,\d*)?\}/.exec(pattern.slice(at))?.[0] : character;
-      // A brace that repeats nothing is a character like others, behind which anything may follow.
+      // A brace that is no repetition is an ordinary character.
       if (repeat === undefined) return null;
-      // The character before may be missing altogether.
+      // The previous character is optional.
       runs[runs.length - 1] = dropLast(runs.at(-1)!);
       at += repeat.length - 1;
       breakRun();
@@ -90,10 +90,10 @@ function plainRuns(pattern: string): string[] | null {
   return runs;
 }
 
-/** The position of the bracket that closes the class at `open`; null when it has an inner class or is never closed. */
+/** The position of the bracket that closes the class at `open`; null if the class is nested or not closed. */
 function classEnd(pattern: string, open: number): number | null {
   let at = open + (pattern[open + 1] === '^' ? 2 : 1);
-  // In first place it is one of the class's characters.
+  // A bracket in first position is a character of the class.
   if (pattern[at] === ']') at++;
   for (; at < pattern.length; at++) {
     if (pattern[at] === '\\') at++;
@@ -103,7 +103,7 @@ function classEnd(pattern: string, open: number): number | null {
   return null;
 }
 
-/** Without its last character, which may be a surrogate pair. */
+/** Removes the last character, which may be a surrogate pair. */
 function dropLast(text: string): string {
   return [...text].slice(0, -1).join('');
 }

@@ -1,7 +1,7 @@
 import type { MessageType, Phase, Provenance, ProvenanceField, RolloutState, StopReason } from '@palestra/protocol';
 import type { RolloutFlag } from './catalogue.ts';
 
-/** A rollout as `matches` reads it. Null is "not known" everywhere. */
+/** A rollout as `matches` reads it. null means "not known". */
 export interface QueryRow {
   id: string;
   name: string | null;
@@ -12,7 +12,7 @@ export interface QueryRow {
   phase: Phase;
   taskKey: string | null;
   taskIndex: number | null;
-  /** Decimal: a 64-bit integer is more than a double holds. */
+  /** Decimal digits, because a double cannot hold every 64-bit integer. */
   groupKey: string | null;
   sample: number | null;
   model: string | null;
@@ -23,7 +23,7 @@ export interface QueryRow {
   calls: number;
   callErrors: number;
   msgs: number;
-  /** Of the model and of tools together. */
+  /** Output of the model and of tools together. */
   tokens: number | null;
   bytes: number;
   gaps: number;
@@ -34,12 +34,12 @@ export interface QueryRow {
   stop: StopReason;
   state: RolloutState;
   flags: readonly RolloutFlag[];
-  /** A field that is left out is unknown. */
+  /** An absent field is unknown. */
   prov: Partial<Record<ProvenanceField, Provenance>>;
   group: QueryGroup | null;
   tags: readonly string[];
   annotations: readonly { verdict: string | null; note: string | null; author: string | null }[];
-  /** All messages; a row without them holds no text and no tool (see `needsMessages`). */
+  /** All messages. Empty if they were not loaded; then texts and tools do not match (see `needsMessages`). */
   messages: readonly QueryMessage[];
 }
 
@@ -57,7 +57,7 @@ export interface QueryGroup {
 
 export interface QueryMessage {
   type: MessageType;
-  /** Of a call or a result: the tool's. */
+  /** Name of the tool of a call or a result. */
   name: string | null;
   failed: boolean;
   content: string | null;

@@ -18,11 +18,11 @@ const textWord = /[^\s"()]+/y;
 const valueWord = /[^\s"(),]+/y;
 const escapes: Record<string, string> = { n: '\n', t: '\t', '"': '"', '\\': '\\' };
 
-/** The lexical half of the language: one cursor over the text. What a word means depends on where it stands, so the parser asks. */
+/** Lexical scanner: one cursor over the text. The parser asks for the kind of token, because the meaning of a word depends on its context. */
 export class Scanner {
   position = 0;
   readonly text: string;
-  /** From here on there is no slash that could close a regex; keeps a row of `/a` linear. */
+  /** No slash after this position closes a regex. Keeps texts such as `/a /a /a` linear. */
   #noSlashFrom = Infinity;
 
   constructor(text: string) {
@@ -47,13 +47,13 @@ export class Scanner {
     return true;
   }
 
-  /** Nothing, a space, a closing parenthesis, and after a value a comma. */
+  /** At the end, a space, a closing parenthesis, or (after a value) a comma. */
   atBoundary(comma: boolean): boolean {
     const next = this.peek();
     return next === '' || next === ')' || (comma && next === ',') || space.test(next);
   }
 
-  /** The key before a colon, which is taken too; undefined when no key stands here. */
+  /** Takes a key and its colon; undefined if there is none. */
   takeKey(): TextPiece | undefined {
     const found = this.#match(keyPattern);
     if (found !== undefined) this.position++;
@@ -89,8 +89,8 @@ export class Scanner {
   }
 
   /**
-   * `/.../` with an optional i, ended by a boundary; undefined when it is not one, as in /usr/bin. A regex starts with neither a space
-   * nor a slash, so that `a / b / c` are words.
+   * `/.../` with an optional i and a boundary behind it; undefined for other texts, such as /usr/bin. A regex does not start with a
+   * space or a slash, so that `a / b / c` are words.
    */
   takeRegex(comma: boolean): RegexPiece | undefined {
     const position = this.position;

@@ -1,7 +1,7 @@
-import type { MessageType, Phase, ProvenanceField, RolloutState, StopReason } from '@palestra/protocol';
+import type { KnownPhase, MessageType, ProvenanceField, RolloutState, StopReason } from '@palestra/protocol';
 import type { RolloutFlag } from './catalogue.ts';
 
-/** Logical columns; each is one SQL expression, null where the value is not known. */
+/** Logical columns. Each is one SQL expression, NULL where the value is not known. */
 export type FieldName =
   | 'id'
   | 'name'
@@ -40,43 +40,40 @@ export type FieldName =
   | 'group_min'
   | 'group_max';
 
-export type JoinName = 'run' | 'task' | 'env' | 'meta' | 'group';
-
-/** Adds a value to the statement's parameters and answers its placeholder: the only way by which a query's text reaches SQL. */
+/** Adds a value to the parameters of the statement and returns its placeholder. The text of a query reaches SQL in no other way. */
 export type Bind = (value: unknown) => string;
 
-/** A text to be found in one message of a rollout. */
+/** A text that one message of the rollout must contain. */
 export interface TextCondition {
   /**
-   * phrase: the words of `text` in a row, by full text search. literal: the characters of `text` (of a regex, checked again afterwards); a
-   * source that cannot tell may answer TRUE, nothing else may be left out.
+   * phrase: the words of `text` in this order, by full text search. literal: the characters of `text`, which a regex requires and a
+   * post filter checks again. An implementation that cannot check a literal returns TRUE, so that no match is lost.
    */
   kind: 'phrase' | 'literal';
   text: string;
-  /** Only of a literal. */
+  /** Applies to literals only. */
   ignoreCase: boolean;
-  /** Null: of any type. */
+  /** null: any type. */
   types: readonly MessageType[] | null;
 }
 
-/** Names and codes of the database. All strings are trusted SQL; nothing of a query is ever among them. */
+/** Names and codes of the database. All strings are trusted SQL and never contain text of a query. */
 export interface QuerySchema {
-  fields: Record<FieldName, { sql: string; join?: JoinName }>;
-  /** The JOIN clause of each; a row of rollouts must come out once. */
-  joins: Record<JoinName, string>;
+  /** The SQL expression of each column, over `rollouts r`. */
+  fields: Record<FieldName, string>;
   stopCodes: Record<StopReason, number>;
-  /** `unknown` is null in the database. */
-  phaseCodes: Record<Exclude<Phase, 'unknown'>, number>;
+  /** The phase `unknown` is NULL in the database. */
+  phaseCodes: Record<KnownPhase, number>;
   stateCodes: Record<RolloutState, number>;
   /** Masks of one bit each. */
   flagBits: Record<RolloutFlag, number>;
   /** Position of each field's two bits. */
   provShifts: Record<ProvenanceField, number>;
-  /** EXISTS over the rollout's tags, `test` given the tag's expression. */
+  /** EXISTS over the tags of the rollout; `test` gets the expression of the tag. */
   tagExists(test: (tag: string) => string): string;
   annotationExists(field: 'verdict' | 'note' | 'author', test: (value: string) => string): string;
-  /** EXISTS over the rollout's tool calls, `test` given the tool name's expression; `failed`: only of calls that failed. */
+  /** EXISTS over the tool calls of the rollout; `test` gets the expression of the tool name. `failed`: only calls that failed. */
   toolExists(failed: boolean, test: (name: string) => string): string;
-  /** EXISTS over the texts of the rollout's messages, wherever they are kept. */
+  /** EXISTS over the message texts of the rollout, also of sealed ones. */
   textExists(condition: TextCondition, bind: Bind): string;
 }

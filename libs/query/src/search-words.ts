@@ -1,7 +1,7 @@
 /**
- * The words that a phrase is made of, and by which it is found: runs of letters and digits in lower case. PostgreSQL's own parser keeps host
- * names, file paths, e-mail addresses, signed and decimal numbers and HTML entities whole, so that `bar` is not found in `foo.bar()`, nor
- * `usr` in /usr/bin: a tsvector of a raw text finds a part of what `matches` finds, one of these words joined by spaces finds the same.
+ * The words of a text for the index and for phrases: runs of letters and digits in lower case. PostgreSQL's own parser keeps host names,
+ * paths, e-mail addresses, numbers and HTML entities whole and would not find `bar` in `foo.bar()`. A tsvector of these words, joined
+ * by spaces, finds what `matches` finds.
  */
 export function searchWords(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];

@@ -4,18 +4,18 @@ export const UNIT_MS: Record<DurationUnit, number> = { ms: 1, s: 1_000, m: 60_00
 
 const isoPattern = /^(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})?)?$/;
 
-/** Milliseconds since the epoch: `from` is inside, `to` is not; undefined is open. */
+/** Milliseconds since the epoch: `from` is inclusive, `to` exclusive; undefined is open. */
 export interface TimeWindow {
   from?: number;
   to?: number;
 }
 
-/** The time that an ISO date or date-time names: a whole day, minute, second or millisecond. Undefined when it is none. */
+/** The period of an ISO date or date-time: a whole day, minute, second or millisecond. Undefined for other texts. */
 export function periodOf(iso: string): { from: number; to: number } | undefined {
   const found = isoPattern.exec(iso);
   if (found === null) return undefined;
   const [, day, seconds, fraction] = found;
-  // Date.parse takes 31 February for 3 March.
+  // Date.parse reads 31 February as 3 March.
   const midnight = Date.parse(`${day}T00:00:00Z`);
   if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== day) return undefined;
   if (iso === day) return { from: midnight, to: midnight + UNIT_MS.d };
@@ -26,8 +26,8 @@ export function periodOf(iso: string): { from: number; to: number } | undefined 
 }
 
 /**
- * What a value of `received` means at `now`. Ages count back: `2h` and `<2h` are the last two hours, `>2h` is before them, `1h..2h` between
- * one and two hours ago; an edge belongs to the younger side.
+ * The period that a value of `received` selects at `now`. Ages count back: `2h` and `<2h` are the last two hours, `>2h` is earlier,
+ * `1h..2h` is between one and two hours ago. A boundary belongs to the younger side.
  */
 export function windowOf(value: CompareValue | RangeValue, now: number): TimeWindow {
   if (value.kind === 'compare') return compareWindow(value.operator, value.operand, now);

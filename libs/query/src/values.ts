@@ -32,7 +32,7 @@ export function wrongValue(entry: QueryKeyEntry, raw: string, span: Span, why?: 
   });
 }
 
-/** Reads an unquoted value as the kind of its key wants it. */
+/** Parses an unquoted value by the kind of its key. */
 export function readWord(entry: QueryKeyEntry, raw: string, at: Span): Value {
   const span = { position: at.position, length: at.length };
   if (raw === 'null' && entry.nullable) return { kind: 'null', ...span };
@@ -50,7 +50,7 @@ export function readWord(entry: QueryKeyEntry, raw: string, at: Span): Value {
   }
 }
 
-/** A value in quotes: a text, and for keys without order the same as without quotes. */
+/** Parses a quoted value: a text; for keys without order the same as without quotes. */
 export function readQuoted(entry: QueryKeyEntry, text: string, raw: string, at: Span): Value {
   const span = { position: at.position, length: at.length };
   if (entry.kind === 'text') return { kind: 'text', text, ...span };
@@ -102,7 +102,7 @@ function readOperand(entry: QueryKeyEntry, text: string, raw: string, span: Span
     }
   }
   if (entry.kind === 'time' || !numberPattern.test(text)) throw wrongValue(entry, raw, span);
-  // Adding zero turns -0, which prints as 0, into 0.
+  // Adding 0 turns -0 into 0, which prints the same.
   const value = Number(text) + 0;
   if (!Number.isFinite(value)) throw wrongValue(entry, raw, span, 'The number is too large.');
   if (entry.kind === 'integer' && !Number.isSafeInteger(value))

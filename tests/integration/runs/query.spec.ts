@@ -1,16 +1,7 @@
-import {
-  type CompiledQuery,
-  compileQuery,
-  defaultSchema,
-  joinSql,
-  matches,
-  needsMessages,
-  parseQuery,
-  QUERY_KEYS,
-  QueryError,
-} from '@palestra/query';
+import { type CompiledQuery, compileQuery, matches, needsMessages, parseQuery, QUERY_KEYS, QueryError } from '@palestra/query';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defaultSchema } from '../../../libs/query/src/schema.fixture.ts';
 import { NOW, type QueryWorld, RUNS, startQueryWorld } from './query.world.ts';
 
 let world: QueryWorld;
@@ -31,7 +22,7 @@ async function ask(text: string): Promise<Answer> {
   const query = parseQuery(text);
   const compiled = compileQuery(query, defaultSchema, { now: NOW, firstParameter: 2 });
   const { rows } = await world.client.query<{ seq: string }>(
-    `SELECT r.seq FROM rollouts r ${joinSql(compiled.joins, defaultSchema)} WHERE r.org_id = $1 AND ${compiled.where} ORDER BY r.seq`,
+    `SELECT r.seq FROM rollouts r WHERE r.org_id = $1 AND ${compiled.where} ORDER BY r.seq`,
     [RUNS.skyrl, ...compiled.values],
   );
   const candidates = rows.map(({ seq }) => Number(seq));

@@ -1,8 +1,9 @@
 import { type Provenance, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
 import { createHash } from 'node:crypto';
-import { defaultSchema, type QueryGroup, type QueryMessage, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
+import { type QueryGroup, type QueryMessage, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import pg from 'pg';
 import { inject } from 'vitest';
+import { defaultSchema } from '../../../libs/query/src/schema.fixture.ts';
 
 /** Thirty-six varied rollouts, as rows in memory and in the tables that the default schema names, in a schema of their own. */
 export const NOW = Date.parse('2026-11-20T12:00:00Z');

@@ -21,14 +21,14 @@ const list = (from: string) => `COALESCE((SELECT json_agg(${from}), '[]')`;
 
 /** The expressions of `storeSchema`: where the database decides one half of a query and a filter the other, both see the same. */
 const QUERY_ROWS = `
-SELECT r.seq::text, ${fields.id.sql} AS id, ${fields.name.sql} AS name, ${fields.run_id.sql} AS "runId", ${fields.run_name.sql} AS "runName",
-  ${fields.env.sql} AS env, ${fields.split.sql} AS split, ${fields.phase.sql} AS phase, ${fields.task_key.sql} AS "taskKey",
-  ${fields.task_index.sql} AS "taskIndex", ${fields.group_key.sql}::text AS "groupKey", ${fields.sample.sql} AS sample, ${fields.model.sql} AS model,
-  ${fields.step.sql} AS step, ${fields.policy_step.sql} AS "policyStep", ${fields.reward.sql} AS reward, ${fields.turns.sql} AS turns,
-  ${fields.calls.sql} AS calls, ${fields.call_errors.sql} AS "callErrors", ${fields.msgs.sql} AS msgs, ${fields.tok.sql} AS tokens,
-  ${fields.bytes.sql}::float8 AS bytes, ${fields.gaps.sql} AS gaps, ${fields.dur.sql} AS "durationMs", ${fields.lat.sql} AS "latencyMs",
-  extract(epoch FROM ${fields.received.sql})::float8 * 1000 AS "receivedAt", ${fields.stop.sql} AS stop, ${fields.state.sql} AS state,
-  ${fields.flags.sql} AS flags, ${fields.prov.sql} AS prov,
+SELECT r.seq::text, ${fields.id} AS id, ${fields.name} AS name, ${fields.run_id} AS "runId", ${fields.run_name} AS "runName",
+  ${fields.env} AS env, ${fields.split} AS split, ${fields.phase} AS phase, ${fields.task_key} AS "taskKey",
+  ${fields.task_index} AS "taskIndex", ${fields.group_key}::text AS "groupKey", ${fields.sample} AS sample, ${fields.model} AS model,
+  ${fields.step} AS step, ${fields.policy_step} AS "policyStep", ${fields.reward} AS reward, ${fields.turns} AS turns,
+  ${fields.calls} AS calls, ${fields.call_errors} AS "callErrors", ${fields.msgs} AS msgs, ${fields.tok} AS tokens,
+  ${fields.bytes}::float8 AS bytes, ${fields.gaps} AS gaps, ${fields.dur} AS "durationMs", ${fields.lat} AS "latencyMs",
+  extract(epoch FROM ${fields.received})::float8 * 1000 AS "receivedAt", ${fields.stop} AS stop, ${fields.state} AS state,
+  ${fields.flags} AS flags, ${fields.prov} AS prov,
   (SELECT json_build_object('n', g.n, 'nExpected', g.n_expected, 'scored', g.scored, 'successes', g.successes, 'sum', g.sum, 'sumsq', g.sum_squares,
       'min', g.min, 'max', g.max)
     FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1)) AS "group",

@@ -19,12 +19,11 @@ import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/s
 /** The query language over the tables of the store: alias `r` is `rollouts`. Every other table is reached by its primary key. */
 
 const one = (column: string, table: string, alias: string, on: string) => `(SELECT ${alias}.${column} FROM ${table} ${alias} WHERE ${on})`;
-const env = (column: string) => ({ sql: one(column, 'rollout_environments', 'e', 'e.id = r.env_id') });
-const meta = (column: string) => ({ sql: one(column, 'rollout_meta', 'm', 'm.rollout_seq = r.seq') });
-const run = (column: string) => ({ sql: one(column, 'runs', 'u', 'u.seq = r.run_seq') });
-const group = (expression: string) => ({
-  sql: `(SELECT ${expression} FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1))`,
-});
+const env = (column: string) => one(column, 'rollout_environments', 'e', 'e.id = r.env_id');
+const meta = (column: string) => one(column, 'rollout_meta', 'm', 'm.rollout_seq = r.seq');
+const run = (column: string) => one(column, 'runs', 'u', 'u.seq = r.run_seq');
+const group = (expression: string) =>
+  `(SELECT ${expression} FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1))`;
 const VARIANCE = '(g.sum_squares - g.sum * g.sum / g.scored) / (g.scored - 1)';
 // Sums leave a remainder where all rewards are equal; the tolerance is that of zero variance (dashboard.md 3.1).
 const STD = `CASE WHEN g.scored < 2 THEN NULL WHEN g.max - g.min <= 1e-6 THEN 0 ELSE sqrt(GREATEST(${VARIANCE}, 0)) END`;
@@ -33,38 +32,36 @@ const MESSAGES = 'rollout_messages mm JOIN rollout_heads h ON h.seq = mm.rollout
 
 export const storeSchema: QuerySchema = {
   fields: {
-    id: { sql: 'r.id' },
+    id: 'r.id',
     name: meta('rollout_name'),
     run_id: run('id'),
     run_name: run('name'),
     env: env('environment'),
-    split: { sql: 'r.split' },
-    phase: { sql: `NULLIF(r.phase, ${PHASES.indexOf('unknown')})` },
-    task_key: { sql: one('key', 'rollout_tasks', 't', 't.id = r.task_id') },
-    task_index: { sql: 'r.task_index' },
-    group_key: { sql: 'r.group_key' },
-    sample: { sql: sampleSql('r') },
+    split: 'r.split',
+    phase: `NULLIF(r.phase, ${PHASES.indexOf('unknown')})`,
+    task_key: one('key', 'rollout_tasks', 't', 't.id = r.task_id'),
+    task_index: 'r.task_index',
+    group_key: 'r.group_key',
+    sample: sampleSql('r'),
     model: meta('model'),
-    step: { sql: 'r.step' },
-    policy_step: { sql: 'r.policy_step' },
-    reward: { sql: 'r.reward' },
-    turns: { sql: 'r.turns' },
-    calls: { sql: 'r.calls' },
-    call_errors: { sql: 'r.call_errors' },
-    msgs: { sql: 'r.messages' },
-    tok: { sql: '(r.tokens_out + COALESCE(r.tokens_tool, 0))' },
-    bytes: { sql: 'r.bytes' },
-    gaps: { sql: 'r.gaps' },
-    dur: { sql: '(extract(epoch FROM r.last_at - r.received_at)::float8 * 1000)' },
-    lat: { sql: 'r.latency_ms' },
-    received: { sql: 'r.received_at' },
-    stop: { sql: `COALESCE(r.stop, ${STOP_REASONS.indexOf('unknown')})` },
-    state: {
-      sql: `CASE WHEN NOT r.finished AND r.last_at > now() - interval '${LIVE_MS} ms' THEN 0 WHEN r.messages = 0 THEN 3 WHEN r.finished THEN 1
+    step: 'r.step',
+    policy_step: 'r.policy_step',
+    reward: 'r.reward',
+    turns: 'r.turns',
+    calls: 'r.calls',
+    call_errors: 'r.call_errors',
+    msgs: 'r.messages',
+    tok: '(r.tokens_out + COALESCE(r.tokens_tool, 0))',
+    bytes: 'r.bytes',
+    gaps: 'r.gaps',
+    dur: '(extract(epoch FROM r.last_at - r.received_at)::float8 * 1000)',
+    lat: 'r.latency_ms',
+    received: 'r.received_at',
+    stop: `COALESCE(r.stop, ${STOP_REASONS.indexOf('unknown')})`,
+    state: `CASE WHEN NOT r.finished AND r.last_at > now() - interval '${LIVE_MS} ms' THEN 0 WHEN r.messages = 0 THEN 3 WHEN r.finished THEN 1
         WHEN r.last_at < now() - interval '${STALE_MS} ms' THEN 2 ELSE 1 END`,
-    },
-    flags: { sql: 'r.flags' },
-    prov: { sql: 'r.provenance' },
+    flags: 'r.flags',
+    prov: 'r.provenance',
     group_n: group('g.n'),
     group_n_expected: group('g.n_expected'),
     group_mean: group('g.sum / NULLIF(g.scored, 0)'),
@@ -73,7 +70,6 @@ export const storeSchema: QuerySchema = {
     group_min: group('g.min'),
     group_max: group('g.max'),
   },
-  joins: { run: '', task: '', env: '', meta: '', group: '' },
   stopCodes: Object.fromEntries(STOP_REASONS.map((stop, code) => [stop, code])) as QuerySchema['stopCodes'],
   phaseCodes: { train: codeOf(PHASES, 'train')!, eval: codeOf(PHASES, 'eval')! },
   stateCodes: { live: 0, complete: 1, stale: 2, empty: 3 },
