@@ -60,6 +60,7 @@ const configSchema = z.object({
   PALESTRA_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(400),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
   PALESTRA_WORKER_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  PALESTRA_MAX_BACKLOG: z.coerce.number().int().positive().default(20_000),
   PALESTRA_READ_WAIT_MS: z.coerce.number().int().min(0).max(60_000).default(50),
   PALESTRA_GAP_GRACE_S: z.coerce.number().min(0).max(3_600).default(30),
   PALESTRA_SEAL_FINISHED_S: z.coerce.number().min(0).default(60),
@@ -155,6 +156,8 @@ export interface Config {
   jobs: boolean;
   /** Port on which a worker serves `/health` and `/metrics`; null = it serves neither. */
   workerPort: number | null;
+  /** Uploads wait, and are refused after five seconds, while more rollouts than this wait for derivation. */
+  maxBacklog: number;
   /** How long a read waits at most until what it shows is derived; then it answers with the figures that there are. */
   readWaitMs: number;
   /** A missing message may still arrive out of order. It counts as lost when its rollout received nothing for this long. */
@@ -233,6 +236,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
     jobs: value.PALESTRA_JOBS === 'on',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,
+    maxBacklog: value.PALESTRA_MAX_BACKLOG,
     readWaitMs: value.PALESTRA_READ_WAIT_MS,
     gapGraceMs: value.PALESTRA_GAP_GRACE_S * 1000,
     sealing: { finishedMs: value.PALESTRA_SEAL_FINISHED_S * 1000, silentMs: value.PALESTRA_SEAL_SILENT_S * 1000 },

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { StoreModule } from './store.module.ts';
+import { Backlog } from './ingest/backlog.service.ts';
 import { IngestService } from './ingest/ingest.service.ts';
 import { MessageObjects } from './ingest/message-objects.service.ts';
 import { OtlpController } from './ingest/otlp.controller.ts';
@@ -9,7 +10,7 @@ import { OtlpService } from './ingest/otlp.service.ts';
 @Module({
   imports: [StoreModule],
   controllers: [OtlpController],
-  providers: [IngestService, OtlpService, MessageObjects],
+  providers: [Backlog, IngestService, OtlpService, MessageObjects],
   exports: [IngestService],
 })
 export class IngestModule {}

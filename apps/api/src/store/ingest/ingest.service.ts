@@ -8,6 +8,7 @@ import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { RunActivity } from '../run-activity.service.ts';
+import { Backlog } from './backlog.service.ts';
 import { ensureRun } from './ensure-run.sql.ts';
 import { type IngestResult, type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
 import { MessageObjects } from './message-objects.service.ts';
@@ -41,19 +42,21 @@ export class IngestService {
     private readonly metrics: Metrics,
     private readonly objects: MessageObjects,
     private readonly sealed: SealedEvents,
+    private readonly backlog: Backlog,
   ) {}
 
   ingest(caller: Caller, body: Buffer, perEvent = false): Promise<IngestReceipt> {
     return this.admit(body.length, () => this.store(caller.orgId, readBody(body), { perEvent }));
   }
 
-  /** Does `work` on a body of so many bytes; throws `ingest_overloaded` when too many are in work already. */
+  /** Does `work` on a body of so many bytes; throws `ingest_overloaded` when too many are in work already, or too many rollouts wait for derivation. */
   async admit<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     if (this.#inFlightBytes > 0 && this.#inFlightBytes + bytes > MAX_IN_FLIGHT_BYTES) {
       throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
     }
     this.#inFlightBytes += bytes;
     try {
+      await this.backlog.waitForRoom();
       return await work();
     } finally {
       this.#inFlightBytes -= bytes;
