@@ -30,7 +30,7 @@ export type {
 export type { Caller, HostedEnvironment, EnvironmentDirectory } from './ports/directory.port.ts';
 export { everyTask } from './ports/every-task.ts';
 export type { SessionObserver } from './ports/observer.port.ts';
-export type { OpenEnvMessage, OpenEnvExchange, OpenEnvShape, OpenEnvServer, OpenEnvSession } from './ports/openenv.port.ts';
+export type { OpenEnvMessage, OpenEnvExchange, OpenEnvShape, OpenEnvUpstream, OpenEnvSession } from './ports/openenv.port.ts';
 export type { SealedRow, SecretBox } from './ports/secret-box.port.ts';
 export { type SessionPolicy, defaultSessionPolicy, ADMITTED_RESERVATION_TIMEOUT_MS } from './ports/session-policy.ts';
 export type { SessionFailure, SessionRecord, SessionActivity, Recording, SessionStore } from './ports/session-store.port.ts';

@@ -1,5 +1,5 @@
 import { systemClock } from '@palestra/kit';
-import { OpenEnvDialect, OpenEnvError, type Reply, type Seat } from '@palestra/openenv/server';
+import { OpenEnvServer, OpenEnvError, type Reply, type ClientConnection } from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
 import { SessionEngine } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
@@ -32,9 +32,9 @@ function world(capacity: number | null = null, deadlineMs = 300) {
     queue: { limit: 100, patienceMs: 60_000 },
     onBackgroundError,
   });
-  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError, deadlineMs, patienceMs: 200 });
-  const seat = async () => dialect.seat(await dialect.stage(testCaller('alice'), 'acme', 'math', null), 'socket');
-  return { backend, store, dialect, seat, problems };
+  const server = new OpenEnvServer({ engine, directory, onBackgroundError, deadlineMs, slotTimeoutMs: 200 });
+  const connection = async () => server.connection(await server.context(testCaller('alice'), 'acme', 'math', null), 'socket');
+  return { backend, store, server, connection, problems };
 }
 
 const call = (tool: string, input: object = {}) =>
@@ -46,12 +46,12 @@ const told = (result: Reply | OpenEnvError) =>
     : result.kind === 'observation'
       ? JSON.parse(result.observation).result?.data
       : 'other';
-const asked = async (seat: Seat, message: Parameters<Seat['ask']>[0]) => told(await seat.ask(message));
+const asked = async (connection: ClientConnection, message: Parameters<ClientConnection['ask']>[0]) => told(await connection.ask(message));
 
 describe('a step that takes longer than the deadline', () => {
   test('is answered with an error in time, once, and its result is dropped', async () => {
-    const { seat, backend } = world();
-    const here = await seat();
+    const { connection, backend } = world();
+    const here = await connection();
     await here.ask(reset);
     const answers: unknown[] = [];
     const began = Date.now();
@@ -72,8 +72,8 @@ describe('a step that takes longer than the deadline', () => {
   });
 
   test('holds the next message until it has ended', async () => {
-    const { seat } = world(null, 1_500);
-    const here = await seat();
+    const { connection } = world(null, 1_500);
+    const here = await connection();
     await here.ask(reset);
     const answered = new Promise((resolve) => here.submit(call('slow', { n: 1_800 }), resolve));
     expect(told((await answered) as OpenEnvError)).toContain('EXECUTION_ERROR: No result within 1.5 s.');
@@ -84,8 +84,8 @@ describe('a step that takes longer than the deadline', () => {
 
 describe('without a slot', () => {
   test('the first message is told so in time, and nothing is left behind', async () => {
-    const { seat, store, dialect } = world(1);
-    const [holder, second] = [await seat(), await seat()];
+    const { connection, store, server } = world(1);
+    const [holder, second] = [await connection(), await connection()];
     await holder.ask(reset);
     const refused = await second.ask(reset);
     expect(refused).toMatchObject({
@@ -95,37 +95,37 @@ describe('without a slot', () => {
       ends: true,
     });
     expect([...store.records.values()].filter(({ endedAt }) => endedAt === null)).toHaveLength(1);
-    const stage = await dialect.stage(testCaller('alice'), 'acme', 'math', null);
+    const context = await server.context(testCaller('alice'), 'acme', 'math', null);
     const create = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' });
     const never = new AbortController().signal;
-    expect(JSON.parse(await dialect.mcp(stage, create, never)).error).toEqual({
+    expect(JSON.parse(await server.mcp(context, create, never)).error).toEqual({
       code: -32000,
       message: 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
       data: { active_sessions: 1, max_sessions: 1 },
     });
     holder.end();
-    expect(JSON.parse(await dialect.mcp(stage, create, never)).result).toEqual({ session_id: expect.any(String) as string });
+    expect(JSON.parse(await server.mcp(context, create, never)).result).toEqual({ session_id: expect.any(String) as string });
   });
 
   test.each([
     ['2/2 sessions active. Cannot', { active_sessions: 2, max_sessions: 2 }],
     [null, {}],
   ])("of the environment's own server, it says how many that one holds, not what is allowed here (%s)", async (said, extra) => {
-    const { seat, backend } = world(16);
+    const { connection, backend } = world(16);
     const detail = said === null ? undefined : `Server at capacity: ${said} accept new connections.`;
     backend.create = () => Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 0.02 }));
     const message = detail ?? 'Server at capacity. Cannot accept new connections.';
-    expect(await (await seat()).ask(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
+    expect(await (await connection()).ask(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
   });
 
   test('an MCP session whose client left before it got its id gives its slot back', async () => {
-    const { store, dialect } = world(1);
-    const stage = await dialect.stage(testCaller('alice'), 'acme', 'math', null);
-    const gone = new AbortController();
-    const create = dialect.mcp(stage, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), gone.signal);
-    gone.abort();
+    const { store, server } = world(1);
+    const context = await server.context(testCaller('alice'), 'acme', 'math', null);
+    const disconnected = new AbortController();
+    const create = server.mcp(context, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), disconnected.signal);
+    disconnected.abort();
     await create;
     await expect.poll(() => [...store.records.values()].filter(({ endedAt }) => endedAt === null).length).toBe(0);
-    expect(dialect.seats.size).toBe(0);
+    expect(server.connections.size).toBe(0);
   });
 });

@@ -4,7 +4,7 @@ import { Client } from './openenv.world.ts';
 import { useReplicas } from '../sessions/replicas.world.ts';
 import type { Replica } from '../sessions/sessions.world.ts';
 
-/** What clients of OpenEnv ask for by headers, how those are refused that no session can be opened for, and what a process that takes a seat over knows of it. */
+/** What clients of OpenEnv ask for by headers, how those are refused that no session can be opened for, and what a process that takes a session over knows of it. */
 const replicas = useReplicas();
 const BASE = '/openenv/acme/math';
 const TOKEN = 'sk-"quoted"-0123456789';

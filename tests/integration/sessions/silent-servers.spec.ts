@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { MORTAL_SERVER } from '../../../libs/ors/src/client/mortal-server.fixture.ts';
+import { ORS_PROCESS } from '../../../libs/ors/src/client/ors-process.fixture.ts';
 import { sharedServer, startServer, type TestServer } from '../../support/server.ts';
 
 /** What clients of the service hear when an environment's ORS server freezes: all of them, within a minute, by the default of 50 s of silence. */
@@ -13,7 +13,7 @@ let url: string;
 
 beforeAll(async () => {
   server = await sharedServer();
-  child = spawn(process.execPath, ['-e', MORTAL_SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+  child = spawn(process.execPath, ['-e', ORS_PROCESS], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [port] = (await once(child.stdout!, 'data')) as [Buffer];
   url = `http://127.0.0.1:${Number(String(port))}`;
   const source = { kind: 'remote', url };
@@ -73,7 +73,7 @@ test(
 
 test('a tool that keeps its server from answering is waited for as long as its environment says', { timeout: 60_000 }, async () => {
   const hasty = await startServer({ silenceTimeoutMs: 2_000 });
-  const other = spawn(process.execPath, ['-e', MORTAL_SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const other = spawn(process.execPath, ['-e', ORS_PROCESS], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(async () => {
     other.kill('SIGKILL');
     await hasty.close();

@@ -9,10 +9,10 @@ import { PalestraError, type ToolSpec } from '@palestra/protocol';
 import type { SecretMap } from '@palestra/session';
 import type { Agent } from 'undici';
 import { ANSWER_LIMITS, answerTooLarge } from '@palestra/outbound';
-import { BROKEN_OFF, lost, openingError, requestError, statusOf } from './mcp-errors.ts';
+import { RESPONSE_INTERRUPTED, lost, openingError, requestError, statusOf } from './mcp-errors.ts';
 import { StdioTransport } from './stdio-transport.ts';
-import { toolSpecOf } from '../wire/translate.ts';
-import { watchedFetch } from './watched-fetch.ts';
+import { toolSpecOf } from '../wire/from-mcp.ts';
+import { observedFetch } from './observed-fetch.ts';
 
 export type McpServer = { url: string } | { command: string; args: string[] };
 
@@ -32,7 +32,7 @@ export class McpConnection {
   readonly client = new Client({ name: 'palestra', version: '0.1.0' }, { capabilities: {}, jsonSchemaValidator: unchecked });
   #transport: Transport | null = null;
   /** Why it can be used no more. */
-  #dead: PalestraError | null = null;
+  #failure: PalestraError | null = null;
   /** Why requests that waited for a stream have failed: it held more than is read. */
   #refusal: PalestraError | null = null;
   #closing = false;
@@ -42,7 +42,7 @@ export class McpConnection {
   readonly #resuming = new Set<string | number>();
 
   private constructor() {
-    this.client.onclose = () => this.#die('Its connection was closed.');
+    this.client.onclose = () => this.#fail('Its connection was closed.');
     this.client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (this.#tools = null));
   }
 
@@ -58,7 +58,7 @@ export class McpConnection {
     const requestInit = { headers: headers as Record<string, string> };
     try {
       return await McpConnection.#connect((connection) => {
-        const fetch = watchedFetch(options.agent, {
+        const fetch = observedFetch(options.agent, {
           ended: (id, resumable) => connection.#ended(id, resumable),
           refused: (error) => connection.#refuse(error),
         });
@@ -69,7 +69,7 @@ export class McpConnection {
       const status = error instanceof PalestraError ? statusOf(error.cause) : null;
       if (status === null || ![400, 404, 405, 406, 415].includes(status)) throw error;
       const older = (connection: McpConnection) => {
-        const fetch = watchedFetch(options.agent, { ended: () => {}, refused: (refusal) => connection.#refuse(refusal) });
+        const fetch = observedFetch(options.agent, { ended: () => {}, refused: (refusal) => connection.#refuse(refusal) });
         return connection.#adopt(new SSEClientTransport(url, { requestInit, fetch }));
       };
       return McpConnection.#connect(older, signal).catch(() => Promise.reject(error));
@@ -89,8 +89,8 @@ export class McpConnection {
     }
   }
 
-  get dead(): PalestraError | null {
-    return this.#dead;
+  get failure(): PalestraError | null {
+    return this.#failure;
   }
 
   /** Of its process; null for a server at a URL. */
@@ -100,12 +100,12 @@ export class McpConnection {
 
   /** One request. Rejects with a `PalestraError`, or with `ToolFailedError` where the server itself answered an error. */
   async request<T>(signal: AbortSignal, ask: (client: Client, options: RequestOptions) => Promise<T>): Promise<T> {
-    if (this.#dead !== null) throw this.#dead;
+    if (this.#failure !== null) throw this.#failure;
     try {
       return await withSignal(signal, (options) => ask(this.client, options));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#refusal ?? this.#dead ?? requestError(error);
+      throw this.#refusal ?? this.#failure ?? requestError(error);
     }
   }
 
@@ -142,7 +142,7 @@ export class McpConnection {
     if (this.#closing) return;
     this.#closing = true;
     const transport = this.#transport;
-    this.#dead ??= lost('It was closed.');
+    this.#failure ??= lost('It was closed.');
     if (transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined) {
       const patience = new Promise((resolve) => setTimeout(resolve, TERMINATE_MS).unref());
       await Promise.race([transport.terminateSession().catch(() => {}), patience]);
@@ -157,8 +157,8 @@ export class McpConnection {
       if (!('method' in message) && 'id' in message && message.id !== undefined) this.#answered(message.id);
     };
     transport.onerror = (error) => {
-      if (error instanceof SseError && this.#dead === null) this.#die('Its event stream failed.');
-      if (error.message.startsWith('Maximum reconnection attempts')) for (const id of this.#resuming) this.#breakOff(id);
+      if (error instanceof SseError && this.#failure === null) this.#fail('Its event stream failed.');
+      if (error.message.startsWith('Maximum reconnection attempts')) for (const id of this.#resuming) this.#interrupt(id);
     };
     const send = transport.send.bind(transport);
     transport.send = async (message, options) => {
@@ -182,23 +182,23 @@ export class McpConnection {
   #ended(id: string | number, resumable: boolean): void {
     if (!this.#waiting.has(id)) return;
     if (resumable) this.#resuming.add(id);
-    else this.#breakOff(id);
+    else this.#interrupt(id);
   }
 
   /** Nobody will answer this request any more: whoever waits for it hears so. */
-  #breakOff(id: string | number): void {
+  #interrupt(id: string | number): void {
     this.#answered(id);
-    const error = { code: BROKEN_OFF, message: 'Its answer broke off; whether the tool ran is unknown.' };
+    const error = { code: RESPONSE_INTERRUPTED, message: 'Its answer broke off; whether the tool ran is unknown.' };
     this.#transport?.onmessage?.({ jsonrpc: '2.0', id, error });
   }
 
   #refuse(error: PalestraError): void {
     this.#refusal ??= error;
-    this.#die(error.message);
+    this.#fail(error.message);
   }
 
-  #die(why: string): void {
-    this.#dead ??= lost(why + this.#stderr());
+  #fail(why: string): void {
+    this.#failure ??= lost(why + this.#stderr());
     void this.close();
   }
 

@@ -5,14 +5,14 @@ import { errorCatalogue, PalestraError } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
 
 /** Our own, for a request whose answer broke off: no server sends it. */
-export const BROKEN_OFF = -32_990;
+export const RESPONSE_INTERRUPTED = -32_990;
 
 /** HTTP status of a refused request; null for anything else. */
 export const statusOf = (error: unknown): number | null =>
   error instanceof StreamableHTTPError || error instanceof SseError ? (error.code ?? null) : null;
 
 /** The SDK puts its own words before those of the server. */
-export const wordsOf = (error: unknown): string =>
+export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message.replace(/^(MCP error -?\d+: )+/, '') : String(error);
 
 /** Why no session could be opened; nothing has run. */
@@ -37,14 +37,14 @@ export function requestError(error: unknown): Error {
     return new PalestraError('backend_invalid', { detail: `The MCP server refused the request: ${reasonOf(error)}.`, cause: error });
   }
   if (!(error instanceof McpError)) return lost(`A request failed: ${reasonOf(error)}.`, error);
-  if (error.code === BROKEN_OFF) return lost(wordsOf(error), error);
+  if (error.code === RESPONSE_INTERRUPTED) return lost(messageOf(error), error);
   // A service like this one on the other side: its infrastructure failures are ours, too.
   const code = (error.data as { code?: unknown } | undefined)?.code;
   if (typeof code === 'string' && code in errorCatalogue) {
-    const detail = wordsOf(error);
+    const detail = messageOf(error);
     return /^session_|^call_timeout$/.test(code) ? lost(detail, error) : new PalestraError('backend_invalid', { detail, cause: error });
   }
-  return new ToolFailedError(wordsOf(error), { cause: error });
+  return new ToolFailedError(messageOf(error), { cause: error });
 }
 
 export const lost = (why: string, cause?: unknown): PalestraError =>
@@ -71,7 +71,7 @@ function reasonOf(error: unknown): string {
     return `it redirects (HTTP ${status}), which is followed within its own origin only; register the address that it redirects to`;
   }
   if (status !== null && status > 0) return `it answered HTTP ${status}`;
-  if (error instanceof McpError) return wordsOf(error);
+  if (error instanceof McpError) return messageOf(error);
   const code = codeOf(error);
   if (code !== null) return `the connection failed (${code})`;
   return isAnswer(error) || status !== null ? 'its answer does not follow the protocol' : 'the connection failed';

@@ -1,6 +1,6 @@
 import type { JsonObject, MessageBlock, TaskSpec } from '@palestra/protocol';
 import type { McpConnection } from './mcp-connection.ts';
-import { blockOf } from '../wire/translate.ts';
+import { blockOf } from '../wire/from-mcp.ts';
 
 /** The prompt of a server that has one for its task. */
 const TASK_PROMPT = 'task';

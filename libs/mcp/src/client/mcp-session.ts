@@ -10,9 +10,9 @@ import {
 } from '@palestra/protocol';
 import { type BackendCall, type BackendSession, type CallProgress, type ToolCallResult, ToolFailedError } from '@palestra/session';
 import type { McpConnection } from './mcp-connection.ts';
-import { lost, wordsOf } from './mcp-errors.ts';
+import { lost, messageOf } from './mcp-errors.ts';
 import { promptOfServer, promptOfTask } from './mcp-prompt.ts';
-import { refusal, resultOf } from '../wire/translate.ts';
+import { refusal, resultOf } from '../wire/from-mcp.ts';
 
 /** An episode that is open on this process. */
 export interface OpenEpisode {
@@ -126,7 +126,7 @@ async function callTool(
     if (!(error instanceof ToolFailedError) || !(error.cause instanceof McpError)) throw error;
     if (await isUnknown()) return notFound(tool);
     if (error.cause.code === Number(ErrorCode.InvalidParams)) {
-      return refusal('input_validation', `Tool input validation error: ${wordsOf(error.cause)}`);
+      return refusal('input_validation', `Tool input validation error: ${messageOf(error.cause)}`);
     }
     throw error;
   }

@@ -1,4 +1,4 @@
 export { CallEvents, cursorOf, freshCursor } from './call-events.ts';
-export type { McpCall } from './calls.ts';
-export { McpDialect } from './dialect.ts';
+export type { McpCall } from './running-calls.ts';
+export { McpServer } from './mcp-server.ts';
 export { rpcErrorOf } from './rpc-error.ts';

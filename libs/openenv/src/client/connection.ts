@@ -2,7 +2,7 @@ import { PalestraError, stringifyJson, type JsonValue } from '@palestra/protocol
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
 import { ANSWER_LIMITS, assertParsable, readAnswer, outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
-import { readJson } from './wire.ts';
+import { readJson } from '../wire/server-replies.ts';
 
 export interface HttpAnswer {
   status: number;
@@ -53,7 +53,7 @@ export function unreachable(error: Error): PalestraError {
 }
 
 /** Work that many wait for has a deadline of its own, so that no caller can abort it for the others. Throws `backend_timeout`. */
-export async function within<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function withDeadline<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const deadline = AbortSignal.timeout(limitMs);
   try {
     return await work(deadline);
@@ -63,7 +63,7 @@ export async function within<T>(limitMs: number, work: (signal: AbortSignal) => 
 }
 
 /** So failures that may pass are waited out, by sockets as by requests. */
-export const PATIENCE = { retries: 2, minTimeout: 300, maxTimeout: 2_000, maxRetryTime: 10_000, randomize: true } as const;
+export const RETRY = { retries: 2, minTimeout: 300, maxTimeout: 2_000, maxRetryTime: 10_000, randomize: true } as const;
 
 class TransientAnswer extends Error {
   constructor(readonly answer: HttpAnswer) {
@@ -142,7 +142,7 @@ export class OpenEnvConnection {
     try {
       if (repeat === 'never') return await attempt();
       return await pRetry(attempt, {
-        ...PATIENCE,
+        ...RETRY,
         signal,
         shouldRetry: ({ error }) =>
           error instanceof TransientAnswer || (error instanceof ConnectionFailed && (repeat === 'idempotent' || !error.sent)),

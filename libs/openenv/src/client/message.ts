@@ -1,13 +1,13 @@
 import { isObject, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
 import { MAX_SENT_BYTES } from './socket.ts';
-import { readJson } from './wire.ts';
+import { readJson } from '../wire/server-replies.ts';
 
 /** The one tool of an action environment; a reserved name in OpenEnv, so that no tool of a server is called so. */
 export const STEP = 'step';
 
 /** Whether a message may change the episode: such a one is never sent twice. */
-export function actsOn(message: OpenEnvMessage): boolean {
+export function changesEpisode(message: OpenEnvMessage): boolean {
   if (message.type === 'reset') return true;
   if (message.type === 'step') return message.data['type'] !== 'list_tools';
   if (message.type === 'state') return false;
@@ -15,7 +15,7 @@ export function actsOn(message: OpenEnvMessage): boolean {
 }
 
 /** The frame of a message. Throws `body_too_large` where the server would close the socket over it. */
-export function serverText(message: OpenEnvMessage): string {
+export function frameOf(message: OpenEnvMessage): string {
   const text = stringifyJson(message.type === 'mcp' ? { type: 'mcp', data: withoutSession(message.data) } : message);
   if (text.length > MAX_SENT_BYTES / 4 && Buffer.byteLength(text) > MAX_SENT_BYTES) {
     throw new PalestraError('body_too_large', { detail: 'A message to an OpenEnv server may have 16 MiB at most.' });

@@ -8,20 +8,20 @@ import {
   type TaskSpec,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvServer } from '@palestra/session';
+import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvUpstream } from '@palestra/session';
 import type { OutboundPolicy } from '@palestra/outbound';
-import { HttpCarrier, SocketCarrier } from './carriers.ts';
-import { ConnectionFailed, OpenEnvConnection, within } from './connection.ts';
+import { HttpTransport, SocketTransport } from './transports.ts';
+import { ConnectionFailed, OpenEnvConnection, withDeadline } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';
-import { LostEpisode } from './lost-episode.ts';
-import { serverText } from './message.ts';
-import { type Carrier, OpenEnvEpisode } from './openenv-session.ts';
-import { promptOfReset } from './result.ts';
-import { type ServerFacts, ShapeReader } from './shape.ts';
-import { closeUpstream, createUpstream, openSocket, UnknownSession } from './socket-link.ts';
+import { LostSession } from './lost-session.ts';
+import { frameOf } from './message.ts';
+import { type Transport, OpenEnvEpisode } from './openenv-session.ts';
+import { promptOfReset } from './tool-results.ts';
+import { type ServerInfo, ServerInfoReader } from './server-info.ts';
+import { closeUpstreamSession, createUpstreamSession, openSocket, UnknownSession } from './open-socket.ts';
 import { TaskApi } from './task-api.ts';
-import { sessionTools, stepTool, toolsOfRpc } from './tools.ts';
-import { notOpenEnv } from './wire.ts';
+import { sessionTools, stepTool, toolsOfRpc } from './list-tools.ts';
+import { notOpenEnv } from '../wire/server-replies.ts';
 
 export interface OpenEnvBackendOptions {
   /** Base URL of the server; a path is kept as prefix, a key may stand in it as userinfo. */
@@ -49,24 +49,24 @@ const STORED_PROMPT = 16_384;
  * where it can (from 0.5), or the stateful HTTP routes of the first servers. For OpenEnv clients `openenv` passes on what it says.
  */
 export class OpenEnvBackend implements Backend {
-  readonly openenv: OpenEnvServer;
+  readonly openenv: OpenEnvUpstream;
   readonly #connection: OpenEnvConnection;
   readonly #keepAlive = new KeepAlive();
-  readonly #shape: ShapeReader;
+  readonly #shape: ServerInfoReader;
   readonly #episodes = new Map<string, OpenEnvEpisode>();
   /** Slots of the server that are being given back. */
   readonly #closing = new Set<Promise<void>>();
   readonly #keyBySid = new Map<string, string>();
-  #tools: { of: ServerFacts; answer: Promise<ToolsAnswer> } | null = null;
-  #taskApi: { of: ServerFacts; api: TaskApi } | null = null;
+  #tools: { of: ServerInfo; answer: Promise<ToolsAnswer> } | null = null;
+  #taskApi: { of: ServerInfo; api: TaskApi } | null = null;
   /** A server of several processes, where a socket rarely meets the session that it is to attach to: it gets plain sockets. */
-  #scattered: ServerFacts | null = null;
+  #multiProcess: ServerInfo | null = null;
   /** The key of the episode that a generation A server plays. */
-  #occupant: string | null = null;
+  #generationAKey: string | null = null;
 
   constructor(options: OpenEnvBackendOptions) {
     this.#connection = new OpenEnvConnection(options.url, options.outbound);
-    this.#shape = new ShapeReader(this.#connection);
+    this.#shape = new ServerInfoReader(this.#connection);
     this.openenv = {
       shape: (signal) => this.#shape.read(signal),
       relay: (request, signal) =>
@@ -82,10 +82,10 @@ export class OpenEnvBackend implements Backend {
   }
 
   async tools(env: string | null, signal: AbortSignal): Promise<ToolsAnswer> {
-    const server = await this.#of(env, signal);
+    const server = await this.#serverFor(env, signal);
     if (!server.toolActions) return stepTool(server);
     if (this.#tools?.of !== server) {
-      const answer = within(60_000, (deadline) => this.#listTools(deadline));
+      const answer = withDeadline(60_000, (deadline) => this.#listTools(deadline));
       this.#tools = { of: server, answer };
       answer.catch(() => (this.#tools = null));
     }
@@ -93,39 +93,39 @@ export class OpenEnvBackend implements Backend {
   }
 
   async splits(env: string | null, signal: AbortSignal): Promise<Split[]> {
-    return (await this.#tasksOf(env, signal)).splits();
+    return (await this.#taskApiFor(env, signal)).splits();
   }
 
   async tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]> {
-    return (await this.#tasksOf(env, signal)).tasks(split, signal);
+    return (await this.#taskApiFor(env, signal)).tasks(split, signal);
   }
 
   async numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number> {
-    return (await this.#tasksOf(env, signal)).count(split);
+    return (await this.#taskApiFor(env, signal)).count(split);
   }
 
   async task(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskSpec> {
-    return (await this.#tasksOf(env, signal)).task(split, index, signal);
+    return (await this.#taskApiFor(env, signal)).task(split, index, signal);
   }
 
   async taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal): Promise<TaskSpec[]> {
-    return (await this.#tasksOf(env, signal)).range(split, start, stop, signal);
+    return (await this.#taskApiFor(env, signal)).range(split, start, stop, signal);
   }
 
   async create(request: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
     if (request.toolsetName !== null) {
       throw new PalestraError('unknown_toolset', { detail: `unknown toolset '${request.toolsetName}'; an OpenEnv server has no toolsets` });
     }
-    const server = await this.#of(request.env, signal);
+    const server = await this.#serverFor(request.env, signal);
     const before = this.#keyBySid.get(request.sid);
     if (before !== undefined) await this.#episodes.get(before)?.delete();
     const ref: Ref = { key: newUuid(), upstream: null, toolActions: server.toolActions };
     // An environment that cannot be built has no tasks either, but only a session has the words for it.
     const unclear = (error: unknown) => error instanceof PalestraError && error.code === 'environment_failed';
-    const keywords = await this.#keywords(request, signal).catch((error: unknown) =>
+    const keywords = await this.#resetKeywords(request, signal).catch((error: unknown) =>
       unclear(error) ? (error as Error) : Promise.reject(error),
     );
-    const episode = this.#hold(ref, request.sid, await this.#open(ref, server, signal), null);
+    const episode = this.#register(ref, request.sid, await this.#open(ref, server, signal), null);
     if (keywords === null) return ref;
     try {
       if (keywords instanceof Error) throw keywords;
@@ -142,9 +142,9 @@ export class OpenEnvBackend implements Backend {
     const { key, upstream, toolActions, prompt } = ref as Ref;
     const known = this.#episodes.get(key);
     if (known !== undefined) return known;
-    if (upstream === null) return new LostEpisode();
-    const carrier = new SocketCarrier(this.#connection, this.#keepAlive, upstream, null);
-    return this.#hold({ key, upstream, toolActions }, null, carrier, prompt ?? null);
+    if (upstream === null) return new LostSession();
+    const transport = new SocketTransport(this.#connection, this.#keepAlive, upstream, null);
+    return this.#register({ key, upstream, toolActions }, null, transport, prompt ?? null);
   }
 
   /** Ends every episode, because nobody could go on with it or free its slot. */
@@ -155,7 +155,7 @@ export class OpenEnvBackend implements Backend {
     await this.#connection.close();
   }
 
-  async #of(env: string | null, signal: AbortSignal): Promise<ServerFacts> {
+  async #serverFor(env: string | null, signal: AbortSignal): Promise<ServerInfo> {
     const server = await this.#shape.read(signal);
     if (env !== null && !server.environments.includes(env.toLowerCase())) {
       throw new PalestraError('unknown_variant', { detail: `unknown environment '${env}'` });
@@ -163,8 +163,8 @@ export class OpenEnvBackend implements Backend {
     return server;
   }
 
-  async #tasksOf(env: string | null, signal: AbortSignal): Promise<TaskApi> {
-    const server = await this.#of(env, signal);
+  async #taskApiFor(env: string | null, signal: AbortSignal): Promise<TaskApi> {
+    const server = await this.#serverFor(env, signal);
     if (this.#taskApi?.of !== server) {
       const published = server.generation === 'D' || server.generation === 'E';
       this.#taskApi = { of: server, api: new TaskApi(this.#connection, published ? server.environments[0]! : null) };
@@ -176,19 +176,19 @@ export class OpenEnvBackend implements Backend {
   async #listTools(signal: AbortSignal): Promise<ToolsAnswer> {
     const listed = toolsOfRpc(await this.#connection.rpc('tools/list', {}, 'idempotent', signal));
     if (listed !== null) return listed;
-    const carrier = new SocketCarrier(
+    const transport = new SocketTransport(
       this.#connection,
       this.#keepAlive,
       null,
       await openSocket(this.#connection, this.#keepAlive, null, signal),
     );
-    return sessionTools((message) => carrier.send(message, serverText(message), signal)).finally(() => carrier.close());
+    return sessionTools((message) => transport.send(message, frameOf(message), signal)).finally(() => transport.close());
   }
 
   /** What the task means to `reset`; null: its client resets by itself. */
-  async #keywords({ env, task }: BackendCreate, signal: AbortSignal): Promise<JsonObject | null> {
+  async #resetKeywords({ env, task }: BackendCreate, signal: AbortSignal): Promise<JsonObject | null> {
     if (task.kind === 'none') return null;
-    const tasks = await this.#tasksOf(env, signal);
+    const tasks = await this.#taskApiFor(env, signal);
     if (task.kind === 'index') {
       const index = await tasks.place(task.split, task.index);
       return (await tasks.hasTasks()) ? { split: task.split, index } : {};
@@ -201,31 +201,31 @@ export class OpenEnvBackend implements Backend {
     throw new PalestraError('invalid_request', { detail: 'A task of this environment is an object: the keywords of its reset.' });
   }
 
-  async #open(ref: Ref, server: ServerFacts, signal: AbortSignal): Promise<Carrier> {
+  async #open(ref: Ref, server: ServerInfo, signal: AbortSignal): Promise<Transport> {
     if (server.generation === 'A') {
-      if (this.#occupant !== null) {
+      if (this.#generationAKey !== null) {
         const detail = 'This environment server plays one episode at a time, and is playing one.';
         throw new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 1 });
       }
-      this.#occupant = ref.key;
-      return new HttpCarrier(this.#connection, () => {
-        if (this.#occupant === ref.key) this.#occupant = null;
+      this.#generationAKey = ref.key;
+      return new HttpTransport(this.#connection, () => {
+        if (this.#generationAKey === ref.key) this.#generationAKey = null;
       });
     }
-    if (server.generation === 'E' && this.#scattered !== server) {
-      ref.upstream = await createUpstream(this.#connection, signal);
+    if (server.generation === 'E' && this.#multiProcess !== server) {
+      ref.upstream = await createUpstreamSession(this.#connection, signal);
       try {
         const socket = await openSocket(this.#connection, this.#keepAlive, ref.upstream, signal);
-        return new SocketCarrier(this.#connection, this.#keepAlive, ref.upstream, socket);
+        return new SocketTransport(this.#connection, this.#keepAlive, ref.upstream, socket);
       } catch (error) {
-        this.#release(closeUpstream(this.#connection, ref.upstream));
+        this.#release(closeUpstreamSession(this.#connection, ref.upstream));
         ref.upstream = null;
         if (!(error instanceof UnknownSession)) throw error;
-        this.#scattered = server;
+        this.#multiProcess = server;
       }
     }
     const socket = await openSocket(this.#connection, this.#keepAlive, null, signal);
-    return new SocketCarrier(this.#connection, this.#keepAlive, null, socket);
+    return new SocketTransport(this.#connection, this.#keepAlive, null, socket);
   }
 
   /** Nobody waits for it but `close`. */
@@ -235,13 +235,13 @@ export class OpenEnvBackend implements Backend {
     closing.then(closed, closed);
   }
 
-  #hold({ key, toolActions }: Ref, sid: string | null, carrier: Carrier, prompt: MessageBlock[] | null): OpenEnvEpisode {
+  #register({ key, toolActions }: Ref, sid: string | null, transport: Transport, prompt: MessageBlock[] | null): OpenEnvEpisode {
     const onEnd = (closing: Promise<void>) => {
       this.#episodes.delete(key);
       this.#release(closing);
       if (sid !== null && this.#keyBySid.get(sid) === key) this.#keyBySid.delete(sid);
     };
-    const options = { carrier, toolActions, stepTool: async (signal: AbortSignal) => stepTool(await this.#shape.read(signal)), onEnd };
+    const options = { transport, toolActions, stepTool: async (signal: AbortSignal) => stepTool(await this.#shape.read(signal)), onEnd };
     const episode = new OpenEnvEpisode(options, prompt);
     this.#episodes.set(key, episode);
     if (sid !== null) this.#keyBySid.set(sid, key);

@@ -9,13 +9,13 @@ import {
   ToolFailedError,
 } from '@palestra/session';
 import { MessageQueue } from './message-queue.ts';
-import { refused, resultOfError, resultOfObservation, resultOfReply, resultOfStep } from './result.ts';
-import { actsOn, serverText, STEP } from './message.ts';
-import { sessionTools } from './tools.ts';
-import { endsSession, readReply, type Reply, refusalOf, sessionLost, type WireError, wordsOf } from './wire.ts';
+import { refused, resultOfError, resultOfObservation, resultOfReply, resultOfStep } from './tool-results.ts';
+import { changesEpisode, frameOf, STEP } from './message.ts';
+import { sessionTools } from './list-tools.ts';
+import { endsSession, readReply, type Reply, openingError, sessionLost, type WireError, errorText } from '../wire/server-replies.ts';
 
 /** How the messages of one session reach its server, one at a time. */
-export interface Carrier {
+export interface Transport {
   /**
    * Sends a message, resolves with the text of its one reply. Rejects with `session_lost` when the message may have run and its reply is not to
    * be had any more, or when there is no session; with the signal's reason when that ends the wait.
@@ -28,7 +28,7 @@ export interface Carrier {
 }
 
 export interface OpenEnvSessionOptions {
-  carrier: Carrier;
+  transport: Transport;
   toolActions: boolean;
   /** The one tool of an action environment. */
   stepTool: (signal: AbortSignal) => Promise<ToolsAnswer>;
@@ -57,9 +57,9 @@ export class OpenEnvEpisode implements BackendSession {
   async reset(keywords: JsonObject, render: (data: JsonObject) => MessageBlock[], signal: AbortSignal): Promise<MessageBlock[]> {
     const reply = this.#read(await this.#send({ type: 'reset', data: keywords }, signal));
     if (reply.type === 'error') {
-      if (endsSession(reply)) throw this.#end(refusalOf(reply));
+      if (endsSession(reply)) throw this.#end(openingError(reply));
       // Keywords are not validated here: what pydantic refuses is the environment's own doing.
-      throw new PalestraError('setup_failed', { detail: wordsOf(reply) });
+      throw new PalestraError('setup_failed', { detail: errorText(reply) });
     }
     if (reply.type !== 'observation') throw this.#end(sessionLost('the OpenEnv server answered a reset with something else.'));
     this.#prompt = render(reply.data);
@@ -115,19 +115,19 @@ export class OpenEnvEpisode implements BackendSession {
     work: Pick<BackendCall, 'taskId' | 'mayHaveRun'> | null,
     signal: AbortSignal,
   ): Promise<OpenEnvExchange> {
-    if (work?.mayHaveRun === true && actsOn(message)) throw new PalestraError('session_lost');
+    if (work?.mayHaveRun === true && changesEpisode(message)) throw new PalestraError('session_lost');
     const text = await this.#send(message, signal);
     const observed = resultOfObservation(text);
     if (observed !== null) return { reply: text, result: observed };
     const reply = this.#read(text);
-    if (reply.type === 'error' && endsSession(reply) && !this.#survives(reply)) {
+    if (reply.type === 'error' && endsSession(reply) && !this.#survivesError(reply)) {
       this.#end(sessionLost(`the OpenEnv server ended it (${reply.message}).`));
     }
     return { reply: text, result: resultOfReply(reply) };
   }
 
   #resultOfError(error: WireError): ToolCallResult {
-    if (this.#survives(error)) {
+    if (this.#survivesError(error)) {
       return refused(
         'input_validation',
         'Tool input validation error: the environment refuses this action, and its server lost the words for it.',
@@ -140,23 +140,23 @@ export class OpenEnvEpisode implements BackendSession {
   }
 
   /** A validator that failed has closed the socket before anything ran, and an attached episode is still there. */
-  #survives(error: WireError): boolean {
-    return this.#options.carrier.resumes && error.code === 'SESSION_ERROR' && FAILED_VALIDATOR.test(error.message);
+  #survivesError(error: WireError): boolean {
+    return this.#options.transport.resumes && error.code === 'SESSION_ERROR' && FAILED_VALIDATOR.test(error.message);
   }
 
   async #send(message: OpenEnvMessage, signal: AbortSignal): Promise<string> {
     this.#assertOpen();
-    const text = serverText(message);
-    return await this.#queue.run(() => this.#deliver(message, text, signal), signal);
+    const text = frameOf(message);
+    return await this.#queue.run(() => this.#sendNow(message, text, signal), signal);
   }
 
-  async #deliver(message: OpenEnvMessage, text: string, signal: AbortSignal): Promise<string> {
+  async #sendNow(message: OpenEnvMessage, text: string, signal: AbortSignal): Promise<string> {
     this.#assertOpen();
     try {
-      return await this.#options.carrier.send(message, text, signal);
+      return await this.#options.transport.send(message, text, signal);
     } catch (error) {
       // A wait that ended early with a step on its way: nobody knows what became of it.
-      if (signal.aborted && actsOn(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
+      if (signal.aborted && changesEpisode(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
       if (error instanceof PalestraError && error.code === 'session_lost') throw this.#end(error);
       // Whoever plays has not seen what their message did, so they cannot go on.
       if (error instanceof PalestraError && error.code === 'answer_too_large') this.#end(sessionLost(error.message));
@@ -181,7 +181,7 @@ export class OpenEnvEpisode implements BackendSession {
   #end(why: PalestraError): PalestraError {
     if (this.#ended !== null) return this.#ended;
     this.#ended = why;
-    this.#closing = this.#options.carrier.close();
+    this.#closing = this.#options.transport.close();
     this.#closing.catch(() => {});
     this.#options.onEnd(this.#closing);
     return why;

@@ -2,8 +2,8 @@ import { PalestraError } from '@palestra/protocol';
 import WebSocket from 'ws';
 import { ANSWER_LIMITS, answerTooLarge, assertParsable, type OutboundPolicy, unrestricted } from '@palestra/outbound';
 import { ConnectionFailed } from './connection.ts';
-import { ReplyDoubts } from './reply-doubts.ts';
-import { isError } from './wire.ts';
+import { DuplicateReplies } from './duplicate-replies.ts';
+import { isErrorFrame } from '../wire/server-replies.ts';
 
 export interface SocketTarget {
   url: string;
@@ -56,7 +56,7 @@ const TEXT = { binary: false } as const;
 /**
  * One socket of one session: a message, its reply, the next message. There are no request ids on this wire, so whatever could shift
  * replies by one ends the socket: a frame that nobody waits for, a wait that is given up, a frame of another kind than its message asks for.
- * One shift is left: a reply that comes a second time when the next message is out already. What could be such a copy (see `ReplyDoubts`) is
+ * One shift is left: a reply that comes a second time when the next message is out already. What could be such a copy (see `DuplicateReplies`) is
  * believed only after a fence: a message of no known type, whose refusal quotes it. Had it been a copy, the true reply would come first.
  */
 export class UpstreamSocket {
@@ -65,7 +65,7 @@ export class UpstreamSocket {
   /** An error frame that came before the first message: the refusal of the session. */
   #refusal: string | null = null;
   #heard = false;
-  readonly #doubts = new ReplyDoubts();
+  readonly #duplicates = new DuplicateReplies();
   #broken: SocketBroken | null = null;
   /** Of the last message: most of a session have the same, and listening anew for each would cost as much as sending it. */
   #signal: AbortSignal | null = null;
@@ -138,7 +138,7 @@ export class UpstreamSocket {
     return new Promise((resolve, reject) => {
       const hear = (reply: string): void => {
         if (quotes(reply, FENCE) || !fits(reply)) reject(this.#shifted('it sent a reply to another message than the last'));
-        else if (!this.#doubts.raisedBy(message, reply)) resolve(reply);
+        else if (!this.#duplicates.mayBeDuplicate(message, reply)) resolve(reply);
         else this.#verify(signal).then(() => resolve(reply), reject);
       };
       this.#send(message, { hear, reject }, signal);
@@ -148,7 +148,7 @@ export class UpstreamSocket {
   /** Rejects when the last reply was none to the last message. */
   async #verify(signal: AbortSignal): Promise<void> {
     if ((await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
-    this.#doubts.settled();
+    this.#duplicates.verified();
   }
 
   /**
@@ -159,7 +159,7 @@ export class UpstreamSocket {
     const type = `${FENCE}${(fences += 1)}`;
     const reply = await new Promise<string>((hear, reject) => this.#send(`{"type":"${type}"}`, { hear, reject }, signal));
     if (quotes(reply, type)) return null;
-    if (isError(reply)) return reply;
+    if (isErrorFrame(reply)) return reply;
     throw this.#shifted(ONE_TOO_MANY);
   }
 
@@ -242,7 +242,7 @@ export class UpstreamSocket {
     const first = !this.#heard;
     this.#heard = true;
     if (this.#waiter !== null) return this.#settle().hear(text);
-    if (first && isError(text)) this.#refusal = text;
+    if (first && isErrorFrame(text)) this.#refusal = text;
     else this.#fail('it sent a frame that nobody asked for');
   }
 
@@ -274,4 +274,4 @@ export class UpstreamSocket {
 }
 
 /** A refusal of this message type. An observation may say anything. */
-const quotes = (reply: string, type: string): boolean => isError(reply) && reply.includes(type);
+const quotes = (reply: string, type: string): boolean => isErrorFrame(reply) && reply.includes(type);

@@ -10,8 +10,8 @@ import {
   type TaskSpec,
   toPlainNumber,
 } from '@palestra/protocol';
-import { type HttpAnswer, type OpenEnvConnection, within } from './connection.ts';
-import { notOpenEnv, readJson, wordsOfRefusal } from './wire.ts';
+import { type HttpAnswer, type OpenEnvConnection, withDeadline } from './connection.ts';
+import { notOpenEnv, readJson, httpErrorText } from '../wire/server-replies.ts';
 
 /** Every request builds an environment on the server, so what is asked for each session is kept this long. */
 const MAX_AGE_MS = 60_000;
@@ -38,7 +38,7 @@ class Kept<T> {
   get(key: string, load: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const known = this.#answers.get(key);
     if (known !== undefined && Date.now() - known.at < this.maxAgeMs) return known.answer;
-    const answer = within(DEADLINE_MS, load);
+    const answer = withDeadline(DEADLINE_MS, load);
     this.#answers.set(key, { answer, at: Date.now() });
     answer.catch(() => this.#answers.delete(key));
     return answer;
@@ -162,7 +162,7 @@ export class TaskApi {
     const path = `/${encodeURIComponent(this.environment!)}/${route}`;
     const answer = await (body === null ? this.connection.get(path, signal) : this.connection.post(path, body, 'idempotent', signal));
     if (answer.status === 501) throw new NotImplemented(route);
-    if (answer.status !== 200) throw refusalOf(answer);
+    if (answer.status !== 200) throw openingError(answer);
     return readJson(answer.body.toString('utf8'), `an answer on ${route}`);
   }
 }
@@ -177,8 +177,8 @@ async function orElse(asked: Promise<JsonValue>, other: () => Promise<JsonValue>
   }
 }
 
-function refusalOf({ status, body }: HttpAnswer): PalestraError {
-  const text = wordsOfRefusal(status, body.toString('utf8'));
+function openingError({ status, body }: HttpAnswer): PalestraError {
+  const text = httpErrorText(status, body.toString('utf8'));
   if (status === 400) return new PalestraError('invalid_index');
   if (status === 422) return new PalestraError('invalid_request', { detail: text, relayed: true });
   if (status === 502 || status === 503) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2 });

@@ -1,20 +1,20 @@
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import { OpenEnvError } from '../wire/errors.ts';
-import { floatOf, type Reply } from '../wire/replies.ts';
-import type { Seat } from './seat.ts';
+import { floatOf, type Reply } from '../wire/client-replies.ts';
+import type { ClientConnection } from './client-connection.ts';
 
 /**
  * What a client up to 0.1 is answered: `{observation, reward, done}`, without metadata, which its observation classes do not know. Keeps what was
  * seen last. Throws `OpenEnvError` for an error of an OpenEnv server.
  */
-export function containerBodyOf(seat: Seat, reply: Reply): string {
+export function containerBodyOf(connection: ClientConnection, reply: Reply): string {
   if (reply.kind === 'state') return reply.text;
   if (reply.kind === 'mcp') return reply.text;
   const seen = reply.kind === 'observation' ? reply : fromFrame(reply.text);
   if (typeof seen === 'string') return seen;
   const { metadata: _metadata, ...observation } = parseJson(seen.observation) as JsonObject;
   const text = stringifyJson(observation);
-  seat.lastSeen = `{"observation":${text},"reward":null,"done":${seen.done}}`;
+  connection.lastObservation = `{"observation":${text},"reward":null,"done":${seen.done}}`;
   return `{"observation":${text},"reward":${floatOf(seen.reward)},"done":${seen.done}}`;
 }
 

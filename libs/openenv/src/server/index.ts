@@ -1,11 +1,11 @@
 export { containerBodyOf } from './container.ts';
-export { type Asked, OpenEnvDialect, sessionIdOf, type Stage } from './dialect.ts';
-export { readMessage } from '../wire/envelope.ts';
+export { type SessionOptions, OpenEnvServer, sessionIdOf, type RequestContext } from './openenv-server.ts';
+export { readMessage } from '../wire/client-messages.ts';
 export { OpenEnvError } from '../wire/errors.ts';
-export { metadataOf } from './facts.ts';
+export { metadataOf } from './environment-info.ts';
 export { parseRpc, RpcError } from '../wire/json-rpc.ts';
-export { openApiOf } from './openapi.ts';
-export { frameOfResult, type Reply } from '../wire/replies.ts';
-export { type Attached, QUEUE_LIMIT, rpcErrorText, type Seat } from './seat.ts';
-export { httpError, playOnce, readResetBody, readStepBody } from './stateless.ts';
+export { openApiOf } from './openapi-document.ts';
+export { frameOfResult, type Reply } from '../wire/client-replies.ts';
+export { type ClientSocket, QUEUE_LIMIT, rpcErrorText, type ClientConnection } from './client-connection.ts';
+export { httpError, playOnce, readResetBody, readStepBody } from './http-bodies.ts';
 export { askTasks, environmentNames, type TaskOperation } from './task-api.ts';

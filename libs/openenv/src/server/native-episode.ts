@@ -1,23 +1,23 @@
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
-import type { Episode, Scene } from './episode.ts';
+import type { Episode, EpisodeContext } from './episode.port.ts';
 import { invalid, issue, OpenEnvError, type OpenEnvErrorCode } from '../wire/errors.ts';
 import { RpcError, type RpcRequest } from '../wire/json-rpc.ts';
-import type { Reply } from '../wire/replies.ts';
-import { openSession, reserveSlot } from './slot.ts';
+import type { Reply } from '../wire/client-replies.ts';
+import { openSession, reserveSlot } from './open-session.ts';
 
 /** Episodes of an environment whose server speaks OpenEnv: one session of the engine, every message passed on, every reply passed back. */
 export class NativeEpisode implements Episode {
   sid: string | null = null;
   isOpen = false;
 
-  constructor(readonly scene: Scene) {}
+  constructor(readonly context: EpisodeContext) {}
 
   async reserve(): Promise<void> {
-    this.sid = this.scene.seat.nextSid();
-    await reserveSlot(this.scene, this.sid);
+    this.sid = this.context.connection.nextSid();
+    await reserveSlot(this.context, this.sid);
     // The server builds its environment when a session begins, not when it is first used. Where the slot is, it is opened.
-    const { engine, caller } = this.scene;
+    const { engine, caller } = this.context;
     if ((await engine.place(caller, this.sid)).here) await this.#open();
   }
 
@@ -52,15 +52,15 @@ export class NativeEpisode implements Episode {
 
   async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {
     if (!this.isOpen) await this.#open();
-    const { engine, caller } = this.scene;
+    const { engine, caller } = this.context;
     const text = await engine.exchange(caller, this.sid!, message);
     return { kind: 'frame', text: ERROR.test(text) ? readError(text) : text };
   }
 
   async #open(): Promise<void> {
-    this.sid ??= this.scene.seat.nextSid();
+    this.sid ??= this.context.connection.nextSid();
     try {
-      this.sid = await openSession(this.scene, this.sid, { kind: 'none' });
+      this.sid = await openSession(this.context, this.sid, { kind: 'none' });
     } catch (error) {
       this.sid = null;
       throw error;
@@ -72,7 +72,7 @@ export class NativeEpisode implements Episode {
     const { sid } = this;
     this.sid = null;
     this.isOpen = false;
-    if (sid !== null) await this.scene.engine.delete(this.scene.caller, sid);
+    if (sid !== null) await this.context.engine.delete(this.context.caller, sid);
   }
 }
 

@@ -2,15 +2,15 @@ import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@pales
 import { type Backend, type HostedEnvironment, defaultSessionPolicy } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
 import { invalidActions, readToolAction } from './actions.ts';
-import { readMessage } from '../wire/envelope.ts';
-import type { Scene } from './episode.ts';
+import { readMessage } from '../wire/client-messages.ts';
+import type { EpisodeContext } from './episode.port.ts';
 import { OpenEnvError, toOpenEnvError } from '../wire/errors.ts';
-import { Facts } from './facts.ts';
+import { EnvironmentInfo } from './environment-info.ts';
 import { readRpc, type RpcError } from '../wire/json-rpc.ts';
 import { NativeEpisode } from './native-episode.ts';
 import { chatOf, promptOf } from './prompt.ts';
 import { jsonErrorOf } from '@palestra/kit/python';
-import { bodyOf, floatText, frameOf, type Observed } from '../wire/replies.ts';
+import { bodyOf, rewardText, frameOf, type Observed } from '../wire/client-replies.ts';
 import { actionSchema } from '../wire/schemas.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { chooseTask } from './task-choice.ts';
@@ -102,7 +102,7 @@ describe('a reply', () => {
     expect(bodyOf({ ...observed, reward: '-3' })).toContain('"reward":-3.0');
   });
   test('writes rewards as floats, and none that is no number', () => {
-    expect([1, 0.25, -2, null, Number.NaN, Number.POSITIVE_INFINITY].map(floatText)).toEqual([
+    expect([1, 0.25, -2, null, Number.NaN, Number.POSITIVE_INFINITY].map(rewardText)).toEqual([
       '1.0',
       '0.25',
       '-2.0',
@@ -159,7 +159,7 @@ describe('a JSON-RPC request to an OpenEnv server', () => {
           return `{"type":"mcp","data":{"jsonrpc":"2.0","id":1,${said}}}`;
         },
       };
-      const episode = new NativeEpisode({ engine, caller: {} } as unknown as Scene);
+      const episode = new NativeEpisode({ engine, caller: {} } as unknown as EpisodeContext);
       episode.resume('sid', true);
       const request = readRpc(parseJson('{"jsonrpc":"2.0","method":"tools/call","id":9007199254740993,"params":{"x":2.0}}'));
       const answer = await episode.rpc(request).catch((error: RpcError) => stringifyJson(error.data));
@@ -194,7 +194,7 @@ describe('the task of a reset', () => {
     } as unknown as Backend,
   });
   const choose = async (data: Record<string, unknown>, listable = true) => {
-    const { split, index, id, task } = await chooseTask(Facts.of(hosted(listable)), data);
+    const { split, index, id, task } = await chooseTask(EnvironmentInfo.of(hosted(listable)), data);
     return task.kind === 'spec' ? task.spec : [split, index, id];
   };
 

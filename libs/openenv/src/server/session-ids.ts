@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The SID of the n-th session of a seat. The first is the id that the client was given; the others follow from it, so that any process can find
+ * The SID of the n-th session of a connection. The first is the id that the client was given; the others follow from it, so that any process can find
  * out which session is open by now.
  */
 export function derivedSid(id: string, number: number): string {

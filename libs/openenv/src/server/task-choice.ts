@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue, PalestraError, toPlainNumber } from '@palestra/protocol';
 import type { EpisodeTask } from '@palestra/session';
 import { OpenEnvError } from '../wire/errors.ts';
-import { type Facts, idOf } from './facts.ts';
+import { type EnvironmentInfo, idOf } from './environment-info.ts';
 
 /** The task that a reset asks for; `split` and `index` are null for a task that the client sent. */
 export interface TaskChoice {
@@ -16,16 +16,16 @@ export interface TaskChoice {
  * `seed` alone the task of that index, modulo their number; nothing any task. Without a split it is the first one for training. Keywords
  * of other types than these mean nothing, as to most environments.
  */
-export async function chooseTask(facts: Facts, data: JsonObject): Promise<TaskChoice> {
+export async function chooseTask(info: EnvironmentInfo, data: JsonObject): Promise<TaskChoice> {
   const { task } = data;
   if (isObject(task)) return { task: { kind: 'spec', spec: task }, split: null, index: null, id: idOf(task) };
   const named = typeof data['split'] === 'string' ? data['split'] : null;
   const id = textOf(data['task_id']) ?? textOf(data['id']);
-  if (id !== null) return byId(facts, id, named);
-  const split = named ?? (await defaultSplit(facts));
+  if (id !== null) return byId(info, id, named);
+  const split = named ?? (await defaultSplit(info));
   const index = integerOf(data['index']);
   if (index !== null) return at(split, index);
-  const count = await facts.numTasks(split);
+  const count = await info.numTasks(split);
   if (count === 0) throw new OpenEnvError('EXECUTION_ERROR', `The split '${split}' has no tasks.`);
   const seed = bigOf(data['seed']);
   if (seed === null) return at(split, Math.floor(Math.random() * count));
@@ -40,17 +40,17 @@ const at = (split: string, index: number, id: string | null = null): TaskChoice 
   id,
 });
 
-async function defaultSplit(facts: Facts): Promise<string> {
-  const splits = await facts.splits();
+async function defaultSplit(info: EnvironmentInfo): Promise<string> {
+  const splits = await info.splits();
   const split = splits.find(({ type }) => type === 'train') ?? splits[0];
   if (split === undefined) throw new PalestraError('invalid_split', { detail: 'The environment has no split.' });
   return split.name;
 }
 
-async function byId(facts: Facts, id: string, named: string | null): Promise<TaskChoice> {
-  const splits = named === null ? (await facts.splits()).map(({ name }) => name) : [named];
+async function byId(info: EnvironmentInfo, id: string, named: string | null): Promise<TaskChoice> {
+  const splits = named === null ? (await info.splits()).map(({ name }) => name) : [named];
   for (const split of splits) {
-    const index = (await facts.taskIds(split)).get(id);
+    const index = (await info.taskIds(split)).get(id);
     if (index !== undefined) return at(split, index, id);
   }
   const where = named === null ? '' : ` in the split '${named}'`;

@@ -9,13 +9,13 @@ import {
 } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome } from '@palestra/session';
 import { invalidActions, readToolAction } from './actions.ts';
-import type { Episode, Scene } from './episode.ts';
+import type { Episode, EpisodeContext } from './episode.port.ts';
 import { invalid, issue, OpenEnvError } from '../wire/errors.ts';
-import { ACTION_TOOL, listedTools, toolsText } from './facts.ts';
+import { ACTION_TOOL, listedTools, toolsText } from './environment-info.ts';
 import { RpcError, type RpcRequest } from '../wire/json-rpc.ts';
 import { chatOf, promptOf } from './prompt.ts';
-import { floatText, type Observed, type Reply } from '../wire/replies.ts';
-import { openSession, reserveSlot } from './slot.ts';
+import { rewardText, type Observed, type Reply } from '../wire/client-replies.ts';
+import { openSession, reserveSlot } from './open-session.ts';
 import { chooseTask, type TaskChoice } from './task-choice.ts';
 import { blocksObservation, observationOf, refusalOf, toolResultOf, type ToolErrorType, withMetadata } from './tool-result.ts';
 
@@ -34,13 +34,13 @@ export class TranslatedEpisode implements Episode {
   /** JSON text of the tools of this task. */
   #tools: string;
 
-  constructor(readonly scene: Scene) {
-    this.#tools = scene.shape.tools;
+  constructor(readonly context: EpisodeContext) {
+    this.#tools = context.shape.tools;
   }
 
   async reserve(): Promise<void> {
-    this.sid = this.scene.seat.nextSid();
-    await reserveSlot(this.scene, this.sid);
+    this.sid = this.context.connection.nextSid();
+    await reserveSlot(this.context, this.sid);
   }
 
   resume(sid: string, isOpen: boolean, isStepped: boolean): void {
@@ -51,14 +51,14 @@ export class TranslatedEpisode implements Episode {
   }
 
   async reset(data: JsonObject): Promise<Observed> {
-    const { engine, caller, shape } = this.scene;
-    const choice = await chooseTask(this.scene.facts, data);
+    const { engine, caller, shape } = this.context;
+    const choice = await chooseTask(this.context.info, data);
     const sid = await this.#open(choice);
     this.#episodeId = typeof data['episode_id'] === 'string' ? data['episode_id'] : null;
     try {
       const [prompt, tools] = await Promise.all([
         engine.prompt(caller, sid),
-        shape.toolActions ? engine.taskTools(caller, sid).then((answer) => this.#noteTools(answer)) : '',
+        shape.toolActions ? engine.taskTools(caller, sid).then((answer) => this.#setTools(answer)) : '',
       ]);
       return await this.#opening(choice, sid, prompt, tools);
     } catch (error) {
@@ -73,7 +73,7 @@ export class TranslatedEpisode implements Episode {
   async #open(choice: TaskChoice): Promise<string> {
     this.sid = this.sid !== null && !this.isOpen ? this.sid : await this.#next();
     try {
-      this.sid = await openSession(this.scene, this.sid, choice.task);
+      this.sid = await openSession(this.context, this.sid, choice.task);
     } catch (error) {
       this.sid = null;
       throw taskError(error);
@@ -88,19 +88,19 @@ export class TranslatedEpisode implements Episode {
 
   async #next(): Promise<string> {
     await this.end();
-    return this.scene.seat.nextSid();
+    return this.context.connection.nextSid();
   }
 
-  #noteTools(answer: ToolsAnswer): string {
+  #setTools(answer: ToolsAnswer): string {
     const text = toolsText(listedTools(answer));
     // Thousands of sockets have the same tools: they share one text.
-    this.#tools = text === this.scene.shape.tools ? this.scene.shape.tools : text;
+    this.#tools = text === this.context.shape.tools ? this.context.shape.tools : text;
     return this.#tools;
   }
 
   async #opening({ split, index, id }: TaskChoice, sid: string, prompt: MessageBlock[], tools: string): Promise<Observed> {
     const task: JsonObject = { split, index, ...(id !== null && { id }) };
-    const { engine, caller, shape } = this.scene;
+    const { engine, caller, shape } = this.context;
     if (!shape.toolActions) {
       const beside = (prompt[0]?.detail ?? {}) as JsonObject;
       return observed(stringifyJson({ ...beside, task, session_id: sid }), blocksObservation(prompt));
@@ -112,7 +112,7 @@ export class TranslatedEpisode implements Episode {
   }
 
   step(action: JsonObject): Promise<Reply> | Reply {
-    const { shape } = this.scene;
+    const { shape } = this.context;
     if (!shape.toolActions) return this.#act(action);
     const read = readToolAction(action);
     if (read === 'list_tools')
@@ -133,14 +133,14 @@ export class TranslatedEpisode implements Episode {
     return {
       kind: 'observation',
       observation: `{"metadata":${metadata ?? '{}'},"tool_name":${name},"result":${result},"error":null}`,
-      reward: floatText(outcome.reward),
+      reward: rewardText(outcome.reward),
       done: outcome.finished,
       metadata,
     };
   }
 
   async #act(action: JsonObject): Promise<Observed> {
-    const { shape } = this.scene;
+    const { shape } = this.context;
     const { metadata: _note, ...input } = action;
     const issues = invalidActions(shape.schema['action'] as JsonObject, action);
     if (issues.length > 0) throw invalid(issues);
@@ -159,7 +159,7 @@ export class TranslatedEpisode implements Episode {
     return {
       kind: 'observation',
       observation: withMetadata(metadata, observation),
-      reward: floatText(outcome.reward),
+      reward: rewardText(outcome.reward),
       done: outcome.finished,
       metadata,
     };
@@ -168,7 +168,7 @@ export class TranslatedEpisode implements Episode {
   /** The outcome of a tool that ran, or that the environment refused to run; everything else rejects. */
   async #call(tool: string, input: JsonObject): Promise<Exclude<CallOutcome, { type: 'refused' }>> {
     if (!this.isOpen) throw new OpenEnvError('EXECUTION_ERROR', RESET_FIRST);
-    const { engine, caller } = this.scene;
+    const { engine, caller } = this.context;
     const outcome = await engine.act(caller, this.sid!, tool, input);
     if (outcome.type === 'refused') throw errorOfOutcome(outcome);
     return outcome;
@@ -180,7 +180,7 @@ export class TranslatedEpisode implements Episode {
 
   /** Those that another process served, or this one before it started again, too. */
   async #countSteps(): Promise<void> {
-    const { engine, caller, shape } = this.scene;
+    const { engine, caller, shape } = this.context;
     const calls = await engine.endedCalls(caller, this.sid!);
     // An action that was refused is no step; a tool that was is one.
     this.#steps = calls.filter((outcome) => shape.toolActions || outcome.type !== 'result' || outcome.ok).length;
@@ -195,7 +195,7 @@ export class TranslatedEpisode implements Episode {
   }
 
   async rpc({ method, params }: RpcRequest): Promise<string> {
-    const { shape } = this.scene;
+    const { shape } = this.context;
     if (!shape.toolActions) throw new RpcError(-32603, 'Environment does not support MCP');
     if (method === 'tools/list') return listResult(this.#tools);
     const name = params['name'];
@@ -214,7 +214,7 @@ export class TranslatedEpisode implements Episode {
     const { sid } = this;
     this.sid = null;
     this.isOpen = false;
-    if (sid !== null) await this.scene.engine.delete(this.scene.caller, sid);
+    if (sid !== null) await this.context.engine.delete(this.context.caller, sid);
   }
 }
 

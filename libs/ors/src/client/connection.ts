@@ -3,8 +3,8 @@ import { PalestraError } from '@palestra/protocol';
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
 import { ANSWER_LIMITS, assertParsable, readAnswer, textOf, outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outbound';
-import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from './upstream-answer.ts';
-import { Vigil } from './vigil.ts';
+import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from '../wire/server-errors.ts';
+import { LivenessMonitor } from './liveness-monitor.ts';
 
 export interface OrsConnectionOptions {
   /** Base URL of the server; a path is kept as prefix. */
@@ -51,7 +51,7 @@ export const SILENCE_MS = 50_000;
 export const STREAM_SILENCE = 0.6;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Of that, what cannot be repeated waits for no sign of life: a server that was heard of so lately is taken to live. */
-const LATELY = 0.2;
+const RECENT = 0.2;
 const MAX_REDIRECTS = 3;
 const FIRST_PAUSE_MS = 250;
 
@@ -94,8 +94,8 @@ export class OrsConnection {
   readonly #base: URL;
   readonly #headers: Record<string, string>;
   readonly #startingLimitMs: number;
-  readonly #vigil: Vigil;
-  readonly #waking = new SingleFlight<UpstreamAnswer>();
+  readonly #liveness: LivenessMonitor;
+  readonly #probing = new SingleFlight<UpstreamAnswer>();
   readonly #silenceMs: () => number;
   readonly clock: Clock;
 
@@ -104,7 +104,7 @@ export class OrsConnection {
     this.clock = options.clock ?? systemClock;
     this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
     this.#silenceMs = options.silenceMs ?? (() => SILENCE_MS);
-    this.#vigil = new Vigil({
+    this.#liveness = new LivenessMonitor({
       clock: this.clock,
       silenceMs: this.#silenceMs,
       probe: async (signal) => (await this.#send({ method: 'GET', path: '/health' }, signal, {})).body.dump(),
@@ -144,7 +144,7 @@ export class OrsConnection {
     try {
       return await this.#retried(policy, signal, async () => {
         const answer = await this.#ready(signal, () =>
-          this.#vigil.watch(signal, async (watched) => {
+          this.#liveness.watch(signal, async (watched) => {
             const response = await this.#send(request, watched, {});
             return { status: response.statusCode, headers: response.headers, text: await this.#read(response, request, watched) };
           }),
@@ -162,13 +162,13 @@ export class OrsConnection {
    * Waits for a sign of life of a server that was not heard of lately, so that what cannot be repeated is not lost in its silence.
    * Throws `backend_unreachable`: nothing ran.
    */
-  async awake(signal: AbortSignal): Promise<void> {
-    if (this.#vigil.quietForMs() < LATELY * this.silenceMs) return;
+  async ensureAlive(signal: AbortSignal): Promise<void> {
+    if (this.#liveness.silentForMs() < RECENT * this.silenceMs) return;
     // Shared by all that wait, so none of them can abort it.
     const never = new AbortController().signal;
     try {
       await abortable(
-        this.#waking.do('awake', () => this.answer({ method: 'GET', path: '/health' }, 'idempotent', never)),
+        this.#probing.do('health', () => this.answer({ method: 'GET', path: '/health' }, 'idempotent', never)),
         signal,
       );
     } catch (error) {
@@ -237,7 +237,7 @@ export class OrsConnection {
     let url = new URL(request.path.replace(/^\/+/, ''), this.#base);
     for (let redirects = 0; ; redirects += 1) {
       const response = await this.#sendOnce(url, request, signal, limits);
-      this.#vigil.heard();
+      this.#liveness.recordSign();
       const location = response.headers['location'];
       if ((response.statusCode !== 307 && response.statusCode !== 308) || typeof location !== 'string' || redirects === MAX_REDIRECTS) {
         return response;
@@ -290,7 +290,7 @@ export class OrsConnection {
   async *#pieces(response: Dispatcher.ResponseData, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of response.body as AsyncIterable<Uint8Array>) {
-        this.#vigil.heard();
+        this.#liveness.recordSign();
         yield piece;
       }
     } catch (error) {

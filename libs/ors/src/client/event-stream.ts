@@ -3,7 +3,7 @@ import { PalestraError, stringifyJson, type JsonObject } from '@palestra/protoco
 import { ToolFailedError } from '@palestra/session';
 import { ANSWER_LIMITS, answerTooLarge, assertParsable } from '@palestra/outbound';
 import { type OrsConnection, OrsConnectionError } from './connection.ts';
-import type { UpstreamAnswer } from './upstream-answer.ts';
+import type { UpstreamAnswer } from '../wire/server-errors.ts';
 
 export interface StreamedRequest {
   path: string;
@@ -44,7 +44,7 @@ function outcomeUnknown(why: string, cause?: unknown): PalestraError {
 export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
   const { clock } = connection;
   const call = new RunningCall(request, clock.now());
-  if (request.upstreamTaskId === null) await connection.awake(signal);
+  if (request.upstreamTaskId === null) await connection.ensureAlive(signal);
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
     try {
       return await attempt(connection, request, call, signal);

@@ -13,9 +13,9 @@ import { type Backend, type BackendCreate, type BackendSession, type BackendSess
 import { ANSWER_LIMITS } from '@palestra/outbound';
 import { OrsConnection, type OrsConnectionOptions, STREAM_SILENCE } from './connection.ts';
 import { OrsSession } from './ors-session.ts';
-import { parseAnswer, readTools } from './repair.ts';
-import { isMissingRoute, relayedError } from './upstream-answer.ts';
-import { indexesOfRange } from './task-index.ts';
+import { parseAnswer, readTools } from '../wire/server-answers.ts';
+import { isMissingRoute, relayedError } from '../wire/server-errors.ts';
+import { indexesOfRange } from '../wire/task-range.ts';
 
 /** `openreward`'s own server, or one that follows the bare standard as `ors-sdk` does. */
 export type OrsServerKind = 'openreward' | 'ors-sdk';
@@ -81,7 +81,7 @@ export class OrsBackend implements Backend {
   }
 
   async tasks(env: string | null, split: string, signal: AbortSignal): Promise<TaskSpec[]> {
-    return this.#listed(env, 'tasks', { split }, signal);
+    return this.#taskList(env, 'tasks', { split }, signal);
   }
 
   async numTasks(env: string | null, split: string, signal: AbortSignal): Promise<number> {
@@ -90,7 +90,7 @@ export class OrsBackend implements Backend {
       return toPlainNumber(answer['num_tasks']) ?? 0;
     } catch (error) {
       if (!isMissingRoute(error)) throw error;
-      return (await this.#listed(env, 'tasks', { split }, signal)).length;
+      return (await this.#taskList(env, 'tasks', { split }, signal)).length;
     }
   }
 
@@ -100,7 +100,7 @@ export class OrsBackend implements Backend {
       return answer['task'];
     } catch (error) {
       if (!isMissingRoute(error)) throw error;
-      const tasks = await this.#listed(env, 'tasks', { split }, signal);
+      const tasks = await this.#taskList(env, 'tasks', { split }, signal);
       const position = index < 0 ? tasks.length + index : index;
       if (!(position in tasks)) throw new PalestraError('invalid_index');
       return tasks[position];
@@ -109,10 +109,10 @@ export class OrsBackend implements Backend {
 
   async taskRange(env: string | null, split: string, start: number | null, stop: number | null, signal: AbortSignal): Promise<TaskSpec[]> {
     try {
-      return await this.#listed(env, 'task_range', { split, start, stop }, signal);
+      return await this.#taskList(env, 'task_range', { split, start, stop }, signal);
     } catch (error) {
       if (!isMissingRoute(error)) throw error;
-      const tasks = await this.#listed(env, 'tasks', { split }, signal);
+      const tasks = await this.#taskList(env, 'tasks', { split }, signal);
       return indexesOfRange(tasks.length, start, stop).map((index) => tasks[index]);
     }
   }
@@ -136,10 +136,10 @@ export class OrsBackend implements Backend {
     try {
       answer = await abortable(asked, signal);
     } catch (error) {
-      void this.#forget(request.sid, session, opening, asked);
+      void this.#deleteAbandoned(request.sid, session, opening, asked);
       throw error;
     }
-    this.#forgetOpening(request.sid, opening);
+    this.#removeOpening(request.sid, opening);
     if (answer.status !== 200) {
       const error = relayedError(answer);
       // Opened by an attempt of ours whose answer did not come: that episode nobody knows.
@@ -154,16 +154,16 @@ export class OrsBackend implements Backend {
    * The server may have built the episode, or be about to: it must not linger, and a repeat must not find it. A delete may overtake the create that it is
    * about, so it is sent again when that has been answered, unless the SID has been opened anew meanwhile.
    */
-  async #forget(sid: string, session: BackendSession, opening: Opening, asked: Promise<unknown>): Promise<void> {
+  async #deleteAbandoned(sid: string, session: BackendSession, opening: Opening, asked: Promise<unknown>): Promise<void> {
     const timer = setTimeout(() => opening.over.abort(new PalestraError('backend_timeout')), FORGET_MS);
     await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
     await asked.catch(() => {});
     clearTimeout(timer);
-    if (this.#forgetOpening(sid, opening)) await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
+    if (this.#removeOpening(sid, opening)) await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
   }
 
   /** Whether it was still the newest of its SID. */
-  #forgetOpening(sid: string, opening: Opening): boolean {
+  #removeOpening(sid: string, opening: Opening): boolean {
     return this.#opening.get(sid) === opening && this.#opening.delete(sid);
   }
 
@@ -175,7 +175,7 @@ export class OrsBackend implements Backend {
     await this.#connection.close();
   }
 
-  async #listed(env: string | null, route: string, body: JsonObject, signal: AbortSignal): Promise<JsonValue[]> {
+  async #taskList(env: string | null, route: string, body: JsonObject, signal: AbortSignal): Promise<JsonValue[]> {
     const answer = parseAnswer(await this.#discover(env, route, body, signal, ANSWER_LIMITS.call), 'a task list') as JsonObject;
     if (!Array.isArray(answer['tasks']))
       throw new PalestraError('backend_invalid', { detail: 'The environment server sent no task list.' });

@@ -3,8 +3,8 @@ import type { BackendCall, BackendSession, ToolCallResult } from '@palestra/sess
 import { ANSWER_LIMITS } from '@palestra/outbound';
 import type { OrsConnection } from './connection.ts';
 import { postForResult, type StreamedRequest } from './event-stream.ts';
-import { readBlocks, readMessages, readToolResult, readTools } from './repair.ts';
-import { detailOf, forgottenSession, isForgottenSession, relayedError, type UpstreamAnswer } from './upstream-answer.ts';
+import { readBlocks, readMessages, readToolResult, readTools } from '../wire/server-answers.ts';
+import { detailOf, forgottenSession, isForgottenSession, relayedError, type UpstreamAnswer } from '../wire/server-errors.ts';
 
 /** One episode on an ORS server. */
 export class OrsSession implements BackendSession {

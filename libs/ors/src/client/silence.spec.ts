@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { expect, test, type TestContext } from 'vitest';
-import { MORTAL_SERVER } from './mortal-server.fixture.ts';
+import { ORS_PROCESS } from './ors-process.fixture.ts';
 import { OrsBackend } from './ors-backend.ts';
 import type { OrsConnectionOptions } from './connection.ts';
 
@@ -22,7 +22,7 @@ function backendAt({ onTestFinished }: Running, port: number, options: Partial<O
 }
 
 async function serve(running: Running, silenceMs = SILENCE_MS) {
-  const child: ChildProcess = spawn(process.execPath, ['-e', MORTAL_SERVER], {
+  const child: ChildProcess = spawn(process.execPath, ['-e', ORS_PROCESS], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, PROMPT_MS: String(3 * silenceMs), BACKLOG: '1' },
   });

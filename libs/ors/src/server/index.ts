@@ -1,2 +1,2 @@
-export { OrsDialect, type OrsRequest } from './dialect.ts';
+export { OrsServer, type OrsRequest } from './ors-server.ts';
 export { type OrsRoute, orsRoutes } from './routes.ts';

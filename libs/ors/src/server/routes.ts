@@ -1,9 +1,9 @@
-import type { OrsDialect } from './dialect.ts';
+import type { OrsServer } from './ors-server.ts';
 
 /** Operations that answer a stream; all others answer one JSON document. */
 export type OrsStream = 'createSession' | 'call' | 'scoreGroup' | 'createSandbox' | 'run';
 type OrsJson = Exclude<
-  { [K in keyof OrsDialect]: OrsDialect[K] extends (...args: never[]) => unknown ? K : never }[keyof OrsDialect],
+  { [K in keyof OrsServer]: OrsServer[K] extends (...args: never[]) => unknown ? K : never }[keyof OrsServer],
   OrsStream
 >;
 export type OrsOperation = OrsStream | OrsJson;

@@ -9,7 +9,7 @@ import {
   type ToolErrorReason,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import type { OpenEnvServer, OpenEnvSession } from './openenv.port.ts';
+import type { OpenEnvUpstream, OpenEnvSession } from './openenv.port.ts';
 
 /**
  * An environment that somebody runs: an ORS or OpenEnv server at a URL, an MCP server, a child process. One object per
@@ -36,7 +36,7 @@ export interface Backend {
   session(ref: BackendSessionRef): BackendSession;
   close(): Promise<void>;
   /** Present where the environment's server speaks OpenEnv: OpenEnv clients are then given what it says, unchanged. */
-  openenv?: OpenEnvServer;
+  openenv?: OpenEnvUpstream;
 }
 
 export type EpisodeTask = { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };

@@ -31,7 +31,7 @@ export interface OpenEnvShape {
 }
 
 /** What a backend whose server speaks OpenEnv offers beyond what every backend does, for OpenEnv clients: what it says, unchanged. */
-export interface OpenEnvServer {
+export interface OpenEnvUpstream {
   /** Asked once and kept for a minute. Throws `backend_unreachable`, `backend_invalid`. */
   shape(signal: AbortSignal): Promise<OpenEnvShape>;
   /**

@@ -1,12 +1,12 @@
 import { type JsonObject, PalestraError, parseJson, stringifyJson, type TaskSpec, toPlainNumber } from '@palestra/protocol';
 import type { Backend } from '../ports/backend.port.ts';
-import type { OpenEnvMessage, OpenEnvServer, OpenEnvSession } from '../ports/openenv.port.ts';
+import type { OpenEnvMessage, OpenEnvUpstream, OpenEnvSession } from '../ports/openenv.port.ts';
 
 /** What of a `TaskSetBackend` its OpenEnv side needs. */
 type TaskSet = Pick<Backend, 'environments' | 'splits' | 'tasks' | 'numTasks' | 'task' | 'taskRange'> & {
   specById(id: string, signal: AbortSignal): Promise<TaskSpec>;
 };
-type Relayed = Awaited<ReturnType<OpenEnvServer['relay']>>;
+type Relayed = Awaited<ReturnType<OpenEnvUpstream['relay']>>;
 
 const TASK_ROUTE = /^\/([^/]+)\/(splits|tasks|num_tasks|task|task_range)$/;
 const TASK_KEYS: Record<string, string[]> = {
@@ -17,7 +17,7 @@ const TASK_KEYS: Record<string, string[]> = {
 };
 
 /** The server with the Task API (openenv-wire.md 13) of a task set, and with its tasks where a reset names one. */
-export function openenvWithTasks(inner: OpenEnvServer, tasks: TaskSet): OpenEnvServer {
+export function openenvWithTasks(inner: OpenEnvUpstream, tasks: TaskSet): OpenEnvUpstream {
   return {
     shape: (signal) => inner.shape(signal),
     async relay(request, signal) {

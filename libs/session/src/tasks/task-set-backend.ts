@@ -1,6 +1,6 @@
 import { type Message, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '../ports/backend.port.ts';
-import type { OpenEnvServer } from '../ports/openenv.port.ts';
+import type { OpenEnvUpstream } from '../ports/openenv.port.ts';
 import { openenvWithTasks, openenvSessionWithTasks } from './openenv-tasks.ts';
 import type { TaskPlace, TaskSource } from './task-source.ts';
 
@@ -15,7 +15,7 @@ const LISTABLE_TASKS = 100_000;
 export class TaskSetBackend implements Backend {
   readonly #inner: Backend;
   readonly #source: TaskSource;
-  declare readonly openenv?: OpenEnvServer;
+  declare readonly openenv?: OpenEnvUpstream;
 
   constructor(inner: Backend, source: TaskSource) {
     this.#inner = inner;

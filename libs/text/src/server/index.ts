@@ -1,4 +1,4 @@
-export { TextDialect, type TextTurnRequest } from './dialect.ts';
+export { TextServer, type TextTurnRequest } from './text-server.ts';
 export { readActionTool, writeActionTool } from '../wire/action.ts';
 export type * from './text-store.port.ts';
 export { playedTurn, readTurn, type TextConfig, type TextStep } from './turn.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseJson, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 import { actionToolOf, findAction, renderObservation, toAction } from '../wire/action.ts';
-import { pythonSum } from './dialect.ts';
+import { pythonSum } from './text-server.ts';
 import { checkPythonJson, PythonJsonError, pythonInt, pythonRepr, pythonStrip } from '@palestra/kit/python';
 import { parseToolCall } from '../wire/tool-call.ts';
 import { playedTurn, readTurn, type TextConfig } from './turn.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
-import { CallEvents, cursorOf, freshCursor, type McpCall, McpDialect, rpcErrorOf } from '@palestra/mcp/server';
+import { CallEvents, cursorOf, freshCursor, type McpCall, McpServer, rpcErrorOf } from '@palestra/mcp/server';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import type { McpTimings } from '../../platform/config.ts';
@@ -20,7 +20,7 @@ const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 const LAST_EVENT_HEADER = 'last-event-id';
 
 interface McpContext extends ProtocolContext {
-  dialect: McpDialect;
+  mcpServer: McpServer;
   timings: McpTimings;
 }
 interface Asked {
@@ -36,8 +36,8 @@ interface Asked {
  */
 export async function mcpPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
   const timings = options.config.mcp;
-  const dialect = new McpDialect(options.engine, options.directory, VERSION, timings.beatMs);
-  const mcp: McpContext = { ...options, dialect, timings };
+  const mcpServer = new McpServer(options.engine, options.directory, VERSION, timings.beatMs);
+  const mcp: McpContext = { ...options, mcpServer, timings };
   scope.setErrorHandler((error, request, reply) => sendRpcError(error, request, reply, options));
   const routes = { POST: post, GET: listen, DELETE: end };
   for (const [method, handle] of Object.entries(routes)) {
@@ -91,9 +91,9 @@ async function post(asked: Asked, mcp: McpContext): Promise<void> {
   if (message.request?.method === 'initialize') return initialize(asked, message, mcp);
   if (sid === null) return refuseWithoutSession(asked, message);
   if (await mcp.routing.elsewhere(asked.request, asked.reply, asked.caller, sid)) return;
-  await mcp.dialect.alive(asked.caller, sid, asked.address, message.request === null || message.request.method === 'ping');
+  await mcp.mcpServer.alive(asked.caller, sid, asked.address, message.request === null || message.request.method === 'ping');
   if (message.call !== null) return call(asked, sid, { ...message, call: message.call }, mcp);
-  const server = mcp.dialect.server(asked.caller, sid);
+  const server = mcp.mcpServer.server(asked.caller, sid);
   await exchange(asked.request, asked.reply, server, { message: message.parsed, as: 'json', timings: mcp.timings });
 }
 
@@ -110,7 +110,7 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
 }
 
 /** Opens an episode. Waits as long as that takes, or until the client leaves; its slot may turn out to be on another process. */
-async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engine, routing, timings }: McpContext): Promise<void> {
+async function initialize(asked: Asked, { parsed }: McpMessage, { mcpServer, engine, routing, timings }: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
   // One that another process passed on has its id already; from a client it is that of a session that is over.
   const passedOn = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
@@ -118,7 +118,7 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engin
   const sid = given ?? newUuid();
   if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
   const wish = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
-  const chosen = await dialect.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), wish });
+  const chosen = await mcpServer.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), wish });
   // Left while the task was chosen: its `close` is over.
   if (reply.raw.closed) throw new PalestraError('call_abandoned');
   const gone = new AbortController();
@@ -131,8 +131,8 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { dialect, engin
   });
   const asking = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
   try {
-    const greeting = await dialect.open({ ...chosen, sid }, asking, gone.signal);
-    await exchange(request, reply, dialect.greeting(greeting), { message: parsed, sid, as: 'json', timings });
+    const greeting = await mcpServer.open({ ...chosen, sid }, asking, gone.signal);
+    await exchange(request, reply, mcpServer.greeting(greeting), { message: parsed, sid, as: 'json', timings });
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'session_moved') throw error;
     // From here on it is the other process's.
@@ -149,13 +149,13 @@ async function call(
   { request, reply, caller }: Asked,
   sid: string,
   { parsed, request: rpc, call: { tool, input, progressToken } }: McpMessage & { call: object },
-  { dialect, routing, timings }: McpContext,
+  { mcpServer, routing, timings }: McpContext,
 ): Promise<void> {
   const cursor = freshCursor(null, rpc!.id, progressToken);
   let begun: Promise<McpCall>;
   let settled = true;
   try {
-    const running = await dialect.calls.begin(caller, sid, { requestId: rpc!.id, tool, input });
+    const running = await mcpServer.calls.begin(caller, sid, { requestId: rpc!.id, tool, input });
     cursor.taskId = running.open.taskId;
     // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
     if (request.raw.socket.destroyed) {
@@ -173,7 +173,7 @@ async function call(
     begun = Promise.reject(error);
     begun.catch(() => {});
   }
-  const server = dialect.server(caller, sid, { call: begun, cursor });
+  const server = mcpServer.server(caller, sid, { call: begun, cursor });
   const stream = { as: 'stream', events: new CallEvents(cursor) } as const;
   await exchange(request, reply, server, { message: parsed, timings, ...(settled ? { as: 'json' } : stream) });
 }
@@ -192,17 +192,17 @@ async function resume(
   { request, reply, caller, address }: Asked,
   sid: string,
   lastEventId: string,
-  { dialect, timings }: McpContext,
+  { mcpServer, timings }: McpContext,
 ): Promise<void> {
   const cursor = cursorOf(lastEventId);
   if (cursor === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: not an event of this server.' });
-  const call = dialect.alive(caller, sid, address, false).then(() => dialect.calls.resume(caller, sid, cursor.taskId));
+  const call = mcpServer.alive(caller, sid, address, false).then(() => mcpServer.calls.resume(caller, sid, cursor.taskId));
   try {
     watchDelivery(request, reply, await call);
   } catch (error) {
     if (!(error instanceof PalestraError) || error.retryable) throw error;
   }
-  const server = dialect.server(caller, sid, { call, cursor });
+  const server = mcpServer.server(caller, sid, { call, cursor });
   const message = { jsonrpc: '2.0', id: cursor.requestId, method: 'tools/call', params: { name: '' } };
   await resumeStream(request, reply, server, { message, events: new CallEvents(cursor), timings });
 }
@@ -223,15 +223,15 @@ async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<b
  */
 async function listen(asked: Asked, mcp: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
-  const { dialect, engine, routing, timings } = mcp;
+  const { mcpServer, engine, routing, timings } = mcp;
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
   reply.raw.once('close', mcp.inFlight.enter('streams', caller));
   const lastEventId = headerOf(request, LAST_EVENT_HEADER);
   if (lastEventId !== null) return resume(asked, sid, lastEventId, mcp);
-  await dialect.alive(caller, sid, address, false);
-  const close = await exchange(request, reply, dialect.server(caller, sid), { as: 'stream', timings });
+  await mcpServer.alive(caller, sid, address, false);
+  const close = await exchange(request, reply, mcpServer.server(caller, sid), { as: 'stream', timings });
   const pings = setInterval(() => {
     engine.ping(caller, sid).catch((error: unknown) => error instanceof PalestraError && close());
   }, timings.listenPingMs);
@@ -241,11 +241,11 @@ async function listen(asked: Asked, mcp: McpContext): Promise<void> {
 }
 
 /** Runs teardown, too. */
-async function end({ request, reply, caller, address }: Asked, { dialect, engine, routing }: McpContext): Promise<void> {
+async function end({ request, reply, caller, address }: Asked, { mcpServer, engine, routing }: McpContext): Promise<void> {
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('session_id_required', { detail: 'The Mcp-Session-Id header is required.' });
   if (await routing.elsewhere(request, reply, caller, sid)) return;
-  await dialect.alive(caller, sid, address, false);
+  await mcpServer.alive(caller, sid, address, false);
   await engine.delete(caller, sid);
   await reply.status(200).send();
 }

@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   containerBodyOf,
   httpError,
-  type OpenEnvDialect,
+  type OpenEnvServer,
   OpenEnvError,
   readResetBody,
   readStepBody,
-  type Seat,
-  type Stage,
+  type ClientConnection,
+  type RequestContext,
 } from '@palestra/openenv/server';
 import { PalestraError, parseBody } from '@palestra/protocol';
 import type { OpenEnvMessage } from '@palestra/session';
@@ -18,19 +18,19 @@ import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
  * Virtual containers for clients up to 0.1, to whom HTTP is stateful (openenv-wire.md 7.2): `/container/{id}` with an id of the client's own
  * choice behaves as a server with one environment. The first `reset` opens it, for this API key and this id; `DELETE` ends it.
  */
-export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: ProtocolContext, add: AddRoute): void {
-  const isElsewhere = (stage: Stage, id: string, request: FastifyRequest, reply: FastifyReply) =>
-    dialect.place(stage, dialect.containerId(stage, id), 'container', (sid) => routing.elsewhere(request, reply, stage.caller, sid));
+export function addContainerRoutes(server: OpenEnvServer, { routing }: ProtocolContext, add: AddRoute): void {
+  const isElsewhere = (context: RequestContext, id: string, request: FastifyRequest, reply: FastifyReply) =>
+    server.place(context, server.containerId(context, id), 'container', (sid) => routing.elsewhere(request, reply, context.caller, sid));
   const play =
     (make: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
-    async (stage: Stage, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
+    async (context: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
       const { id } = request.params as { id: string };
       const message = read(request);
-      if (await isElsewhere(stage, id, request, reply)) return null;
+      if (await isElsewhere(context, id, request, reply)) return null;
       if (make && reply.raw.closed) throw new PalestraError('call_abandoned');
-      const seat = dialect.container(stage, id, make);
-      if (make) reply.raw.once('close', () => giveUp(seat, reply));
-      return ask(seat, message);
+      const connection = server.container(context, id, make);
+      if (make) reply.raw.once('close', () => giveUp(connection, reply));
+      return ask(connection, message);
     };
   add('GET', '/container/:id/health', async () => '{"status":"healthy"}');
   add(
@@ -48,33 +48,33 @@ export function addContainerRoutes(dialect: OpenEnvDialect, { routing }: Protoco
     '/container/:id/state',
     play(false, () => ({ type: 'state' })),
   );
-  add('DELETE', '/container/:id', async (stage, request, reply) => {
+  add('DELETE', '/container/:id', async (context, request, reply) => {
     const { id } = request.params as { id: string };
-    if (await isElsewhere(stage, id, request, reply)) return null;
-    const seat = dialect.container(stage, id, false);
-    seat?.end();
-    await seat?.forgotten;
+    if (await isElsewhere(context, id, request, reply)) return null;
+    const connection = server.container(context, id, false);
+    connection?.end();
+    await connection?.sessionClosed;
     return '{"closed":true}';
   });
 }
 
 /** Whoever left before its episode was open has no use for it: its place in the queue is another's. One that asked again meanwhile still waits. */
-function giveUp(seat: Seat | null, reply: FastifyReply): void {
-  if (!reply.raw.writableFinished && seat?.isBusy && !seat.episode.isOpen && seat.backlog === 0) seat.end();
+function giveUp(connection: ClientConnection | null, reply: FastifyReply): void {
+  if (!reply.raw.writableFinished && connection?.isBusy && !connection.episode.isOpen && connection.backlog === 0) connection.end();
 }
 
-async function ask(seat: Seat | null, message: OpenEnvMessage): Promise<string> {
-  if (seat === null || (message.type !== 'reset' && !seat.episode.isOpen && !seat.isBusy)) {
+async function ask(connection: ClientConnection | null, message: OpenEnvMessage): Promise<string> {
+  if (connection === null || (message.type !== 'reset' && !connection.episode.isOpen && !connection.isBusy)) {
     throw new PalestraError('session_not_found', { detail: 'The episode has not begun: send a reset first.' });
   }
   try {
-    const result = await seat.ask(message);
+    const result = await connection.ask(message);
     if (result instanceof OpenEnvError) throw result;
-    return containerBodyOf(seat, result);
+    return containerBodyOf(connection, result);
   } catch (error) {
     const mistaken = error instanceof OpenEnvError && error.code === 'VALIDATION_ERROR';
     // A trainer gives up a rollout at any other status: what was only a bad action changes nothing and is not rewarded.
-    if (mistaken && seat.lastSeen !== null) return seat.lastSeen;
+    if (mistaken && connection.lastObservation !== null) return connection.lastObservation;
     throw httpError(error);
   }
 }

@@ -5,19 +5,19 @@ import {
   environmentNames,
   metadataOf,
   openApiOf,
-  OpenEnvDialect,
+  OpenEnvServer,
   playOnce,
   readResetBody,
   readStepBody,
   sessionIdOf,
-  type Stage,
+  type RequestContext,
   type TaskOperation,
 } from '@palestra/openenv/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, parseBody, stringifyJson } from '@palestra/protocol';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { addContainerRoutes } from './openenv-container.routes.ts';
-import { type AddRoute, askedBy, bodyOfRequest } from './openenv.handlers.ts';
+import { type AddRoute, sessionOptionsOf, bodyOfRequest } from './openenv.handlers.ts';
 import { addOpenEnvSockets } from './openenv.sockets.ts';
 
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
@@ -31,10 +31,10 @@ const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
  */
 export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
   const { engine, directory, onBackgroundError } = options;
-  const dialect = new OpenEnvDialect({ engine, directory, onBackgroundError });
+  const server = new OpenEnvServer({ engine, directory, onBackgroundError });
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
-  scope.addHook('onClose', () => dialect.seats.close());
-  addOpenEnvSockets(dialect, options);
+  scope.addHook('onClose', () => server.connections.close());
+  addOpenEnvSockets(server, options);
 
   const add: AddRoute = (method, path, handler) => {
     scope.route({
@@ -43,8 +43,8 @@ export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolCon
       ...BODY,
       exposeHeadRoute: false,
       handler: async (request, reply) => {
-        const stage = await stageOf(dialect, options, request);
-        const text = await handler(stage, request, reply);
+        const context = await contextOf(server, options, request);
+        const text = await handler(context, request, reply);
         if (text !== null) await reply.type('application/json').send(text);
       },
     });
@@ -60,64 +60,64 @@ export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolCon
   add('GET', '/metadata', async ({ shape, hosted }) => stringifyJson(metadataOf(shape, hosted)));
   add('GET', '/schema', async ({ shape }) => stringifyJson(shape.schema));
   add('GET', '/openapi.json', async ({ shape }) => stringifyJson(openApiOf(shape)));
-  addPlay(dialect, add);
+  addPlay(server, add);
   addTasks(add);
-  addMcp(dialect, options, scope, add);
-  addContainerRoutes(dialect, options, add);
+  addMcp(server, options, scope, add);
+  addContainerRoutes(server, options, add);
 }
 
-async function stageOf(dialect: OpenEnvDialect, { authenticate }: ProtocolContext, request: FastifyRequest): Promise<Stage> {
+async function contextOf(server: OpenEnvServer, { authenticate }: ProtocolContext, request: FastifyRequest): Promise<RequestContext> {
   const caller = await authenticate(request);
   if (caller === null) throw new PalestraError('unauthorized');
   const { owner, env } = request.params as { owner: string; env: string };
-  return dialect.stage(caller, owner, env, askedBy(request.headers));
+  return server.context(caller, owner, env, sessionOptionsOf(request.headers));
 }
 
 /** Each request plays on an environment of its own. */
-function addPlay(dialect: OpenEnvDialect, add: AddRoute): void {
-  add('POST', '/reset', async (stage, request, reply) => {
-    if (stage.shape.native) return relay(stage, request, reply);
+function addPlay(server: OpenEnvServer, add: AddRoute): void {
+  add('POST', '/reset', async (context, request, reply) => {
+    if (context.shape.native) return relay(context, request, reply);
     const data = readResetBody(parseBody(bodyOfRequest(request)));
-    return playOnce(dialect.episode(stage), (episode) => episode.reset(data));
+    return playOnce(server.episode(context), (episode) => episode.reset(data));
   });
-  add('POST', '/step', async (stage, request, reply) => {
-    if (stage.shape.native) return relay(stage, request, reply);
+  add('POST', '/step', async (context, request, reply) => {
+    if (context.shape.native) return relay(context, request, reply);
     const action = readStepBody(parseBody(bodyOfRequest(request)));
-    return playOnce(dialect.episode(stage), async (episode) => {
+    return playOnce(server.episode(context), async (episode) => {
       if (action['type'] !== 'list_tools') await episode.reset({});
       return episode.step(action);
     });
   });
-  add('GET', '/state', async (stage, request, reply) => {
-    if (stage.shape.native) return relay(stage, request, reply);
-    return playOnce(dialect.episode(stage), (episode) => episode.state());
+  add('GET', '/state', async (context, request, reply) => {
+    if (context.shape.native) return relay(context, request, reply);
+    return playOnce(server.episode(context), (episode) => episode.state());
   });
 }
 
 function addTasks(add: AddRoute): void {
-  add('GET', '/list_environments', async (stage, request, reply) => {
-    return stage.shape.native ? relay(stage, request, reply) : JSON.stringify(environmentNames(stage.hosted));
+  add('GET', '/list_environments', async (context, request, reply) => {
+    return context.shape.native ? relay(context, request, reply) : JSON.stringify(environmentNames(context.hosted));
   });
-  const ask = (operation: TaskOperation) => async (stage: Stage, request: FastifyRequest, reply: FastifyReply) => {
-    if (stage.shape.native) return relay(stage, request, reply);
+  const ask = (operation: TaskOperation) => async (context: RequestContext, request: FastifyRequest, reply: FastifyReply) => {
+    if (context.shape.native) return relay(context, request, reply);
     const { variant } = request.params as { variant: string };
-    return stringifyJson(await askTasks(stage.hosted, variant, operation, parseBody(bodyOfRequest(request))));
+    return stringifyJson(await askTasks(context.hosted, variant, operation, parseBody(bodyOfRequest(request))));
   };
   add('GET', '/:variant/splits', ask('splits'));
   for (const operation of TASKS) add('POST', `/:variant/${operation}`, ask(operation));
 }
 
-function addMcp(dialect: OpenEnvDialect, options: ProtocolContext, scope: FastifyInstance, add: AddRoute): void {
-  add('POST', '/mcp', async (stage, request, reply) => {
+function addMcp(server: OpenEnvServer, options: ProtocolContext, scope: FastifyInstance, add: AddRoute): void {
+  add('POST', '/mcp', async (context, request, reply) => {
     const text = bodyOfRequest(request)?.toString('utf8') ?? '';
     const id = sessionIdOf(text);
-    const elsewhere = (sid: string) => options.routing.elsewhere(request, reply, stage.caller, sid);
-    if (id !== null && (await dialect.place(stage, id, 'http', elsewhere))) return null;
-    const gone = new AbortController();
+    const elsewhere = (sid: string) => options.routing.elsewhere(request, reply, context.caller, sid);
+    if (id !== null && (await server.place(context, id, 'http', elsewhere))) return null;
+    const disconnected = new AbortController();
     reply.raw.once('close', () => {
-      if (!reply.raw.writableFinished) gone.abort();
+      if (!reply.raw.writableFinished) disconnected.abort();
     });
-    return dialect.mcp(stage, text, gone.signal);
+    return server.mcp(context, text, disconnected.signal);
   });
   scope.get(`${BASE}/mcp`, async () => {
     throw new PalestraError('method_not_allowed');
@@ -125,7 +125,7 @@ function addMcp(dialect: OpenEnvDialect, options: ProtocolContext, scope: Fastif
 }
 
 /** Passes a stateless request on to the environment's own server. */
-async function relay({ hosted }: Stage, request: FastifyRequest, reply: FastifyReply): Promise<null> {
+async function relay({ hosted }: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<null> {
   const path = (request.raw.url ?? '').replace(/^\/openenv\/[^/]+\/[^/?]+/, '');
   const answer = await hosted.backend.openenv!.relay(
     {

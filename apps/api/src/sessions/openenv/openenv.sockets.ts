@@ -1,8 +1,8 @@
 import type { RawData, WebSocket } from 'ws';
 import {
-  type Attached,
+  type ClientSocket,
   frameOfResult,
-  OpenEnvDialect,
+  OpenEnvServer,
   OpenEnvError,
   parseRpc,
   QUEUE_LIMIT,
@@ -10,13 +10,13 @@ import {
   type Reply,
   rpcErrorText,
   RpcError,
-  type Seat,
-  type Stage,
+  type ClientConnection,
+  type RequestContext,
 } from '@palestra/openenv/server';
 import { PalestraError } from '@palestra/protocol';
 import type { SocketRequest } from '../../platform/http/sockets.ts';
 import type { ProtocolContext } from '../http/protocol.ts';
-import { askedBy } from './openenv.handlers.ts';
+import { sessionOptionsOf } from './openenv.handlers.ts';
 
 /** `/ws` speaks OpenEnv's messages, `/mcp` bare JSON-RPC (openenv-wire.md sections 3 and 8). */
 type Protocol = 'ws' | 'mcp';
@@ -29,7 +29,7 @@ const PATTERNS: [RegExp, Protocol][] = [
 ];
 
 /** The sockets of OpenEnv clients. Keys and environments are checked before the upgrade. */
-export function addOpenEnvSockets(dialect: OpenEnvDialect, options: ProtocolContext): void {
+export function addOpenEnvSockets(server: OpenEnvServer, options: ProtocolContext): void {
   for (const [pattern, protocol] of PATTERNS) {
     options.sockets.add({
       pattern,
@@ -38,21 +38,21 @@ export function addOpenEnvSockets(dialect: OpenEnvDialect, options: ProtocolCont
         // As a request that changes something: a browser's cookie opens no socket from another site.
         const caller = await options.authenticate({ headers: raw.headers, method: 'POST', raw });
         if (caller === null) throw new PalestraError('unauthorized');
-        const stage = await dialect.stage(caller, params['owner']!, params['env']!, askedBy(raw.headers));
+        const context = await server.context(caller, params['owner']!, params['env']!, sessionOptionsOf(raw.headers));
         const id = sessionOf(request, protocol);
         if (id !== null) {
           const path = `${request.path}?${request.query.toString()}`;
           const elsewhere = (sid: string) => options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid);
-          if (await dialect.place(stage, id, 'http', elsewhere)) return { elsewhere: true };
+          if (await server.place(context, id, 'http', elsewhere)) return { elsewhere: true };
         }
-        return { elsewhere: false, context: stage, caller };
+        return { elsewhere: false, context: context, caller };
       },
       open(socket, request, context) {
-        const connection = new Connection(socket, dialect, protocol);
+        const connection = new Connection(socket, server, protocol);
         connections.set(socket, connection);
         socket.on('message', onMessage);
         socket.on('close', onClose);
-        connection.open(context as Stage, sessionOf(request, protocol));
+        connection.open(context as RequestContext, sessionOf(request, protocol));
       },
     });
   }
@@ -72,14 +72,14 @@ function onClose(this: WebSocket): void {
   connections.get(this)?.left();
 }
 
-class Connection implements Attached {
-  #seat: Seat | null = null;
+class Connection implements ClientSocket {
+  #connection: ClientConnection | null = null;
   #ending = false;
-  readonly #answer = (result: Reply | OpenEnvError) => this.#tell(result);
+  readonly #answer = (result: Reply | OpenEnvError) => this.#send(result);
 
   constructor(
     readonly socket: WebSocket,
-    readonly dialect: OpenEnvDialect,
+    readonly server: OpenEnvServer,
     readonly protocol: Protocol,
   ) {}
 
@@ -87,36 +87,36 @@ class Connection implements Attached {
     return !this.#ending && this.socket.readyState === this.socket.OPEN;
   }
 
-  open(stage: Stage, id: string | null): void {
+  open(context: RequestContext, id: string | null): void {
     try {
-      this.#seat = id === null ? this.dialect.seat(stage, 'socket') : this.dialect.attach(stage, id, this);
-      this.#seat.attached = this;
+      this.#connection = id === null ? this.server.connection(context, 'socket') : this.server.attach(context, id, this);
+      this.#connection.attached = this;
     } catch (error) {
       if (!(error instanceof OpenEnvError)) throw error;
-      this.#tell(error);
+      this.#send(error);
     }
   }
 
   take(data: RawData, isBinary: boolean): void {
-    const seat = this.#seat;
-    if (seat === null || this.#ending) return;
-    if (isBinary) return seat.submit(null, this.#answer, new OpenEnvError('SESSION_ERROR', "'text'"));
+    const connection = this.#connection;
+    if (connection === null || this.#ending) return;
+    if (isBinary) return connection.submit(null, this.#answer, new OpenEnvError('SESSION_ERROR', "'text'"));
     // One frame is one Buffer: `binaryType` is left as it is.
     const text = (data as Buffer).toString('utf8');
     try {
       const message = this.protocol === 'ws' ? readMessage(text) : ({ type: 'mcp', data: parseRpc(text, true) } as const);
       if (message.type === 'close') return this.close();
-      seat.submit(message, this.#answer);
+      connection.submit(message, this.#answer);
     } catch (error) {
       const result: Reply | OpenEnvError = error instanceof RpcError ? { kind: 'mcp', text: error.text() } : (error as OpenEnvError);
-      seat.submit(null, this.#answer, result);
+      connection.submit(null, this.#answer, result);
     }
-    if (seat.backlog >= QUEUE_LIMIT && !this.socket.isPaused) this.socket.pause();
+    if (connection.backlog >= QUEUE_LIMIT && !this.socket.isPaused) this.socket.pause();
   }
 
   left(): void {
-    if (this.#seat !== null) this.dialect.detach(this.#seat, this);
-    this.#seat = null;
+    if (this.#connection !== null) this.server.detach(this.#connection, this);
+    this.#connection = null;
   }
 
   close(): void {
@@ -124,13 +124,13 @@ class Connection implements Attached {
     this.socket.close(1000);
   }
 
-  #tell(result: Reply | OpenEnvError): void {
+  #send(result: Reply | OpenEnvError): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
     this.socket.send(this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
-    if (this.socket.isPaused && (this.#seat?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
+    if (this.socket.isPaused && (this.#connection?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
     if ('kind' in result || !result.ends || this.#ending) return;
     this.#ending = true;
-    if (result.code === 'SESSION_ERROR' && this.#seat !== null) this.socket.close(1000);
+    if (result.code === 'SESSION_ERROR' && this.#connection !== null) this.socket.close(1000);
     else setTimeout(() => this.socket.close(1000), GRACE_MS);
   }
 }

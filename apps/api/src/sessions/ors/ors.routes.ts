@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { OrsDialect, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
+import { OrsServer, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
@@ -12,7 +12,7 @@ import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
 const ORS_VERSION = '0.1.167';
 
 interface OrsContext extends ProtocolContext {
-  dialect: OrsDialect;
+  server: OrsServer;
 }
 
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
@@ -26,7 +26,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
  */
 export async function orsPlugin(scope: FastifyInstance, context: ProtocolContext): Promise<void> {
   const { engine, directory, checkHealth } = context;
-  const options: OrsContext = { ...context, dialect: new OrsDialect(engine, directory, ORS_VERSION, checkHealth) };
+  const options: OrsContext = { ...context, server: new OrsServer(engine, directory, ORS_VERSION, checkHealth) };
   scope.setErrorHandler((error, request, reply) => options.sendError(error, request, reply));
   const allowed = new Map<string, string[]>();
   for (const route of orsRoutes) {
@@ -52,8 +52,8 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
 }
 
 /** Clients send their secrets for an episode and none for discovery, which needs no slot (openreward-wire.md 2.7, rules 1 and 2). */
-async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { dialect, routing }: OrsContext): Promise<void> {
-  const { sid, clientSid } = await dialect.createSession(ors);
+async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
+  const { sid, clientSid } = await server.createSession(ors);
   const admit: Admit = (signal, onPlace) => routing.engine.admit(ors.caller, sid, signal, onPlace);
   await streamReservation(reply, clientSid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
 }
@@ -63,7 +63,7 @@ async function refuseMethod(): Promise<never> {
 }
 
 async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyReply, options: OrsContext): Promise<void> {
-  const { dialect } = options;
+  const { server } = options;
   const caller = await options.authenticate(request);
   if (caller === null && !route.public) throw new PalestraError('unauthorized');
   countRequest(request);
@@ -74,13 +74,13 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
     case 'createSession':
       return reserve(request, reply, ors, options);
     case 'call':
-      return streamCall(request, reply, await dialect.call(ors), { holdForRefusalMs: 0 });
+      return streamCall(request, reply, await server.call(ors), { holdForRefusalMs: 0 });
     case 'scoreGroup':
-      return streamCall(request, reply, await dialect.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
+      return streamCall(request, reply, await server.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
     case 'create':
       return create(request, reply, ors, options);
     default:
-      await reply.type('application/json').send(stringifyJson(await dialect[route.operation](ors)));
+      await reply.type('application/json').send(stringifyJson(await server[route.operation](ors)));
   }
 }
 
@@ -88,7 +88,7 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
  * Opens the session. A client that did not read the answer sends it again and must not hear that the session exists already; a slot
  * that became free on another process is used there.
  */
-async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { dialect, routing }: OrsContext): Promise<void> {
+async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
   const { sid, caller } = ors;
   const gone = new AbortController();
   onDelivery(request, reply, (how) => {
@@ -97,7 +97,7 @@ async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequ
     if (sid !== null) void routing.engine.noteCreateBroken(sid);
   });
   try {
-    await reply.type('application/json').send(stringifyJson(await dialect.create(ors, gone.signal)));
+    await reply.type('application/json').send(stringifyJson(await server.create(ors, gone.signal)));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
     if (!moved || sid === null || !(await routing.elsewhere(request, reply, caller, sid))) throw error;

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { TextDialect, type TextTurnRequest } from '@palestra/text/server';
+import { TextServer, type TextTurnRequest } from '@palestra/text/server';
 import { taskMessages } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
 import {
@@ -22,14 +22,14 @@ const DEFAULT_TURNS = { tool_call: 10, action: 1 };
 /** Text sessions as their two carriers, HTTP and the socket, offer them: one method an operation, each answers what is to be sent. */
 @Injectable()
 export class TextService {
-  readonly #dialect: TextDialect;
+  readonly #text: TextServer;
 
   constructor(
     @Inject(SessionServer) private readonly server: SessionServer,
     @Inject(SessionService) private readonly sessions: SessionService,
     @Inject(Database) database: Database,
   ) {
-    this.#dialect = new TextDialect(server.engine, new SqlTextStore(database.pool, server.box));
+    this.#text = new TextServer(server.engine, new SqlTextStore(database.pool, server.box));
   }
 
   /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
@@ -46,9 +46,9 @@ export class TextService {
     const task = 'task_spec' in body ? { task_spec: body.task_spec } : { split, index };
     await this.sessions.open(caller, { environment, variant, ...task, toolset_name: toolset, secrets, run: recording, sid: id }, signal);
     try {
-      const { tools, config } = await this.#dialect.prepare(caller, id, { parse, maxTurns, environment });
+      const { tools, config } = await this.#text.prepare(caller, id, { parse, maxTurns, environment });
       const prompt = given ?? (await this.#prompt(caller, id, parse, tools));
-      await this.#dialect.begin(caller, id, config, new SecretMask(readSecrets(secrets) ?? {}).hideIn(prompt));
+      await this.#text.begin(caller, id, config, new SecretMask(readSecrets(secrets) ?? {}).hideIn(prompt));
       return { id, prompt, metadata: {}, max_turns: maxTurns, tools };
     } catch (error) {
       // What cannot be played leaves nothing behind.
@@ -72,26 +72,26 @@ export class TextService {
       reward,
       done,
       metadata,
-    } = await this.#dialect.step(caller, await this.server.engine.sidOf(caller, given), request);
+    } = await this.#text.step(caller, await this.server.engine.sidOf(caller, given), request);
     return { turn: played, observations, reward, done, metadata };
   }
 
   async get(caller: Caller, given: string): Promise<JsonObject> {
-    const { config, totals } = await this.#dialect.view(caller, await this.server.engine.sidOf(caller, given));
+    const { config, totals } = await this.#text.view(caller, await this.server.engine.sidOf(caller, given));
     const { environment, parse, maxTurns } = config;
     return { id: given, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
   }
 
   async ping(caller: Caller, given: string): Promise<void> {
-    await this.#dialect.ping(caller, await this.server.engine.sidOf(caller, given));
+    await this.#text.ping(caller, await this.server.engine.sidOf(caller, given));
   }
 
   async metrics(caller: Caller, given: string): Promise<JsonObject> {
-    return { ...(await this.#dialect.metrics(caller, await this.server.engine.sidOf(caller, given))) };
+    return { ...(await this.#text.metrics(caller, await this.server.engine.sidOf(caller, given))) };
   }
 
   async close(caller: Caller, given: string): Promise<JsonObject> {
-    await this.#dialect.close(caller, await this.server.engine.sidOf(caller, given));
+    await this.#text.close(caller, await this.server.engine.sidOf(caller, given));
     return { id: given };
   }
 }

@@ -1,0 +1,207 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import {
+  CallToolRequestSchema,
+  GetPromptRequestSchema,
+  type Implementation,
+  InitializeRequestSchema,
+  LATEST_PROTOCOL_VERSION,
+  ListPromptsRequestSchema,
+  ListToolsRequestSchema,
+  type ServerCapabilities,
+  SUPPORTED_PROTOCOL_VERSIONS,
+} from '@modelcontextprotocol/sdk/types.js';
+import type { jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
+import { type JsonObject, PalestraError } from '@palestra/protocol';
+import {
+  type Caller,
+  type EnvironmentDirectory,
+  type HostedEnvironment,
+  type Recording,
+  type SessionEngine,
+  decodeSecrets,
+} from '@palestra/session';
+import { type CallCursor, freshCursor } from './call-events.ts';
+import { type McpCall, McpCalls } from './running-calls.ts';
+import { instructionsOf, promptMessages, toolOf } from '../wire/to-mcp.ts';
+import { reportProgress } from './progress.ts';
+import { asRpcError, RpcError } from './rpc-error.ts';
+import { chooseTask, type TaskChoice, type TaskWish } from './task-choice.ts';
+
+/** What an `initialize` asks for. */
+export interface McpOpening {
+  caller: Caller;
+  owner: string;
+  name: string;
+  /** null = the default one. */
+  variant: string | null;
+  wish: TaskWish;
+}
+
+/** An opening whose environment and task are known. */
+export interface McpEpisode {
+  caller: Caller;
+  /** Becomes the `Mcp-Session-Id`. */
+  sid: string;
+  hosted: HostedEnvironment;
+  variant: string | null;
+  task: TaskChoice;
+}
+
+/** The answer of an `initialize`, but for the version that is negotiated. */
+export interface McpGreeting {
+  capabilities: ServerCapabilities;
+  serverInfo: Implementation;
+  /** The prompt's text. */
+  instructions: string;
+  _meta: Record<string, unknown>;
+}
+
+/** For what clients fill in, which we never ask for. The SDK's own costs 2 ms a server, and a server serves one request here. */
+const unused: jsonSchemaValidator = {
+  getValidator: () => () => {
+    throw new PalestraError('not_available');
+  },
+};
+const DISCOVERY_DEADLINE_MS = 120_000;
+const PROMPT = { name: 'task', title: 'Task', description: 'The task of this episode, as its environment words it.' };
+
+/**
+ * The Model Context Protocol over the session engine (docs/mcp.md): an MCP session is an episode, its id is the SID. Nothing is kept here
+ * between requests but who listens to a running call; each request is served by a `Server` of its own, so that any API process can
+ * serve any session of its backend.
+ */
+export class McpServer {
+  readonly calls: McpCalls;
+
+  constructor(
+    readonly engine: SessionEngine,
+    readonly directory: EnvironmentDirectory,
+    readonly version: string,
+    /** A client that waits for a call hears of its progress this often; milliseconds. */
+    readonly beatMs: number,
+  ) {
+    this.calls = new McpCalls(engine);
+  }
+
+  /** Which environment and which task. Throws `environment_not_found`, `unknown_variant`, `invalid_split`, `invalid_index`. */
+  async choose({ caller, owner, name, variant, wish }: McpOpening): Promise<Omit<McpEpisode, 'sid'>> {
+    const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
+    // A fallback deployment is for clients that cannot name one.
+    if (!isSame(hosted, owner, name.replace(/@\d+$/, ''))) throw new PalestraError('environment_not_found');
+    const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
+    const wanted = variant?.toLowerCase() ?? null;
+    if (wanted !== null && !(await hosted.backend.environments(signal)).includes(wanted)) {
+      throw new PalestraError('unknown_variant', { detail: `unknown environment '${variant}'` });
+    }
+    return { caller, hosted, variant: wanted, task: await chooseTask(hosted.backend, wanted, wish, signal) };
+  }
+
+  /**
+   * Opens the episode, waiting for a slot and for setup. `asked.secrets`: `X-Secrets`, still encoded. What could not be opened
+   * leaves nothing behind, also when `signal` says that its client has left. Throws `session_moved` when its slot is on another process.
+   */
+  async open(
+    { caller, sid, hosted, variant, task }: McpEpisode,
+    asked: { secrets: string | null; recording: Recording | null },
+    signal: AbortSignal,
+  ): Promise<McpGreeting> {
+    const { engine } = this;
+    const given = { secrets: decodeSecrets(asked.secrets), recording: asked.recording };
+    await engine.reserve(caller, { sid, hosted, ...given });
+    try {
+      await engine.create(caller, {
+        sid,
+        resolve: async () => hosted,
+        variant: async () => variant,
+        task: { kind: 'index', ...task },
+        toolsetName: null,
+        ...given,
+        signal,
+      });
+      const prompt = await engine.prompt(caller, sid);
+      signal.throwIfAborted();
+      return {
+        capabilities: { tools: {}, prompts: {} },
+        serverInfo: { name: `${hosted.owner}/${hosted.name}`, version: this.version },
+        instructions: instructionsOf(prompt),
+        _meta: {
+          'palestra/session_id': sid,
+          'palestra/environment': `${hosted.owner}/${hosted.name}`,
+          'palestra/split': task.split,
+          'palestra/index': task.index,
+        },
+      };
+    } catch (error) {
+      const code = error instanceof PalestraError ? error.code : null;
+      if (code !== 'session_moved' && code !== 'session_exists') await engine.delete(caller, sid);
+      throw error;
+    }
+  }
+
+  /**
+   * Throws the session's end as a 404, or `session_not_found` where it is none of that environment. Counts as a request of its client; `onlyPing`:
+   * as a sign of life, which does not keep an idle session.
+   */
+  async alive(caller: Caller, sid: string, address: { owner: string; name: string }, onlyPing: boolean): Promise<void> {
+    const { engine } = this;
+    await engine.ping(caller, sid).catch((error: unknown) => Promise.reject(endOf(error)));
+    if (onlyPing) return;
+    const hosted = await engine.environmentOf(caller, sid);
+    if (hosted === null || !isSame(hosted, address.owner, address.name.replace(/@\d+$/, ''))) throw new PalestraError('session_not_found');
+  }
+
+  /** Answers one `initialize` with what `open` gave. */
+  greeting(opened: McpGreeting): Server {
+    const server = new Server(opened.serverInfo, { capabilities: opened.capabilities, jsonSchemaValidator: unused });
+    server.setRequestHandler(InitializeRequestSchema, ({ params: { protocolVersion: asked } }) => ({
+      protocolVersion: SUPPORTED_PROTOCOL_VERSIONS.includes(asked) ? asked : LATEST_PROTOCOL_VERSION,
+      ...opened,
+    }));
+    return server;
+  }
+
+  /** Answers requests of a session. `begun`: the call of this exchange, which runs already, and where its stream stands. */
+  server(caller: Caller, sid: string, begun: { call: Promise<McpCall>; cursor: CallCursor } | null = null): Server {
+    const { engine } = this;
+    const about = { name: 'palestra', version: this.version };
+    const server = new Server(about, { capabilities: { tools: {}, prompts: {} }, jsonSchemaValidator: unused });
+    server.setRequestHandler(ListToolsRequestSchema, () =>
+      told(async () => ({ tools: (await engine.taskTools(caller, sid)).tools.map(toolOf) })),
+    );
+    server.setRequestHandler(CallToolRequestSchema, ({ params }, { requestId, sendNotification }) =>
+      told(async () => {
+        const { name: tool, arguments: input = {} } = params;
+        const asked = { requestId, tool, input: input as JsonObject };
+        const call = await (begun === null ? this.calls.begin(caller, sid, asked) : begun.call);
+        const cursor = begun?.cursor ?? freshCursor(call.open.taskId, requestId, params._meta?.progressToken);
+        const silence = reportProgress(call.progress, cursor, this.beatMs, sendNotification);
+        return call.result().finally(silence);
+      }),
+    );
+    server.setRequestHandler(ListPromptsRequestSchema, () => ({ prompts: [PROMPT] }));
+    server.setRequestHandler(GetPromptRequestSchema, ({ params: { name } }) =>
+      told(async () => {
+        if (name !== PROMPT.name) throw new RpcError(-32_602, `Unknown prompt: ${name}. This server has one, "${PROMPT.name}".`);
+        return { description: PROMPT.description, messages: promptMessages(await engine.prompt(caller, sid)) };
+      }),
+    );
+    return server;
+  }
+}
+
+/** However a session ended, its address is 404 from then on: that is what makes clients begin anew. */
+function endOf(error: unknown): unknown {
+  if (!(error instanceof PalestraError) || error.retryable) return error;
+  return new PalestraError(error.code, { status: 404, detail: error.detail });
+}
+
+async function told<T>(answer: () => Promise<T>): Promise<T> {
+  try {
+    return await answer();
+  } catch (error) {
+    throw asRpcError(error);
+  }
+}
+
+const isSame = (hosted: HostedEnvironment, owner: string, name: string): boolean =>
+  hosted.owner.toLowerCase() === owner.toLowerCase() && hosted.name.toLowerCase() === name.toLowerCase();

@@ -1,0 +1,90 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import { type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
+import { type Caller, type CallOutcome, errorOfOutcome, type OpenCall, type SessionEngine } from '@palestra/session';
+import { resultOf } from '../wire/to-mcp.ts';
+import { CallProgressRelay } from './progress.ts';
+
+export type RequestId = string | number;
+
+export interface McpCall {
+  open: OpenCall;
+  progress: CallProgressRelay;
+  /** Runs it. Rejects where there is no result of the tool: an infrastructure failure is never one. */
+  result(): Promise<CallToolResult>;
+  /** Its client vanished before it could learn anything: see {@link OpenCall.abandon}. */
+  abandon(): void;
+}
+
+interface Running {
+  /** Of the session and the JSON-RPC request that began it. */
+  key: string;
+  /** Tool and input. */
+  asked: string;
+  taskId: string;
+  progress: CallProgressRelay;
+}
+
+/** Tool calls of MCP clients. Those that run on this process are known by their requests, so that a repeat joins them. */
+export class McpCalls {
+  readonly #engine: SessionEngine;
+  readonly #byRequest = new Map<string, Running>();
+  readonly #byTask = new Map<string, Running>();
+
+  constructor(engine: SessionEngine) {
+    this.#engine = engine;
+  }
+
+  /**
+   * Runs a tool once. A request with the id, the tool and the input of one that still runs is that one, sent again: no client may use an id twice
+   * in a session. So is an equal one whose connection broke, whatever its id (docs/adr/0007).
+   */
+  async begin(caller: Caller, sid: string, request: { requestId: RequestId; tool: string; input: JsonObject }): Promise<McpCall> {
+    const { requestId, tool, input } = request;
+    const key = `${sid} ${typeof requestId} ${requestId}`;
+    const asked = stringifyJson([tool, input]);
+    const same = this.#byRequest.get(key);
+    const progress = new CallProgressRelay();
+    const taskId = same?.asked === asked ? same.taskId : null;
+    const open = await this.#engine.call(caller, sid, { tool, input, taskId, onProgress: (told) => progress.tell(told) });
+    const known = open.taskId === null ? undefined : this.#byTask.get(open.taskId);
+    if (known !== undefined || open.taskId === null) return this.#callOf(open, known?.progress ?? progress);
+    const running = { key, asked, taskId: open.taskId, progress };
+    this.#byTask.set(running.taskId, running);
+    this.#byRequest.set(key, running);
+    return this.#callOf(open, progress);
+  }
+
+  /** A call that its client comes back for with what it has of its stream. Throws `invalid_request` where the session has no such call. */
+  async resume(caller: Caller, sid: string, taskId: string): Promise<McpCall> {
+    const open = await this.#engine.callAgain(caller, sid, taskId);
+    if (open === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: this session has no such call.' });
+    return this.#callOf(open, this.#byTask.get(taskId)?.progress ?? new CallProgressRelay());
+  }
+
+  #callOf(open: OpenCall, progress: CallProgressRelay): McpCall {
+    const ended = (outcome: CallOutcome) => {
+      this.#forget(open.taskId);
+      return outcome;
+    };
+    return {
+      open,
+      progress,
+      abandon: () => {
+        open.abandon();
+        void open.outcome().then(ended);
+      },
+      result: async () => {
+        const outcome = await open.outcome().then(ended);
+        if (outcome.type === 'refused') throw errorOfOutcome(outcome);
+        return resultOf(outcome, open.taskId);
+      },
+    };
+  }
+
+  #forget(taskId: string | null): void {
+    const running = taskId === null ? undefined : this.#byTask.get(taskId);
+    if (running === undefined) return;
+    this.#byTask.delete(running.taskId);
+    if (this.#byRequest.get(running.key) === running) this.#byRequest.delete(running.key);
+  }
+}

@@ -1,0 +1,166 @@
+import { SingleFlight } from '@palestra/kit';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
+import type { OpenEnvShape } from '@palestra/session';
+import { ConnectionFailed, type OpenEnvConnection, unreachable, withDeadline } from './connection.ts';
+import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
+import { notOpenEnv, readJson } from '../wire/server-replies.ts';
+
+/** A server as it is now. */
+export interface ServerInfo extends OpenEnvShape {
+  /** Lower case; the first is the default, and OpenEnv servers have but one. */
+  environments: string[];
+}
+
+/** What the server is may change when it restarts, so it is asked again after this. */
+const MAX_AGE_MS = 60_000;
+/** After a question that found no answer. */
+const MIN_AGE_MS = 5_000;
+const DEADLINE_MS = 30_000;
+/** An id that no server gives out. */
+const NO_SESSION = '00000000-0000-4000-8000-000000000000';
+/** The titles of action schemas by which clients know that tools are to be listed (openenv-wire.md 7.1). */
+const TOOL_ACTIONS: JsonValue[] = ['Action', 'CallToolAction', 'ListToolsAction'];
+
+/** What generation A does not publish: any object is an action, and everything else is what its servers answer. */
+function schemaOfGenerationA(): JsonObject {
+  const object = (title: string) => ({ type: 'object', title, properties: {}, additionalProperties: true });
+  return { action: object('EnvironmentAction'), observation: object('EnvironmentObservation'), state: object('EnvironmentState') };
+}
+
+/**
+ * Asks a server what it is (openenv-wire.md section 18), once a minute. What costs the server an environment, its metadata and whether sockets
+ * can attach, is asked once and again only when the rest has changed.
+ */
+export class ServerInfoReader {
+  readonly #loading = new SingleFlight<ServerInfo>();
+  #known: { info: ServerInfo; fingerprint: string; readAt: number } | null = null;
+
+  constructor(readonly connection: OpenEnvConnection) {}
+
+  async read(signal: AbortSignal): Promise<ServerInfo> {
+    if (this.#known !== null && Date.now() - this.#known.readAt < MAX_AGE_MS) return this.#known.info;
+    const reading = this.#loading.do('server', () => this.#current());
+    let onAbort = () => {};
+    const aborted = new Promise<never>((_resolve, reject) => {
+      onAbort = () => reject(signal.reason as Error);
+      if (signal.aborted) onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+    return Promise.race([reading, aborted]).finally(() => signal.removeEventListener('abort', onAbort));
+  }
+
+  /** A server that does not answer just now is what it was. */
+  async #current(): Promise<ServerInfo> {
+    try {
+      return await withDeadline(DEADLINE_MS, (signal) => this.#ask(signal));
+    } catch (error) {
+      if (this.#known === null) throw error;
+      this.#known.readAt = Date.now() - MAX_AGE_MS + MIN_AGE_MS;
+      return this.#known.info;
+    }
+  }
+
+  async #ask(signal: AbortSignal): Promise<ServerInfo> {
+    const [schema, openapi, list] = await Promise.all(
+      ['/schema', '/openapi.json', '/list_environments'].map(async (path) => {
+        const answer = await this.connection.get(path, signal);
+        return answer.status === 200 ? answer.body.toString('utf8') : null;
+      }),
+    );
+    const fingerprint = JSON.stringify([schema, openapi, list]);
+    const info = this.#known?.fingerprint === fingerprint ? this.#known.info : await this.#learn(schema!, openapi!, list!, signal);
+    this.#known = { info, fingerprint, readAt: Date.now() };
+    return info;
+  }
+
+  async #learn(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerInfo> {
+    const mode = await this.#mode(openapi, signal);
+    if (schema === null && !('/mcp' in (pathsOf(openapi) ?? {}))) return this.#generationA(signal);
+    // A server without classes of its own has nothing to publish: its actions are those of tools.
+    const read =
+      schema === null ? { action: { type: 'object', title: 'Action' }, observation: {}, state: {} } : readJson(schema, 'a schema');
+    if (!isObject(read) || !isObject(read['action'])) throw notOpenEnv('publishes no schema of its actions');
+    const generation = list === null ? 'C' : (await this.#attaches(signal)) ? 'E' : 'D';
+    const metadata = await this.#metadata(signal);
+    return {
+      generation,
+      mode,
+      schema: read,
+      metadata: metadata ?? { name: environmentsOf(list)?.[0] ?? 'default', description: '' },
+      toolActions: TOOL_ACTIONS.includes(read['action']['title']),
+      environments: environmentsOf(list) ?? [pathName(metadata?.['name'])],
+    };
+  }
+
+  async #generationA(signal: AbortSignal): Promise<ServerInfo> {
+    const health = await this.connection.get('/health', signal);
+    if (health.status !== 200 || !health.body.toString('utf8').includes('healthy')) {
+      throw notOpenEnv('at this URL has neither /schema nor /health: it does not speak OpenEnv');
+    }
+    return {
+      generation: 'A',
+      mode: 'simulation',
+      schema: schemaOfGenerationA(),
+      metadata: { name: 'default', description: '' },
+      toolActions: false,
+      environments: ['default'],
+    };
+  }
+
+  /** By the document that every server has; else by whether POST is what its route wants. */
+  async #mode(openapi: string | null, signal: AbortSignal): Promise<OpenEnvShape['mode']> {
+    const paths = pathsOf(openapi);
+    if (paths !== null) return '/reset' in paths ? 'simulation' : 'production';
+    return (await this.connection.get('/reset', signal)).status === 404 ? 'production' : 'simulation';
+  }
+
+  /** null where the constructor fails, for which the sessions will have the words. */
+  async #metadata(signal: AbortSignal): Promise<JsonObject | null> {
+    const answer = await this.connection.get('/metadata', signal);
+    if (answer.status !== 200) return null;
+    const read = readJson(answer.body.toString('utf8'), 'metadata');
+    return isObject(read) ? read : null;
+  }
+
+  /**
+   * Whether `/ws?session_id=` is heeded: an unknown id is refused then, even by a full server. An older one builds an environment and answers,
+   * or refuses for another reason.
+   */
+  async #attaches(signal: AbortSignal): Promise<boolean> {
+    const { socketUrl, headers, outbound } = this.connection;
+    try {
+      const socket = await UpstreamSocket.open({ url: `${socketUrl}?session_id=${NO_SESSION}`, headers, outbound }, signal);
+      const refusal = await socket.fence(signal).finally(() => socket.close());
+      return refusal !== null && refusal.includes(NO_SESSION);
+    } catch (error) {
+      if (error instanceof ConnectionFailed) throw unreachable(error);
+      if (error instanceof UpgradeRefused) throw notOpenEnv(`refuses sockets (HTTP ${error.status})`, error);
+      if (error instanceof SocketBroken) return false;
+      throw error;
+    }
+  }
+}
+
+function safely(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}
+
+function environmentsOf(list: string | null): string[] | null {
+  const names = list === null ? null : safely(list);
+  if (!Array.isArray(names)) return null;
+  const found = names.filter((name): name is string => typeof name === 'string' && name !== '');
+  return found.length === 0 ? null : found.map((name) => name.toLowerCase());
+}
+
+/** The name in a server's metadata, as one that can stand in a path. */
+const pathName = (name: JsonValue): string =>
+  (typeof name === 'string' ? name.toLowerCase().replaceAll(/[^\w.-]+/g, '_') : '') || 'default';
+
+function pathsOf(openapi: string | null): JsonObject | null {
+  const paths = openapi === null ? null : (safely(openapi) as { paths?: JsonValue } | null)?.paths;
+  return isObject(paths) ? paths : null;
+}

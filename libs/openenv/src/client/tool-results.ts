@@ -1,0 +1,164 @@
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type MessageBlock,
+  type OutputBlock,
+  stringifyJson,
+  toFiniteNumber,
+} from '@palestra/protocol';
+import type { OpenEnvExchange, ToolCallResult } from '@palestra/session';
+import { hasOddEscapes, membersAt } from '../wire/json-slices.ts';
+import { endsSession, type Reply, readRpc, type WireError, errorText } from '../wire/server-replies.ts';
+
+/** OpenEnv's replies as tool results: an action's observation as one text of JSON, a tool's result as its blocks. */
+
+const textBlock = (text: string): OutputBlock => ({ text, detail: null, type: 'text' });
+
+export function refused(reason: 'not_found' | 'input_validation', error: string): ToolCallResult {
+  return { text: stringifyJson({ ok: false, error, reason }), ok: false, reason, reward: null, finished: false };
+}
+
+function output(blocks: OutputBlock[], metadata: JsonObject | null, reward: JsonValue = null, finished = false): ToolCallResult {
+  // Open Reward knows numbers only, and an environment's `true` is its one point.
+  const value = typeof reward === 'boolean' ? Number(reward) : toFiniteNumber(reward) === null ? null : reward;
+  const text = stringifyJson({ ok: true, output: { blocks, metadata, reward: value, finished } });
+  return { text, ok: true, reason: null, reward: toFiniteNumber(value), finished };
+}
+
+/** Sent twice by servers that know it: beside the observation and, where that is left out because it is empty, in it. */
+function metadataOf(data: JsonObject): JsonObject | null {
+  const inside = isObject(data['observation']) ? data['observation']['metadata'] : null;
+  const found = isObject(data['metadata']) ? data['metadata'] : inside;
+  return isObject(found) && Object.keys(found).length > 0 ? found : null;
+}
+
+function observationOf(data: JsonObject): JsonObject {
+  const { metadata: _metadata, reward: _reward, done: _done, ...observation } = isObject(data['observation']) ? data['observation'] : {};
+  return observation;
+}
+
+/** The reply to a `step` or a `reset`. */
+export function resultOfStep(data: JsonObject): ToolCallResult {
+  const observation = observationOf(data);
+  const { tool_name: toolName, result, error } = observation;
+  const [metadata, reward, finished] = [metadataOf(data), data['reward'], data['done'] === true];
+  if (typeof toolName !== 'string' || !('result' in observation || 'error' in observation)) {
+    return output([textBlock(stringifyJson(observation))], metadata, reward, finished);
+  }
+  if (isObject(error)) {
+    const message = typeof error['message'] === 'string' ? error['message'] : stringifyJson(error);
+    if (error['error_type'] === 'tool_not_found') return refused('not_found', unknownToolText(toolName, message));
+    if (error['error_type'] === 'invalid_args') return refused('input_validation', `Tool input validation error: ${message}`);
+    return output([textBlock(message)], metadata, reward, finished);
+  }
+  const structured = isObject(result) ? result['structured_content'] : null;
+  const extended = structured === null || structured === undefined ? metadata : { ...metadata, structured_content: structured };
+  return output(blocksOf(result), extended, reward, finished);
+}
+
+const OBSERVATION = '{"type":"observation","data":{';
+/** Of an observation, and no part of it for whoever plays: said beside it. */
+const ENVELOPE_KEYS = new Set(['metadata', 'reward', 'done']);
+const isFilled = (value: string): boolean => value.startsWith('{') && value !== '{}';
+
+/**
+ * What `resultOfStep` makes of a frame, in a fraction of its time: for the observations of actions as the newer servers write them. null for every
+ * other frame.
+ */
+export function resultOfObservation(frame: string): ToolCallResult | null {
+  if (!frame.startsWith(OBSERVATION) || hasOddEscapes(frame)) return null;
+  let data: JsonObject;
+  try {
+    ({ data } = JSON.parse(frame) as { data: JsonObject });
+  } catch {
+    return null;
+  }
+  const { observation, reward } = data;
+  if (!isObject(observation) || typeof observation['tool_name'] === 'string') return null;
+  const members = membersAt(frame, OBSERVATION.length - 1);
+  const textOf = (key: string): string => members?.findLast((member) => member.key === key)?.value ?? 'null';
+  const inside = members === null ? null : membersAt(textOf('observation'), 0);
+  if (inside === null) return null;
+  const kept = inside.filter(({ key }) => !ENVELOPE_KEYS.has(key)).map(({ key, value }) => `"${key}":${value}`);
+  const outer = textOf('metadata');
+  const metadata = outer.startsWith('{') ? outer : (inside.findLast(({ key }) => key === 'metadata')?.value ?? 'null');
+  const finished = data['done'] === true;
+  const value = Number.isFinite(reward) ? textOf('reward') : typeof reward === 'boolean' ? String(Number(reward)) : 'null';
+  const block = `{"text":${JSON.stringify(`{${kept.join(',')}}`)},"detail":null,"type":"text"}`;
+  return {
+    text: `{"ok":true,"output":{"blocks":[${block}],"metadata":${isFilled(metadata) ? metadata : 'null'},"reward":${value},"finished":${finished}}}`,
+    ok: true,
+    reason: null,
+    reward: value === 'null' ? null : Number(value),
+    finished,
+  };
+}
+
+/** Clients that know no reasons look for these words. */
+const unknownToolText = (name: string, message: string): string =>
+  message.includes('is not a valid tool') ? message : `'${name}' is not a valid tool (${message})`;
+
+/** What a tool answered; `content` of MCP, or whatever an environment without MCP gives as its result. */
+function blocksOf(result: JsonValue): OutputBlock[] {
+  if (typeof result === 'string') return [textBlock(result)];
+  const content = isObject(result) ? result['content'] : undefined;
+  if (!Array.isArray(content)) return [textBlock(stringifyJson(result ?? null))];
+  return content.map((block: JsonValue): OutputBlock => {
+    if (isObject(block) && block['type'] === 'text' && typeof block['text'] === 'string') return textBlock(block['text']);
+    if (isObject(block) && block['type'] === 'image' && typeof block['data'] === 'string') {
+      return { data: block['data'], mimeType: String(block['mimeType'] ?? block['mime_type'] ?? 'image/png'), detail: null, type: 'image' };
+    }
+    return textBlock(stringifyJson(block));
+  });
+}
+
+/** The fields in which tool environments put their question. */
+const QUESTIONS = ['prompt', 'question', 'instruction', 'instructions'];
+
+/** The reset's observation as a prompt: its question where a tool environment has one, else the JSON text. */
+export function promptOfReset(data: JsonObject, toolActions: boolean): MessageBlock[] {
+  const observation = observationOf(data);
+  const metadata = metadataOf(data);
+  if (!toolActions) return [textBlock(stringifyJson(observation))];
+  for (const source of [observation, metadata ?? {}]) {
+    for (const key of QUESTIONS) {
+      const value = source[key];
+      if (typeof value === 'string' && value.trim() !== '') return [textBlock(value)];
+    }
+  }
+  return [textBlock(stringifyJson(metadata === null ? observation : { ...observation, metadata }))];
+}
+
+/** What an error frame means to the call that it answers; the session goes on, unless `endsSession`. */
+export function resultOfError(error: WireError): ToolCallResult | { failed: string } {
+  if (error.code === 'VALIDATION_ERROR') return refused('input_validation', `Tool input validation error: ${errorText(error)}`);
+  return { failed: error.message };
+}
+
+/** The reply to a `tools/call`, which has neither a reward nor an end. */
+function resultOfRpc(data: JsonObject): ToolCallResult {
+  const response = readRpc(data);
+  if ('error' in response) {
+    const { code, message } = response.error;
+    if (/unknown tool/i.test(message)) return refused('not_found', message);
+    if (code === -32_602 || code === -32_600) return refused('input_validation', message);
+    return output([textBlock(message)], null);
+  }
+  const structured = response.result['structured_content'] ?? response.result['structuredContent'];
+  return output(blocksOf(response.result), structured === undefined || structured === null ? null : { structured_content: structured });
+}
+
+/** A reply as the ledger and the trace keep it. */
+export function resultOfReply(reply: Reply): OpenEnvExchange['result'] {
+  switch (reply.type) {
+    case 'error':
+      return endsSession(reply) ? { failed: reply.message } : resultOfError(reply);
+    case 'observation':
+      return resultOfStep(reply.data);
+    case 'state':
+      return output([textBlock(stringifyJson(reply.data))], null);
+    case 'mcp':
+      return resultOfRpc(reply.data);
+  }
+}

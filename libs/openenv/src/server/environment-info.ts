@@ -1,0 +1,142 @@
+import { type JsonObject, PalestraError, type Split, type TaskSpec, type ToolsAnswer, type ToolSpec } from '@palestra/protocol';
+import { type Backend, everyTask, type HostedEnvironment } from '@palestra/session';
+import { actionSchema, classNameOf, toolSchema } from '../wire/schemas.ts';
+
+/** What OpenEnv clients may know of an environment before any episode. */
+export interface EnvironmentShape {
+  mode: 'simulation' | 'production';
+  /** Its server speaks OpenEnv: messages pass through. */
+  native: boolean;
+  /** Tools are called by name; false: an action is an object of the published schema. */
+  toolActions: boolean;
+  className: string;
+  /** `GET /schema` and `GET /metadata`. */
+  schema: JsonObject;
+  metadata: JsonObject;
+  /** JSON text of the tools that every task has, as observations list them. */
+  tools: string;
+  toolSpecs: ToolSpec[];
+}
+
+/** The one tool of an environment of plain actions (docs/adr/0020). */
+export const ACTION_TOOL = 'step';
+const TTL_MS = 30_000;
+const ASK_DEADLINE_MS = 50_000;
+
+const NO_ARGUMENTS: JsonObject = { type: 'object', properties: {} };
+
+/** The tools that a client may call. One that the harness is to call at the end has no list of its own in OpenEnv. */
+export function listedTools({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec[] {
+  if (!terminal || tools.some(({ name }) => name === terminal.name)) return tools;
+  const schema = terminal.arg === null ? NO_ARGUMENTS : { type: 'object', properties: { [terminal.arg]: {} }, required: [terminal.arg] };
+  return [...tools, { name: terminal.name, description: terminal.description, input_schema: schema }];
+}
+
+export const toolsText = (tools: ToolSpec[]): string =>
+  JSON.stringify(tools.map(({ name, description, input_schema: schema }) => ({ name, description, input_schema: schema ?? NO_ARGUMENTS })));
+
+class ExpiringCache<T> {
+  readonly #values = new Map<string, { value: Promise<T>; until: number }>();
+
+  get(key: string, ask: () => Promise<T>): Promise<T> {
+    const known = this.#values.get(key);
+    if (known !== undefined && known.until > Date.now()) return known.value;
+    const value = ask();
+    const entry = { value, until: Date.now() + TTL_MS };
+    this.#values.set(key, entry);
+    value.catch(() => this.#values.get(key) === entry && this.#values.delete(key));
+    return value;
+  }
+}
+
+/** Answers of one backend that many resets need, kept for half a minute. */
+export class EnvironmentInfo {
+  readonly #shapes = new ExpiringCache<EnvironmentShape>();
+  readonly #splits = new ExpiringCache<Split[]>();
+  readonly #counts = new ExpiringCache<number>();
+  readonly #ids = new ExpiringCache<Map<string, number>>();
+
+  static readonly #all = new WeakMap<Backend, EnvironmentInfo>();
+  static of(hosted: HostedEnvironment): EnvironmentInfo {
+    let info = EnvironmentInfo.#all.get(hosted.backend);
+    if (info === undefined) EnvironmentInfo.#all.set(hosted.backend, (info = new EnvironmentInfo(hosted)));
+    return info;
+  }
+
+  private constructor(readonly hosted: HostedEnvironment) {}
+
+  shape(): Promise<EnvironmentShape> {
+    return this.#shapes.get('', () => (this.hosted.backend.openenv === undefined ? this.#translated() : this.#native()));
+  }
+
+  splits(): Promise<Split[]> {
+    return this.#splits.get('', () => this.hosted.backend.splits(null, deadline()));
+  }
+
+  numTasks(split: string): Promise<number> {
+    return this.#counts.get(split, () => this.hosted.backend.numTasks(null, split, deadline()));
+  }
+
+  /** Indexes of a split's tasks by their id, a text or a number in their spec; empty where tasks cannot be listed. */
+  taskIds(split: string): Promise<Map<string, number>> {
+    return this.#ids.get(split, async () => {
+      const tasks = await everyTask(this.hosted.backend, null, split, deadline()).catch((error: unknown) => {
+        if (error instanceof PalestraError && error.code === 'tasks_not_listable') return [] as TaskSpec[];
+        throw error;
+      });
+      const ids = new Map<string, number>();
+      tasks.forEach((task, index) => {
+        const id = idOf(task);
+        if (id !== null && !ids.has(id)) ids.set(id, index);
+      });
+      return ids;
+    });
+  }
+
+  async #translated(): Promise<EnvironmentShape> {
+    const { backend, name, owner } = this.hosted;
+    const toolSpecs = listedTools(await backend.tools(null, deadline()));
+    const className = classNameOf(name);
+    const [only] = toolSpecs;
+    const toolActions = !(toolSpecs.length === 1 && only!.name === ACTION_TOOL);
+    return {
+      mode: 'simulation',
+      native: false,
+      toolActions,
+      className,
+      schema: toolActions ? toolSchema : actionSchema(className, only!.input_schema ?? NO_ARGUMENTS),
+      metadata: {
+        name,
+        description: `${owner}/${name} environment`,
+        readme_content: null,
+        version: '1.0.0',
+        author: owner,
+        documentation_url: null,
+      },
+      tools: toolsText(toolSpecs),
+      toolSpecs,
+    };
+  }
+
+  async #native(): Promise<EnvironmentShape> {
+    const { mode, schema, metadata, toolActions } = await this.hosted.backend.openenv!.shape(deadline());
+    const className = typeof metadata['name'] === 'string' ? metadata['name'] : classNameOf(this.hosted.name);
+    return { mode, native: true, toolActions, className, schema, metadata, tools: '[]', toolSpecs: [] };
+  }
+}
+
+/** `GET /metadata`: an OpenEnv server's own words; of all others what their owner says of them here. */
+export function metadataOf({ native, metadata }: EnvironmentShape, { about }: HostedEnvironment): JsonObject {
+  if (native || about === undefined) return metadata;
+  const { description, readme, version } = about;
+  return { ...metadata, description: description || metadata['description'], readme_content: readme, version: String(version) };
+}
+
+export function idOf(task: TaskSpec): string | null {
+  if (typeof task !== 'object' || task === null) return null;
+  const { id = null, task_id: taskId = null } = task as { id?: unknown; task_id?: unknown };
+  const found = id ?? taskId;
+  return typeof found === 'string' || typeof found === 'number' ? String(found) : null;
+}
+
+const deadline = () => AbortSignal.timeout(ASK_DEADLINE_MS);

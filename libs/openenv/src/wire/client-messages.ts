@@ -1,0 +1,48 @@
+import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
+import type { OpenEnvMessage } from '@palestra/session';
+import { invalid, type Issue, issue, OpenEnvError } from './errors.ts';
+import { pythonStr, pythonType, jsonErrorOf } from '@palestra/kit/python';
+
+export type ClientMessage = OpenEnvMessage | { type: 'close' };
+
+/** One frame of a client, checked as OpenEnv's server checks it: unknown keys are refused. Throws `OpenEnvError`. */
+export function readMessage(text: string): ClientMessage {
+  let message: JsonValue;
+  try {
+    message = parseJson(text);
+  } catch {
+    throw new OpenEnvError('INVALID_JSON', `Invalid JSON: ${jsonErrorOf(text)}`);
+  }
+  if (!isObject(message)) throw new OpenEnvError('SESSION_ERROR', `'${pythonType(message)}' object has no attribute 'get'`);
+  const { type } = message;
+  switch (type) {
+    case 'step':
+    case 'reset':
+    case 'mcp':
+      return withData(message, type);
+    case 'state':
+    case 'close':
+      for (const key in message) if (key !== 'type') throw invalid(unknownKeys(message, 'type'));
+      return { type };
+    default:
+      throw new OpenEnvError('UNKNOWN_TYPE', `Unknown message type: ${type === undefined ? '' : pythonStr(type)}`);
+  }
+}
+
+function withData(message: JsonObject, type: 'reset' | 'step' | 'mcp'): OpenEnvMessage {
+  const { data } = message;
+  let strange = false;
+  for (const key in message) if (key !== 'type' && key !== 'data') strange = true;
+  if (isObject(data) && !strange) return { type, data };
+  const issues: Issue[] = [];
+  if (data === undefined && type !== 'reset') issues.push(issue('missing', ['data'], message));
+  else if (data !== undefined && !isObject(data)) issues.push(issue('dict_type', ['data'], data));
+  if (strange) issues.push(...unknownKeys(message, 'type', 'data'));
+  if (issues.length > 0) throw invalid(issues);
+  return { type, data: {} };
+}
+
+export const unknownKeys = (object: JsonObject, ...known: string[]): Issue[] =>
+  Object.keys(object)
+    .filter((key) => !known.includes(key))
+    .map((key) => issue('extra_forbidden', [key], object[key]));
