@@ -15,17 +15,17 @@ import { TaskSetRepository } from './task-sets/task-set.repository.ts';
 interface Pooled {
   backend: Backend;
   health: HealthCheck | null;
-  /** Ours to close. */
-  external: boolean;
-  limits: Limits;
+  /** Whether the pool must close it. */
+  closable: boolean;
+  settings: Settings;
 }
 
-/** What an owner may change while the backend is in use. */
-interface Limits {
+/** Settings that an owner may change while the backend is in use. */
+interface Settings {
   silenceMs: number;
 }
 
-/** Within it every process has noticed that a version is gone, and ended its sessions. */
+/** Within this time every process notices that a version was deleted, and ends its sessions. */
 const RETIRE_MS = 60_000;
 
 const HEALTH_CONNECT_MS = 2_000;
@@ -35,7 +35,12 @@ interface BackendContext {
   allowCommands: boolean;
 }
 
-function backendOf(source: ServerSource, { outbound, allowCommands }: BackendContext, limits: Limits, deployment?: string): Backend {
+function createBackend(
+  source: ServerSource,
+  { outbound, allowCommands }: BackendContext,
+  settings: Settings,
+  deployment?: string,
+): Backend {
   switch (source.kind) {
     case 'openenv':
       return new OpenEnvBackend({ url: source.url, outbound });
@@ -49,13 +54,13 @@ function backendOf(source: ServerSource, { outbound, allowCommands }: BackendCon
       return new OrsBackend({
         url: source.url,
         outbound,
-        silenceMs: () => limits.silenceMs,
+        silenceMs: () => settings.silenceMs,
         ...(deployment !== undefined && { deployment }),
       });
   }
 }
 
-/** One backend object per environment version, made when first asked for. */
+/** One backend per environment version, created on first use. */
 @Injectable()
 export class BackendPool implements OnApplicationShutdown {
   readonly #pooled = new Map<string, Pooled>();
@@ -77,15 +82,15 @@ export class BackendPool implements OnApplicationShutdown {
     return this.#get(environment, version).backend;
   }
 
-  /** What the author of a bundled environment says about its sessions. */
-  declared(version: VersionRecord): Partial<SessionPolicy> {
+  /** Session settings that the author of a bundled environment declares. */
+  declaredPolicy(version: VersionRecord): Partial<SessionPolicy> {
     const source = sourceOf(version);
-    return source.kind === 'bundled' ? this.bundled.declared(source.name) : {};
+    return source.kind === 'bundled' ? this.bundled.declaredPolicy(source.name) : {};
   }
 
-  /** A backend for a look at a server that is not registered; the caller closes it. */
+  /** A backend for the check of a server that is not registered. The caller closes it. */
   probe(source: ServerSource): Backend {
-    return backendOf(source, this.#context, { silenceMs: this.config.silenceTimeoutMs });
+    return createBackend(source, this.#context, { silenceMs: this.config.silenceTimeoutMs });
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -94,17 +99,17 @@ export class BackendPool implements OnApplicationShutdown {
     const source = sourceOf(version);
     if (source.kind === 'bundled') return this.bundled.status(source.name);
     const { health } = this.#get(environment, version);
-    // An MCP server has no such question; the first session says.
+    // An MCP server has no health route; the first session shows its state.
     if (health === null) return { status: 'ready', detail: null };
     const report = await health.report();
     return report.healthy ? { status: 'ready', detail: null } : { status: 'unreachable', detail: report.detail };
   }
 
-  /** Its version is gone: no new sessions, and those that live get some time to be ended. */
+  /** Stops new sessions of a deleted version, and closes its backend after its sessions had time to end. */
   retire(versionId: string): void {
     const pooled = this.#pooled.get(versionId);
     this.#pooled.delete(versionId);
-    if (!pooled?.external) return;
+    if (!pooled?.closable) return;
     const timer = setTimeout(() => {
       this.#retired.delete(pooled);
       pooled.backend.close().catch(() => {});
@@ -114,7 +119,7 @@ export class BackendPool implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     for (const timer of this.#retired.values()) clearTimeout(timer);
-    const all = [...this.#pooled.values(), ...this.#retired.keys()].filter(({ external }) => external);
+    const all = [...this.#pooled.values(), ...this.#retired.keys()].filter(({ closable }) => closable);
     this.#pooled.clear();
     this.#retired.clear();
     await Promise.allSettled([this.#healthAgent.destroy(), ...all.map(({ backend }) => backend.close())]);
@@ -124,19 +129,19 @@ export class BackendPool implements OnApplicationShutdown {
     const silenceMs = readSilenceTimeoutMs(environment.sessionPolicy) ?? this.config.silenceTimeoutMs;
     const known = this.#pooled.get(version.id);
     if (known) {
-      known.limits.silenceMs = silenceMs;
+      known.settings.silenceMs = silenceMs;
       return known;
     }
-    const limits = { silenceMs };
+    const settings = { silenceMs };
     const source = sourceOf(version);
     const pooled: Pooled =
       source.kind === 'bundled'
-        ? { backend: this.bundled.backend(source.name), health: null, external: false, limits }
+        ? { backend: this.bundled.backend(source.name), health: null, closable: false, settings }
         : {
-            backend: backendOf(source, this.#context, limits, `${environment.owner}/${environment.name}`),
+            backend: createBackend(source, this.#context, settings, `${environment.owner}/${environment.name}`),
             health: source.kind === 'mcp' ? null : new HealthCheck(source.url, { fetch: outboundFetch(this.#healthAgent) }),
-            external: true,
-            limits,
+            closable: true,
+            settings,
           };
     if (version.taskSetId !== null) pooled.backend = new TaskSetBackend(pooled.backend, this.taskSets.source(version.taskSetId));
     this.#pooled.set(version.id, pooled);

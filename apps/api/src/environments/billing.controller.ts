@@ -5,7 +5,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 
 const DAY_MS = 86_400_000;
 
-/** `orwd usage`: a self-hosted server bills nothing. */
+/** For `orwd usage`: a self-hosted server bills nothing. */
 @Controller('v1/billing')
 export class BillingController {
   @Api({ summary: 'Paid services used: none', query: apiUsageQuerySchema })

@@ -1,2 +1,2 @@
-/** Nest token of the `EnvironmentDirectory` that sessions resolve deployments by. */
+/** Nest token of the `EnvironmentDirectory`, which resolves the deployments of sessions. */
 export const ENVIRONMENT_DIRECTORY = Symbol('EnvironmentDirectory');

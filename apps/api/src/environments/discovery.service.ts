@@ -9,26 +9,26 @@ import { EnvironmentRepository } from './environment.repository.ts';
 const MAX_AGE_MS = 60_000;
 const DEADLINE_MS = 30_000;
 const MAX_VARIANTS = 1_000;
-/** Of one variant. */
+/** Maximum per variant. */
 const MAX_SPLITS = 200;
-/** Variants that a server is asked about at the same time. */
-const AT_ONCE = 8;
+/** Variants that are requested from a server at the same time. */
+const CONCURRENCY = 8;
 
-/** Asks a server for its variants, splits, counts and tools. A count that cannot be had is null. */
+/** Reads a server's variants, splits, task counts and tools. A count is null if the server does not return it. */
 export async function discover(backend: Backend, signal: AbortSignal): Promise<EnvironmentDiscoveryView> {
   const names = await backend.environments(signal);
   if (names.length > MAX_VARIANTS) throw tooMany(`${names.length} environments`, MAX_VARIANTS);
   const variants: EnvironmentDiscoveryView['variants'] = [];
   let size = 0;
-  // A few at a time: a server could otherwise make us ask, and keep, as much as it likes.
-  for (let first = 0; first < names.length; first += AT_ONCE) {
-    const some = names.slice(first, first + AT_ONCE);
-    const found = await Promise.all(some.map((name, offset) => discoverVariant(backend, name, first + offset === 0, signal)));
+  // A few at a time, so that a server cannot make us request and keep any amount.
+  for (let first = 0; first < names.length; first += CONCURRENCY) {
+    const batch = names.slice(first, first + CONCURRENCY);
+    const found = await Promise.all(batch.map((name, offset) => discoverVariant(backend, name, first + offset === 0, signal)));
     size += stringifyJson(found).length;
     if (size > ANSWER_LIMITS.metadata) throw answerTooLarge(ANSWER_LIMITS.metadata);
     variants.push(...found);
   }
-  // A view for people: plain numbers will do, and the text must fit a jsonb column, which takes no NUL.
+  // A view for users: plain numbers suffice, and a jsonb column accepts no NUL.
   const text = stringifyJson({ variants, discovered_at: new Date().toISOString() });
   return JSON.parse(text.replaceAll('\\u0000', '\\ufffd')) as EnvironmentDiscoveryView;
 }
@@ -49,9 +49,9 @@ async function discoverVariant(
 }
 
 const tooMany = (what: string, limit: number) =>
-  new PalestraError('backend_invalid', { detail: `The environment server offers ${what}; at most ${limit} are taken.` });
+  new PalestraError('backend_invalid', { detail: `The environment server offers ${what}; this service accepts at most ${limit}.` });
 
-/** What the server of a version offers, read again when older than a minute or after a restart of ours. */
+/** Discovery of a version's server, repeated when it is older than a minute or after a restart of the service. */
 @Injectable()
 export class DiscoveryService {
   readonly #fresh = new Map<string, { view: EnvironmentDiscoveryView; readAt: number }>();
@@ -59,7 +59,9 @@ export class DiscoveryService {
 
   constructor(@Inject(EnvironmentRepository) private readonly repository: EnvironmentRepository) {}
 
-  /** The last known answer when the server is away; its error when nothing is known. `discovered_at` tells the age. */
+  /**
+   * The last known discovery if the server is unreachable; throws its error if there is none. `discovered_at` is the time of the discovery.
+   */
   async of(version: VersionRecord, backend: Backend): Promise<EnvironmentDiscoveryView> {
     const known = this.#fresh.get(version.id);
     if (known && Date.now() - known.readAt < MAX_AGE_MS) return known.view;
@@ -86,7 +88,7 @@ export class DiscoveryService {
   }
 }
 
-/** Runs with our own deadline, which clients see as `backend_timeout`. */
+/** Runs with a deadline, which clients see as `backend_timeout`. */
 export async function withDeadline<T>(run: (signal: AbortSignal) => Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
   const signal = AbortSignal.timeout(deadlineMs);
   try {

@@ -17,9 +17,9 @@ import type { EnvironmentRecord, VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 import { readSessionPolicy } from './session-policy.ts';
 
-/** A change by another replica is visible after this time; a change by this one immediately. */
+/** Changes by other replicas are visible after this time; own changes immediately. */
 const MAX_AGE_MS = 5_000;
-/** Bounds the memory that made-up names can take. */
+/** Bounds the memory for unknown names. */
 const MAX_ENTRIES = 5_000;
 
 /** Resolves deployments by name, without SQL on the hot path. */
@@ -66,10 +66,10 @@ export class RegistryDirectory implements EnvironmentDirectory {
     });
   }
 
-  /** Drops cached names after a change, and the versions that are gone. */
-  invalidate(goneVersionIds: string[] = []): void {
+  /** Clears cached names after a change, and deleted versions. */
+  invalidate(deletedVersionIds: string[] = []): void {
     this.#resolved.clear();
-    for (const versionId of goneVersionIds) this.#versions.delete(versionId);
+    for (const versionId of deletedVersionIds) this.#versions.delete(versionId);
   }
 
   async #resolve(deployment: string | null, caller: Caller): Promise<HostedEnvironment> {
@@ -106,13 +106,13 @@ export class RegistryDirectory implements EnvironmentDirectory {
     if (found !== null || candidates.length === 0) return found;
     const names = candidates.map((environment) => `${environment.owner}/${environment.name}`).join(', ');
     throw new PalestraError('deployment_not_found', {
-      detail: `Deployment not found. Several are called '${name}': ${names}. Name the owner too.`,
+      detail: `Deployment not found. Several environments have the name '${name}': ${names}. Add the owner.`,
     });
   }
 
-  /** Owner's settings override the author's declarations, which override the server's defaults. */
+  /** Settings of the owner override the author's declarations, which override the server's defaults. */
   #policy(environment: EnvironmentRecord, version: VersionRecord): SessionPolicy {
-    const declared = version.sourceKind === 'bundled' ? this.backends.declared(version) : {};
+    const declared = version.sourceKind === 'bundled' ? this.backends.declaredPolicy(version) : {};
     const defaults = { ...defaultSessionPolicy, heartbeatTimeoutMs: this.config.sessionIdleTimeoutMs };
     return { ...defaults, ...declared, ...readSessionPolicy(environment.sessionPolicy) };
   }
@@ -126,7 +126,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
       name: environment.name,
       backend: this.backends.of(environment, version),
       policy: this.#policy(environment, version),
-      // All but ORS servers are reached over a connection or in a process of the API process that opened the session.
+      // Except for ORS servers, the API process that opened the session holds the connection or the process.
       owned: version.sourceKind !== 'remote',
       about: { description: environment.description, readme: environment.readmeContent, version: version.number },
     };

@@ -1,4 +1,4 @@
-/** What the audit log says of environments. Addresses and commands can hold secrets: it names the host only. */
+/** Entries of the audit log about environments. Addresses and commands can have secrets, so only the host is logged. */
 
 export const auditedEnvironment = ({ id, owner, name }: { id?: string; owner?: string; name?: string }) => ({
   targetId: id ?? null,

@@ -6,12 +6,12 @@ export interface EnvironmentStatus {
   detail: string | null;
 }
 
-/** What a self-hosted environment process may use: there are no machine sizes to choose here. */
+/** Resources of a self-hosted environment. There are no machine sizes to choose. */
 const COMPUTE = { cpu_count: 1, mem_gb: 4 };
 const MAX_CONCURRENCY = 500;
 const MAX_SCALE = 10;
 
-/** `detailed`: for those who manage it. The address of a server is nobody else's business. */
+/** `detailed`: for callers who manage the environment. Others do not see the server's address. */
 export function presentEnvironment(record: EnvironmentRecord, status: EnvironmentStatus, detailed: boolean): EnvironmentView {
   const version = record.versions[0];
   const splits = storedDiscovery(version)?.variants.find((variant) => variant.is_default)?.splits ?? [];
@@ -36,7 +36,8 @@ export function presentEnvironment(record: EnvironmentRecord, status: Environmen
     version: version?.number ?? null,
     source: presentSource(record, detailed),
     status: status.status,
-    status_detail: status.detail === null || detailed || version?.sourceKind === 'bundled' ? status.detail : 'Its server does not answer.',
+    status_detail:
+      status.detail === null || detailed || version?.sourceKind === 'bundled' ? status.detail : 'The environment server does not respond.',
   };
 }
 

@@ -1,13 +1,13 @@
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import type { Prisma } from '../platform/generated/prisma/client.ts';
 
-/** An environment with its newest version, as the database has it. */
+/** An environment with its newest version, as stored. */
 export type EnvironmentRecord = Prisma.EnvironmentGetPayload<{ include: typeof newestVersion }>;
 export type VersionRecord = EnvironmentRecord['versions'][number];
 
 export const newestVersion = { versions: { orderBy: { number: 'desc' }, take: 1 } } satisfies Prisma.EnvironmentInclude;
 
-/** A server that somebody else runs. */
+/** A server that the owner of the environment runs. */
 export type ServerSource =
   | { kind: 'remote'; url: string }
   | { kind: 'openenv'; url: string }
@@ -40,7 +40,7 @@ export function sourceColumns(source: EnvironmentSource) {
       };
 }
 
-/** The cached answers of the server; null when it was never reached. */
+/** The stored discovery; null if the server was never reached. */
 export function storedDiscovery(version: VersionRecord | undefined): EnvironmentDiscoveryView | null {
   return (version?.discovery ?? null) as EnvironmentDiscoveryView | null;
 }

@@ -17,10 +17,10 @@ export interface NewEnvironment {
   readmeContent: string | null;
 }
 
-/** PostgreSQL's text holds no NUL, so nothing stored can have such a name. */
+/** PostgreSQL's text cannot have a NUL, so no stored name has one. */
 const isStorable = (text: string): boolean => !text.includes('\0');
 
-/** Rows of the registry. No rule about who may see them lives here. */
+/** Rows of the registry. It does not check permissions. */
 @Injectable()
 export class EnvironmentRepository {
   constructor(@Inject(Database) private readonly database: Database) {}
@@ -32,12 +32,12 @@ export class EnvironmentRepository {
   ): Promise<EnvironmentRecord> {
     const version =
       source === null ? {} : { versions: { create: { number: 1, ...sourceColumns(source), ...discoveryColumns(discovery) } } };
-    return this.#named(environment.owner, environment.name, () =>
+    return this.#rejectDuplicate(environment.owner, environment.name, () =>
       this.database.prisma.environment.create({ data: { ...environment, ...version }, include: newestVersion }),
     );
   }
 
-  /** Two servers may start on one database at the same time; the second finds what the first registered. */
+  /** Two servers may start on one database at the same time; the second one finds the rows of the first. */
   async createIfMissing(environment: NewEnvironment, source: EnvironmentSource): Promise<void> {
     try {
       await this.create(environment, source, null);
@@ -48,12 +48,12 @@ export class EnvironmentRepository {
 
   async update(environment: EnvironmentRecord, data: Prisma.EnvironmentUpdateInput): Promise<EnvironmentRecord> {
     const name = typeof data.name === 'string' ? data.name : environment.name;
-    return this.#named(environment.owner, name, () =>
+    return this.#rejectDuplicate(environment.owner, name, () =>
       this.database.prisma.environment.update({ where: { id: environment.id }, data, include: newestVersion }),
     );
   }
 
-  /** `taskSetId`: of its uploaded tasks; null: its server has them. */
+  /** `taskSetId`: its uploaded tasks; null = the server has the tasks. */
   async addVersion(
     environmentId: string,
     source: EnvironmentSource,
@@ -61,7 +61,7 @@ export class EnvironmentRepository {
     taskSetId: string | null,
   ): Promise<VersionRecord> {
     return this.database.prisma.$transaction(async (transaction) => {
-      // The environment's row is the lock that numbers its versions.
+      // The environment's row is the lock for the numbers of its versions.
       await transaction.environment.update({ where: { id: environmentId }, data: { updatedAt: new Date() } });
       const newest = await transaction.environmentVersion.findFirst({ where: { environmentId }, orderBy: { number: 'desc' } });
       const number = (newest?.number ?? 0) + 1;
@@ -72,11 +72,11 @@ export class EnvironmentRepository {
   }
 
   async saveDiscovery(versionId: string, discovery: EnvironmentDiscoveryView): Promise<void> {
-    // A version that was deleted meanwhile needs no cache.
+    // A version that was deleted meanwhile needs no discovery.
     await this.database.prisma.environmentVersion.updateMany({ where: { id: versionId }, data: discoveryColumns(discovery) });
   }
 
-  /** Its uploaded files must be gone already. */
+  /** Its uploaded files must be deleted before. */
   async delete(id: string): Promise<void> {
     await this.database.prisma.environment.deleteMany({ where: { id } });
     await this.database.prisma.environmentFile.deleteMany({ where: { key: { startsWith: `environments/${id}/` } } });
@@ -92,7 +92,7 @@ export class EnvironmentRepository {
     return this.database.prisma.environment.findUnique({ where: { id }, include: newestVersion });
   }
 
-  /** Those of that name which the caller may see, whoever owns them. */
+  /** Environments with that name that the caller may see. */
   async findByName(name: string, caller: Caller | undefined): Promise<EnvironmentRecord[]> {
     if (!isStorable(name)) return [];
     return this.database.prisma.environment.findMany({
@@ -103,7 +103,7 @@ export class EnvironmentRepository {
     });
   }
 
-  /** Null `number` = the newest. The environment comes with exactly that version. */
+  /** The environment with exactly that version. */
   async findVersion(owner: string, name: string, number: number): Promise<EnvironmentRecord | null> {
     return this.database.prisma.environment.findUnique({
       where: { owner_name: { owner, name } },
@@ -119,7 +119,7 @@ export class EnvironmentRepository {
     });
   }
 
-  /** All of them, newest first. */
+  /** All versions, newest first. */
   async versions(environmentId: string): Promise<VersionRecord[]> {
     return this.database.prisma.environmentVersion.findMany({ where: { environmentId }, orderBy: { number: 'desc' } });
   }
@@ -137,7 +137,7 @@ export class EnvironmentRepository {
       AND: [visibleTo(caller)],
       ...(filter.owner === undefined ? {} : { owner: filter.owner }),
     };
-    if (filter.search) where.OR = searched(filter.search);
+    if (filter.search) where.OR = searchConditions(filter.search);
     const [records, total] = await Promise.all([
       this.database.prisma.environment.findMany({
         where,
@@ -156,7 +156,7 @@ export class EnvironmentRepository {
     return user?.name ?? null;
   }
 
-  async #named<T>(owner: string, name: string, write: () => Promise<T>): Promise<T> {
+  async #rejectDuplicate<T>(owner: string, name: string, write: () => Promise<T>): Promise<T> {
     try {
       return await write();
     } catch (error) {
@@ -175,8 +175,8 @@ function visibleTo(caller: Caller | undefined): Prisma.EnvironmentWhereInput {
   return caller === undefined || caller.anonymous ? { isPrivate: false } : { OR: [{ isPrivate: false }, { orgId: caller.orgId }] };
 }
 
-/** `owner/name` as people write it, or a word of the name, the owner or the description. */
-function searched(text: string): Prisma.EnvironmentWhereInput[] {
+/** Matches `owner/name`, or a word of the name, the owner or the description. */
+function searchConditions(text: string): Prisma.EnvironmentWhereInput[] {
   const contains = (word: string) => ({ contains: word, mode: 'insensitive' as const });
   const [owner, name] = text.split('/', 2);
   const fields: Prisma.EnvironmentWhereInput[] = [{ name: contains(text) }, { owner: contains(text) }, { description: contains(text) }];

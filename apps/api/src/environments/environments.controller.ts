@@ -34,7 +34,7 @@ import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { EnvironmentsService } from './environments.service.ts';
 
-/** What any question to an environment's server may be answered with. */
+/** Errors of every route that requests something from an environment's server. */
 const BACKEND_ERRORS: ErrorCode[] = [
   'environment_not_found',
   'deployment_not_found',
@@ -44,7 +44,7 @@ const BACKEND_ERRORS: ErrorCode[] = [
   'backend_timeout',
 ];
 
-/** `/v1/environments`: names and casing are those of the `openreward` SDK and the `orwd` CLI (openreward-wire.md 3.1). */
+/** `/v1/environments`: names and casing are those of the `openreward` SDK and the `orwd` CLI (docs/reference/ors.md#rest-endpoints). */
 @Controller('v1/environments')
 export class EnvironmentsController {
   constructor(@Inject(EnvironmentsService) private readonly environments: EnvironmentsService) {}
@@ -102,7 +102,11 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'Its immutable versions, newest first', response: environmentVersionListSchema, errors: ['environment_not_found'] })
+  @Api({
+    summary: 'Immutable versions of the environment, newest first',
+    response: environmentVersionListSchema,
+    errors: ['environment_not_found'],
+  })
   @Get(':owner/:name/versions')
   versions(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.versions(caller, owner, name);
@@ -144,13 +148,13 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'The environment classes of its server', response: environmentVariantsSchema, errors: BACKEND_ERRORS })
+  @Api({ summary: 'Environment classes of the server', response: environmentVariantsSchema, errors: BACKEND_ERRORS })
   @Get(':owner/:name/variants')
   variants(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.variants(caller, owner, name);
   }
 
-  /** The SDK asks with an empty owner for a bare name. */
+  /** For a bare name the SDK sends an empty owner. */
   @Public()
   @Api({ summary: 'Secrets that the environment needs', response: requiredSecretsSchema, errors: ['environment_not_found'] })
   @Get([':owner/:name/required-secrets', '//:name/required-secrets'])

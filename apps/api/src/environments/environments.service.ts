@@ -28,13 +28,13 @@ import { type EnvironmentRecord, type ServerSource, storedDiscovery, type Versio
 import { EnvironmentRepository } from './environment.repository.ts';
 import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
-/** How long a new server may take to show what it offers. */
+/** Deadline for the discovery of a new server. */
 const VALIDATION_DEADLINE_MS = 20_000;
 
-/** Why a server was refused, where that is no fault of its answers. */
-const SAID_AS_IT_IS = new Set<ErrorCode>(['commands_not_allowed', 'upstream_address_refused', 'answer_too_large']);
+/** Errors that are returned unchanged, because they do not depend on the responses of the server. */
+const UNCHANGED_ERRORS = new Set<ErrorCode>(['commands_not_allowed', 'upstream_address_refused', 'answer_too_large']);
 
-/** The registry as people and the CLI use it. */
+/** The registry of environments. */
 @Injectable()
 export class EnvironmentsService {
   constructor(
@@ -44,7 +44,7 @@ export class EnvironmentsService {
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(RegistryDirectory) private readonly directory: RegistryDirectory,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
-    // The seventh: files of an environment go with it.
+    // The seventh parameter: an environment's files are deleted with it.
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
@@ -60,7 +60,7 @@ export class EnvironmentsService {
 
   async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {
     const owner = await this.access.namespace(caller, body.namespace ?? null);
-    // Asking a server takes seconds; a name that is taken is said first.
+    // A discovery takes seconds, so check for a taken name before it.
     if ((await this.repository.find(owner, body.name)) !== null) {
       throw new PalestraError('environment_exists', { detail: `An environment named ${owner}/${body.name} exists already.` });
     }
@@ -76,7 +76,7 @@ export class EnvironmentsService {
         readmeContent: body.readme ?? null,
       },
       source,
-      source === null ? null : await this.#validated(source),
+      source === null ? null : await this.#validate(source),
     );
     this.directory.invalidate();
     return this.#present(record, caller);
@@ -104,7 +104,7 @@ export class EnvironmentsService {
     const environment = await this.access.managed(caller, owner, name);
     const taskSetId = body.task_set === undefined ? (environment.versions[0]?.taskSetId ?? null) : body.task_set;
     const taskSet = taskSetId === null ? null : await this.taskSets.published(environment.id, taskSetId);
-    const found = await this.#validated(body.source);
+    const found = await this.#validate(body.source);
     const discovery = taskSet === null ? found : withTaskSet(found, taskSet);
     const version = await this.repository.addVersion(environment.id, body.source, discovery, taskSetId);
     this.directory.invalidate();
@@ -133,11 +133,11 @@ export class EnvironmentsService {
   async variants(caller: Caller | undefined, owner: string, name: string): Promise<{ id: string; name: string }[]> {
     const environment = await this.access.visible(caller, owner, name);
     if (environment.versions[0] === undefined) return [];
-    const { variants } = await this.#discovered(environment);
+    const { variants } = await this.#discover(environment);
     return variants.map((variant) => ({ id: `${environment.id}/${variant.name}`, name: variant.name }));
   }
 
-  /** The Open Reward Standard has no question for it, so no environment can say what it needs. */
+  /** The Open Reward Standard has no request for it, so no environment can declare its secrets. */
   async requiredSecrets(caller: Caller | undefined, owner: string, name: string): Promise<{ secrets: string[] }> {
     await this.access.visible(caller, owner, name);
     return { secrets: [] };
@@ -145,7 +145,7 @@ export class EnvironmentsService {
 
   async discoveryOf(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentDiscoveryView> {
     const environment = await this.access.visible(caller, owner, name);
-    return this.#discovered(environment);
+    return this.#discover(environment);
   }
 
   async tasks(caller: Caller | undefined, owner: string, name: string, query: TaskPageQuery): Promise<TaskPageView> {
@@ -162,7 +162,7 @@ export class EnvironmentsService {
     return { split: query.split, start: query.start, total, tasks };
   }
 
-  /** For an environment without a GitHub connection, which all of ours are. */
+  /** Always empty: no environment has a GitHub connection. */
   async deployments(caller: Caller, environmentId: string): Promise<never[]> {
     await this.access.visibleById(caller, environmentId);
     return [];
@@ -172,7 +172,7 @@ export class EnvironmentsService {
     return presentEnvironment(record, await this.backends.status(record), mayManage(record, caller));
   }
 
-  /** The record with what its server offers, asked for when that was never known. A dead server changes nothing. */
+  /** The record with its discovery, which is requested if it is missing. An unreachable server changes nothing. */
   async #withDiscovery(record: EnvironmentRecord): Promise<EnvironmentRecord> {
     const version = record.versions[0];
     if (version === undefined || storedDiscovery(version) !== null) return record;
@@ -195,21 +195,21 @@ export class EnvironmentsService {
     return version;
   }
 
-  #discovered(environment: EnvironmentRecord): Promise<EnvironmentDiscoveryView> {
+  #discover(environment: EnvironmentRecord): Promise<EnvironmentDiscoveryView> {
     return this.discovery.of(this.#version(environment), this.#backend(environment));
   }
 
-  /** Asks a server at a URL everything that discovery asks; one that cannot answer is refused with the reason. */
-  async #validated(source: ServerSource): Promise<EnvironmentDiscoveryView> {
+  /** Runs the discovery of a new server. Throws the reason if it fails. */
+  async #validate(source: ServerSource): Promise<EnvironmentDiscoveryView> {
     const backend = this.backends.probe(source);
     try {
       return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);
     } catch (error) {
-      if (!(error instanceof PalestraError) || SAID_AS_IT_IS.has(error.code)) throw error;
+      if (!(error instanceof PalestraError) || UNCHANGED_ERRORS.has(error.code)) throw error;
       const field = source.url === undefined ? 'source.command' : 'source.url';
       throw new PalestraError('invalid_request', {
-        // A caller must not read the answer of a server by naming its address.
-        detail: `${field}: no usable environment server there. ${error.relayed ? errorCatalogue[error.code].text : error.message}`,
+        // The detail must not show the responses of any address that a caller enters.
+        detail: `${field}: no usable environment server found. ${error.relayed ? errorCatalogue[error.code].text : error.message}`,
         cause: error,
       });
     } finally {

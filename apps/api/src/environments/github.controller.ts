@@ -11,12 +11,12 @@ function notAvailable(): never {
   });
 }
 
-/** What `orwd` asks of GitHub hosting: nothing is connected, and connecting says so. */
+/** GitHub hosting for `orwd`: nothing is connected, and a connection fails with `not_available`. */
 @Controller('v1/github')
 export class GithubController {
   constructor(@Inject(EnvironmentsService) private readonly environments: EnvironmentsService) {}
 
-  @Api({ summary: 'Whether GitHub is connected: never, on this server' })
+  @Api({ summary: 'Whether GitHub is connected: never on this server' })
   @Get('auth-status')
   authStatus() {
     return { status: 'noAuth' };

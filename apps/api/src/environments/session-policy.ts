@@ -8,13 +8,13 @@ const TIMES = {
   call_timeout_s: 'callTimeoutMs',
 } as const;
 
-/** How long the environment's server may be silent, which is no matter of the engine's; null = as the service has it. */
+/** How long the environment's server may send nothing; null = the service's default. The engine does not use it. */
 export function readSilenceTimeoutMs(stored: unknown): number | null {
   const seconds = sessionPolicySchema.safeParse(stored ?? {}).data?.silence_timeout_s;
   return seconds === undefined ? null : seconds * 1_000;
 }
 
-/** The stored settings in the engine's terms. */
+/** The stored settings as the engine's policy. */
 export function readSessionPolicy(stored: unknown): Partial<SessionPolicy> {
   const settings = sessionPolicySchema.safeParse(stored ?? {}).data ?? {};
   const policy: { -readonly [K in keyof SessionPolicy]?: SessionPolicy[K] } = {};

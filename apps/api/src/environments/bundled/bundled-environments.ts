@@ -17,12 +17,12 @@ import { LOGGER } from '../../platform/tokens.ts';
 import { DiscoveryService } from '../discovery.service.ts';
 import type { EnvironmentStatus } from '../environment.presenter.ts';
 import { EnvironmentRepository } from '../environment.repository.ts';
-import { SwitchedBackend } from './switched-backend.ts';
+import { RestartableBackend } from './restartable-backend.ts';
 
-/** The namespace of what comes with the product. */
+/** The namespace of bundled environments. */
 const BUNDLED_OWNER = 'palestra';
 const START_DEADLINE_MS = 30_000;
-const NOT_HOSTED = 'This server runs without that bundled environment.';
+const NOT_HOSTED = 'This server does not run the bundled environment. Set PALESTRA_BUNDLED_ENVIRONMENTS=1 to start it.';
 
 const manifestSchema = z.object({
   environments: z.array(
@@ -39,12 +39,12 @@ type Manifest = z.infer<typeof manifestSchema>;
 
 interface Hosted {
   process: SupervisedProcess;
-  backend: SwitchedBackend;
+  backend: RestartableBackend;
 }
 
 /**
- * The environments that come with Palestra, each in its own child process, so that a crash or a busy loop in one does not affect the others.
- * At the start they are registered as public environments of the namespace `palestra`.
+ * The environments that come with Palestra, each in its own child process, so that a crash or a busy loop in one does not affect the
+ * others. At the start they are registered as public environments of the namespace `palestra`.
  */
 @Injectable()
 export class BundledEnvironments implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -60,11 +60,11 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** Spawns and registers; answers when every process is ready, or is known to need longer. */
+  /** Starts and registers them. Resolves when every process is ready or the deadline has passed. */
   async onApplicationBootstrap(): Promise<void> {
     if (!this.config.bundledEnvironments) return;
     const main = findMain();
-    // A folder that only we can enter: whoever opens a link may act as us.
+    // Only this user can enter the folder: a process that opens a link has our rights.
     this.#socketFolder = await mkdtemp(path.join(tmpdir(), 'palestra-env-'));
     const { environments } = await readManifest(main);
     for (const { name, deterministic, idempotent_tools: idempotentTools } of environments) {
@@ -74,8 +74,8 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     for (const environment of environments) await this.#register(environment);
     const deadline = AbortSignal.timeout(START_DEADLINE_MS);
     const late = (error: unknown) => this.logger.error({ err: error }, 'a bundled environment is not ready yet');
-    const introduced = environments.map(({ name }) => this.#introduce(name, deadline).catch(late));
-    await Promise.all(introduced);
+    const discoveries = environments.map(({ name }) => this.#discover(name, deadline).catch(late));
+    await Promise.all(discoveries);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -84,12 +84,17 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     if (this.#socketFolder) await rm(this.#socketFolder, { recursive: true, force: true });
   }
 
-  /** Answers `environment_starting` while the process does not run, `backend_unreachable` for a name that is bundled no more. */
+  /**
+   * Its requests fail with `environment_starting` while the process does not run, and with `backend_unreachable` if no such environment is
+   * bundled.
+   */
   backend(name: string): Backend {
-    return this.#hosted.get(name)?.backend ?? new SwitchedBackend(() => new PalestraError('backend_unreachable', { detail: NOT_HOSTED }));
+    return (
+      this.#hosted.get(name)?.backend ?? new RestartableBackend(() => new PalestraError('backend_unreachable', { detail: NOT_HOSTED }))
+    );
   }
 
-  declared(name: string): Partial<SessionPolicy> {
+  declaredPolicy(name: string): Partial<SessionPolicy> {
     return this.#declared.get(name) ?? {};
   }
 
@@ -105,7 +110,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 
   #start(name: string, main: string): void {
-    const backend = new SwitchedBackend();
+    const backend = new RestartableBackend();
     const process = new SupervisedProcess({
       name: `${BUNDLED_OWNER}/${name}`,
       command: globalThis.process.execPath,
@@ -124,8 +129,8 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     process.start();
   }
 
-  /** Once it runs: what it offers, so that lists show its splits before anybody asked for them. */
-  async #introduce(name: string, deadline: AbortSignal): Promise<void> {
+  /** Reads its splits and tools when it runs, so that lists show them before the first request. */
+  async #discover(name: string, deadline: AbortSignal): Promise<void> {
     const { process, backend } = this.#hosted.get(name)!;
     await process.whenReady(deadline);
     const version = (await this.repository.find(BUNDLED_OWNER, name))?.versions[0];
@@ -144,13 +149,13 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
   }
 }
 
-/** What a process says about itself in its ready line. */
+/** The status text of a process's ready line. */
 function statusOf(ready: ReadyMessage | null): string | null {
   const status = ready?.['status'];
   return typeof status === 'string' ? status : null;
 }
 
-/** apps/environments beside apps/api, whether this file runs from `src` or from `dist`. */
+/** apps/environments beside apps/api, whether this file runs from `src` or `dist`. */
 function findMain(): string {
   const main = fileURLToPath(new URL('../../../../environments/dist/main.js', import.meta.url));
   if (!existsSync(main)) throw new Error(`The bundled environments are not built: ${main} is missing. Run "npm run build".`);
@@ -165,14 +170,16 @@ async function readManifest(main: string): Promise<Manifest> {
   return manifestSchema.parse(JSON.parse(stdout));
 }
 
-/** What a child needs to run, and none of our secrets: no database address, no keys. */
+/** The variables that a child needs, without secrets such as database addresses and keys. */
 function childEnvironment(): NodeJS.ProcessEnv {
   return pick(['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', 'NODE_ENV']);
 }
 
-/** coding_env decides by these how it runs what a model wrote. The client of a container engine finds its engine by the variables of the service. */
+/**
+ * Variables that tell coding_env how to isolate programs of models. A container client finds its engine by the variables of the service.
+ */
 function isolationEnvironment({ host, isolation: { level, image, engine, allowWeak } }: Config): NodeJS.ProcessEnv {
-  const ofEngine = [
+  const engineVariables = [
     'XDG_RUNTIME_DIR',
     'DOCKER_HOST',
     'DOCKER_CONTEXT',
@@ -186,7 +193,7 @@ function isolationEnvironment({ host, isolation: { level, image, engine, allowWe
     HOST: host,
     PALESTRA_WEAK_ISOLATION: allowWeak ? '1' : '0',
     ...(level === null ? {} : { PALESTRA_ISOLATION: level }),
-    ...(image === null ? {} : { ...pick(ofEngine), PALESTRA_SANDBOX_IMAGE: image, PALESTRA_CONTAINER_ENGINE: engine ?? '' }),
+    ...(image === null ? {} : { ...pick(engineVariables), PALESTRA_SANDBOX_IMAGE: image, PALESTRA_CONTAINER_ENGINE: engine ?? '' }),
   };
 }
 

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { LosslessNumber } from 'lossless-json';
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 
-/** JSON text with the keys of every object sorted by code unit; numbers as they were written. */
+/** JSON text with the keys of every object sorted by code unit. Numbers keep their text. */
 export const canonicalJson = (value: JsonValue): string => stringifyJson(sorted(value, (number) => number));
 
-/** Digest of a specification that is the same after a trip through a client, which may write `1e5` as `100000.0` and order keys anew. */
+/** Digest of a specification. A client may write `1e5` as `100000.0` and change the order of keys; the digest stays the same. */
 export function specDigest(spec: JsonValue): Buffer {
   const text = stringifyJson(sorted(spec, (number) => (isInteger(number) ? number : Number(number.value))));
   return createHash('sha256').update(text).digest();

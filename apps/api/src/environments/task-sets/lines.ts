@@ -1,9 +1,13 @@
 const NEWLINE = 0x0a;
 
-/** The lines of a file without their ends. `tooLong` makes the error for one, counted from 1, that is longer than `maxBytes`. */
-export async function* linesOf(pieces: AsyncIterable<Buffer>, maxBytes: number, tooLong: (line: number) => Error): AsyncGenerator<Buffer> {
+/** The lines of a file without line ends. `tooLong` creates the error for a line, counted from 1, of more than `maxBytes`. */
+export async function* splitLines(
+  pieces: AsyncIterable<Buffer>,
+  maxBytes: number,
+  tooLong: (line: number) => Error,
+): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
-  let waiting = 0;
+  let pendingBytes = 0;
   let lines = 0;
   for await (const piece of pieces) {
     let from = 0;
@@ -11,11 +15,11 @@ export async function* linesOf(pieces: AsyncIterable<Buffer>, maxBytes: number, 
       const tail = piece.subarray(from, end);
       yield rest.length === 0 ? tail : Buffer.concat([...rest, tail]);
       lines += 1;
-      [rest, waiting, from] = [[], 0, end + 1];
+      [rest, pendingBytes, from] = [[], 0, end + 1];
     }
     rest.push(piece.subarray(from));
-    waiting += piece.length - from;
-    if (waiting > maxBytes) throw tooLong(lines + 1);
+    pendingBytes += piece.length - from;
+    if (pendingBytes > maxBytes) throw tooLong(lines + 1);
   }
-  if (waiting > 0) yield Buffer.concat(rest);
+  if (pendingBytes > 0) yield Buffer.concat(rest);
 }

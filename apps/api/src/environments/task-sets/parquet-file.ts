@@ -16,15 +16,15 @@ import type { JsonValue } from '@palestra/protocol';
 import { decimalOf, parsers, withStoredDecimals } from './parquet-values.ts';
 import { boundedJson, taskFileError, type TaskRecord } from './task-record.ts';
 
-/** Read at a time, so that memory stays bounded whatever the size of the row groups. */
+/** Rows per read, so that memory is bounded for row groups of any size. */
 const PAGE_ROWS = 5_000;
 
-/** Of a footer, a page after decompression, and a column of a row group, which is read as a whole. Bytes. */
+/** Limits in bytes: a footer, a page after decompression, and a column of a row group, which is read as a whole. */
 const MAX_FOOTER = 16 * 1024 * 1024;
 const MAX_PAGE = 64 * 1024 * 1024;
 const MAX_COLUMN = 128 * 1024 * 1024;
 
-/** Page headers are not trusted: a codec allocates at most the stated size, and at most `MAX_PAGE`. */
+/** Page headers are not trusted: a codec allocates at most the stated size and at most `MAX_PAGE`. */
 const bounded = (decompress: (bytes: Uint8Array, length: number) => Uint8Array) => (bytes: Uint8Array, length: number) => {
   if (!(length <= MAX_PAGE)) throw new Error(`a page of ${length} bytes; at most ${MAX_PAGE / 1024 / 1024} MiB are read`);
   return decompress(bytes, length);
@@ -41,7 +41,7 @@ const loadCodecs = async (): Promise<Compressors> => ({
   ZSTD: bounded((await loadZstd()).decompress),
 });
 
-/** Refuses reads of more than a column may have: the footer says where columns begin and end. */
+/** Refuses reads that are larger than a column may be. The footer has the bounds of columns. */
 async function openFile(path: string): Promise<AsyncBuffer> {
   const file = await asyncBufferFromFile(path);
   return {
@@ -63,7 +63,7 @@ async function assertSmallFooter(file: AsyncBuffer): Promise<void> {
   if (length > MAX_FOOTER) throw new Error(`its footer has ${length} bytes; at most ${MAX_FOOTER / 1024 / 1024} MiB are read`);
 }
 
-/** Rows as JSON: 64-bit integers and decimals keep their digits, floating-point columns stay `1.0`, times are ISO texts. */
+/** Rows as JSON: 64-bit integers and decimals keep their digits, floating-point columns keep `1.0`, times are ISO texts. */
 export async function* parquetRecords(path: string, name: string): AsyncGenerator<TaskRecord> {
   const file = await openFile(path);
   const { metadata, columns, stored } = await readFooter(file).catch((error: unknown) => {
@@ -86,7 +86,7 @@ async function readFooter(file: AsyncBuffer) {
   return { metadata, columns: parquetSchema(metadata).children, stored: withStoredDecimals(metadata) };
 }
 
-/** Within row groups: what a page needs is decoded once for it. */
+/** Pages within row groups, so that each value is decoded once. */
 function* pagesOf(metadata: FileMetaData): Generator<{ start: number; stop: number }> {
   let start = 0;
   for (const group of metadata.row_groups) {
@@ -114,7 +114,7 @@ function recordOf(record: Record<string, unknown>, columns: SchemaTree[], name: 
   try {
     const entries = columns.map((column): [string, JsonValue] => [column.element.name, jsonOf(record[column.element.name], column)]);
     const row = Object.fromEntries(entries);
-    // Specifications of different shapes do not fit into one column but as JSON text.
+    // A column can have specifications of different shapes only as JSON text.
     if (typeof row['task_spec'] === 'string' && row['task_spec'].startsWith('{')) row['task_spec'] = boundedJson(row['task_spec']);
     return row;
   } catch (error) {
@@ -130,7 +130,7 @@ function jsonOf(value: unknown, column: SchemaTree | undefined): JsonValue {
   if (typeof value === 'number') return floating(value, column);
   if (value instanceof Date) return value.toISOString();
   if (ArrayBuffer.isView(value)) {
-    if (value instanceof Uint8Array) throw new Error(`the column ${column?.element.name ?? ''} holds bytes; a task is JSON`);
+    if (value instanceof Uint8Array) throw new Error(`the column ${column?.element.name ?? ''} has bytes; a task must be JSON`);
     return Array.from(value as unknown as Iterable<unknown>, (item) => jsonOf(item, elementOf(column)));
   }
   if (Array.isArray(value)) return value.map((item) => jsonOf(item, elementOf(column)));
@@ -146,13 +146,13 @@ function floating(value: number, column: SchemaTree | undefined): JsonValue {
   return isFloating(column) && Number.isInteger(value) && Math.abs(value) < 1e16 ? new LosslessNumber(`${value}.0`) : value;
 }
 
-/** Of a list in three levels (`list`, `element`) or in one. */
+/** Elements of a list in three levels (`list`, `element`) or in one. */
 function elementOf(column: SchemaTree | undefined): SchemaTree | undefined {
   const [only, ...others] = column?.children ?? [];
   if (only === undefined) return column;
   return others.length === 0 && only.element.repetition_type === 'REPEATED' && only.children.length === 1 ? only.children[0] : column;
 }
 
-/** Of a map in three levels (`key_value`, then `key` and `value`). */
+/** Values of a map in three levels (`key_value`, then `key` and `value`). */
 const valueOf = (column: SchemaTree | undefined): SchemaTree | undefined =>
   column?.children[0]?.children.find(({ element }) => element.name === 'value');

@@ -18,13 +18,13 @@ test.each([
   expect(stringifyJson(decimalOf(stored, element(scale)))).toBe(text);
 });
 
-test('what is no decimal is left to others', () => {
+test('other values than decimals are not converted', () => {
   expect(decimalOf(1, { name: 'i', type: 'INT32' })).toBeNull();
   expect(decimalOf(4.35, { ...element(2), type: 'BYTE_ARRAY' })).toBeNull();
   expect(decimalOf(1, undefined)).toBeNull();
 });
 
-test('days have no time, and times all of their digits', () => {
+test('days have no time, and times keep all digits', () => {
   expect(parsers.dateFromDays(19_782)).toBe('2024-02-29');
   expect(parsers.dateFromDays(-1)).toBe('1969-12-31');
   expect(parsers.timestampFromMicroseconds(1_700_000_000_123_000n)).toBe('2023-11-14T22:13:20.123Z');

@@ -2,11 +2,11 @@ import type { FileMetaData, SchemaElement } from 'hyparquet';
 import { LosslessNumber } from 'lossless-json';
 import { boundedJson } from './task-record.ts';
 
-/** Values of Parquet whose digits the reader would lose in numbers and dates of JavaScript. */
+/** Parquet values whose digits do not fit into JavaScript's numbers and dates. */
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** For the reader: texts that are UTF-8, days without a time, times with all of their digits. */
+/** Parsers for the reader: UTF-8 texts, days without a time, times with all digits. */
 export const parsers = {
   stringFromBytes: (bytes: Uint8Array) => bytes && decoder.decode(bytes),
   jsonFromBytes: (bytes: Uint8Array) => bytes && boundedJson(decoder.decode(bytes)),
@@ -15,7 +15,7 @@ export const parsers = {
   timestampFromNanoseconds: (nanos: bigint) => timeText(nanos, 9),
 };
 
-/** ISO text; with `digits` of a second where milliseconds do not say it all. */
+/** ISO text, with `digits` of a second if milliseconds do not suffice. */
 function timeText(nanos: bigint, digits: number): string {
   const rest = ((nanos % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const text = new Date(Number((nanos - rest) / 1_000_000n)).toISOString();
@@ -33,7 +33,7 @@ function timeText(nanos: bigint, digits: number): string {
 const isDecimal = ({ converted_type: converted, logical_type: logical, type }: SchemaElement): boolean =>
   (converted === 'DECIMAL' || logical?.type === 'DECIMAL') && type !== 'BYTE_ARRAY';
 
-/** The file as it is to be read: decimals come as they are stored, for `decimalOf`. */
+/** The metadata without decimal types, so that the reader returns stored integers for `decimalOf`. */
 export function withStoredDecimals(metadata: FileMetaData): FileMetaData {
   const schema = metadata.schema.map((element): SchemaElement => {
     if (!isDecimal(element)) return element;
@@ -43,7 +43,7 @@ export function withStoredDecimals(metadata: FileMetaData): FileMetaData {
   return { ...metadata, schema };
 }
 
-/** null where the column holds no decimals. `4.35` is stored as 435, and times 0.01 that is another number. */
+/** null if the column has no decimals. `4.35` is stored as 435, and 435 × 0.01 is another floating-point number. */
 export function decimalOf(value: unknown, element: SchemaElement | undefined): LosslessNumber | null {
   if (element === undefined || !isDecimal(element)) return null;
   const stored = storedInteger(value);
@@ -55,7 +55,7 @@ export function decimalOf(value: unknown, element: SchemaElement | undefined): L
   return new LosslessNumber(`${whole}.${digits.slice(-scale).replace(/(?<=.)0+$/, '')}`);
 }
 
-/** Big-endian two's complement where it is bytes. */
+/** Bytes are big-endian two's complement. */
 function storedInteger(value: unknown): bigint | null {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number') return BigInt(value);

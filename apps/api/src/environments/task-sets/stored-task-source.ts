@@ -4,7 +4,7 @@ import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
 import type { Database } from '../../platform/database/database.ts';
 import { findBySpec, findByTaskId, readPrompt, readSpecs, readSplits, type StoredSplit } from './task-row.sql.ts';
 
-/** A published task set in the database. It cannot change, so its few splits are read once; its tasks are read when asked for. */
+/** A published task set in the database. It cannot change, so its splits are read once; tasks are read on request. */
 export class StoredTaskSource implements TaskSource {
   readonly #database: Database;
   readonly #taskSetId: string;

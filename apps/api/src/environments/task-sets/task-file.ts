@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs';
 import type { TaskFileFormat } from '@palestra/protocol';
-import { linesOf } from './lines.ts';
+import { splitLines } from './lines.ts';
 import { parquetRecords } from './parquet-file.ts';
 import { boundedJson, MAX_TASK_BYTES, taskFileError, type TaskRecord } from './task-record.ts';
 
-/** The records in the order of the file. `name` is what the client calls it. Throws `invalid_task_file`. */
+/** The records in the order of the file. `name`: the file name in errors. Throws `invalid_task_file`. */
 export function taskRecords(path: string, name: string, format: TaskFileFormat): AsyncGenerator<TaskRecord> {
   return format === 'parquet' ? parquetRecords(path, name) : jsonLines(path, name);
 }
@@ -13,7 +13,7 @@ async function* jsonLines(path: string, name: string): AsyncGenerator<TaskRecord
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let line = 0;
   const tooLong = (at: number) => taskFileError(name, `line ${at}`, `longer than ${MAX_TASK_BYTES / 1024 / 1024} MiB`);
-  for await (const bytes of linesOf(createReadStream(path, { highWaterMark: 1024 * 1024 }), MAX_TASK_BYTES, tooLong)) {
+  for await (const bytes of splitLines(createReadStream(path, { highWaterMark: 1024 * 1024 }), MAX_TASK_BYTES, tooLong)) {
     line += 1;
     const where = `line ${line}`;
     let text: string;

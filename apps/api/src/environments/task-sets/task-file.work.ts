@@ -4,41 +4,44 @@ import { open } from 'node:fs/promises';
 import { taskRecords } from './task-file.ts';
 import { taskFileError, type TaskRecord } from './task-record.ts';
 import { readTaskRow, type TaskRow } from './task-row.ts';
-import { lineOf } from './task-rows.file.ts';
+import { formatRow } from './task-rows.file.ts';
 
 export interface TaskFileInput {
   path: string;
   format: TaskFileFormat;
-  /** What errors call the file. */
+  /** The file name in errors. */
   name: string;
-  /** Where its rows are written, for `readRows`. */
+  /** File to write the rows to, for `readRows`. */
   output: string;
   maxRows: number;
-  /** Of the rows as text. */
+  /** Limit of the rows as text. */
   maxBytes: number;
 }
 
-/** What is known of a file whose rows are all good. */
-export interface ReadTaskFile {
+/** Summary of a file whose rows are all valid. */
+export interface TaskFileSummary {
   numTasks: number;
   /** Hex SHA-256 of the rows in canonical form. */
   contentHash: string;
-  /** Columns that meant nothing. */
+  /** Columns that were not used. */
   ignored: string[];
 }
 
 const WRITE_CHARACTERS = 1_000_000;
 
-/** Reads a file of tasks in a separate process (UntrustedWork). Throws `invalid_task_file` for the first bad row, and when the file exceeds a limit. */
-export default async function readTaskFile(input: TaskFileInput): Promise<ReadTaskFile> {
+/**
+ * Reads a file of tasks, in a separate process (UntrustedWork). Throws `invalid_task_file` for the first invalid row, and when the file
+ * exceeds a limit.
+ */
+export default async function readTaskFile(input: TaskFileInput): Promise<TaskFileSummary> {
   const hash = createHash('sha256');
   const ignored = new Set<string>();
   const output = await open(input.output, 'w', 0o600);
-  let waiting: string[] = [];
+  let pending: string[] = [];
   let [numTasks, bytes, characters] = [0, 0, 0];
   const flush = async () => {
-    const text = Buffer.from(waiting.join(''));
-    [waiting, characters] = [[], 0];
+    const text = Buffer.from(pending.join(''));
+    [pending, characters] = [[], 0];
     bytes += text.length;
     if (bytes > input.maxBytes)
       throw taskFileError(input.name, null, `its tasks as JSON are larger than ${input.maxBytes / 1024 ** 3} GiB`);
@@ -51,14 +54,14 @@ export default async function readTaskFile(input: TaskFileInput): Promise<ReadTa
     hash.update(row.canonical).update('\n');
     for (const column of row.ignored) ignored.add(column);
     numTasks += 1;
-    const line = lineOf(row, where);
-    waiting.push(line);
+    const line = formatRow(row, where);
+    pending.push(line);
     characters += line.length;
     if (characters >= WRITE_CHARACTERS) await flush();
   }
   await flush();
   await output.close();
-  if (numTasks === 0) throw taskFileError(input.name, null, 'it holds no tasks');
+  if (numTasks === 0) throw taskFileError(input.name, null, 'it has no tasks');
   return { numTasks, contentHash: hash.digest('hex'), ignored: [...ignored].toSorted() };
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JsonValue, Message, OutputBlock } from '@palestra/protocol';
 
-/** What a `prompt` column may hold: a text, or messages as trainers write them (`content`) or as sessions have them (`blocks`). */
+/** Formats of a `prompt` column: a text, or messages as trainers write them (`content`) or as sessions return them (`blocks`). */
 const text = z.object({ type: z.literal('text'), text: z.string() });
 const image = z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) });
 const inline = z.object({ type: z.literal('image'), data: z.string(), mimeType: z.string() });
@@ -18,7 +18,7 @@ const prompt = z.union([z.string(), z.array(message).min(1)], { error: 'expected
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/=\s]+)$/;
 const textBlock = (value: string): OutputBlock => ({ text: value, detail: null, type: 'text' });
 
-/** The conversation of a `prompt` column. Throws an Error that says what is wrong with it. */
+/** The conversation of a `prompt` column. Throws an Error with the reason if it is invalid. */
 export function readPrompt(value: JsonValue): Message[] {
   const read = prompt.safeParse(value);
   if (!read.success) throw new Error(`prompt: ${deepest(read.error.issues)}`);
@@ -38,6 +38,6 @@ function blockOf(one: z.infer<typeof part>): OutputBlock {
   return { data, mimeType, detail: null, type: 'image' };
 }
 
-/** The issue of a union that stands deepest says most. */
+/** The deepest issue of a union is the most specific one. */
 const deepest = (issues: z.core.$ZodIssue[]): string =>
-  issues.map(({ path, message: said }) => (path.length === 0 ? said : `${path.join('.')}: ${said}`)).join('; ');
+  issues.map(({ path, message: reason }) => (path.length === 0 ? reason : `${path.join('.')}: ${reason}`)).join('; ');

@@ -1,12 +1,12 @@
 import { type JsonValue, MAX_JSON_DEPTH, PalestraError, parseJson } from '@palestra/protocol';
 import { assertBoundedJson } from '../../platform/http/json-bounds.ts';
 
-/** Of one task as JSON: what a session's own request may have. */
+/** Maximum of one task as JSON: the limit of a session's request. */
 export const MAX_TASK_BYTES = 16 * 1024 * 1024;
-/** Members and elements of one task: the service parses it each time that somebody asks for it. */
+/** Members and elements of one task, because the service parses it on each request. */
 const MAX_TASK_VALUES = 200_000;
 
-/** The value of JSON text. Throws for text that is not JSON, or too deep or too large to be a task. */
+/** Parses JSON. Throws for text that is not JSON, or too deep or too large for a task. */
 export function boundedJson(text: string): JsonValue {
   const bytes = Buffer.from(text);
   if (bytes.length > MAX_TASK_BYTES) throw new Error(`longer than ${MAX_TASK_BYTES / 1024 / 1024} MiB`);
@@ -14,15 +14,15 @@ export function boundedJson(text: string): JsonValue {
   return parseJson(text);
 }
 
-/** A record of a file, and where it stands there: `line 3` or `row 3`. */
+/** A record of a file and its position: `line 3` or `row 3`. */
 export interface TaskRecord {
   where: string;
   record: JsonValue;
 }
 
-/** Something is wrong with the file; nothing of it is kept. */
+/** The error for an invalid file, of which nothing is stored. */
 export const taskFileError = (file: string, where: string | null, problem: string, cause?: unknown): PalestraError =>
   new PalestraError('invalid_task_file', {
-    detail: `${file}${where === null ? '' : `, ${where}`}: ${problem}. Nothing was stored; correct it and push again.`,
+    detail: `${file}${where === null ? '' : `, ${where}`}: ${problem}. Nothing was stored; correct the file and push it again.`,
     cause,
   });

@@ -4,10 +4,10 @@ import { type Message, PalestraError, parseJson, type Split, type SplitType, typ
 import type { TaskPlace } from '@palestra/session';
 import { specDigest } from './canonical-json.ts';
 import { taskFileError } from './task-record.ts';
-import type { ReadRow } from './task-rows.file.ts';
+import type { ParsedTaskRow } from './task-rows.file.ts';
 
 const UNIQUE_VIOLATION = '23505';
-/** Small enough that other requests are served in between. */
+/** Small, so that other requests run between batches. */
 const BATCH_ROWS = 500;
 const BATCH_CHARACTERS = 2_000_000;
 
@@ -17,9 +17,9 @@ INSERT INTO task_rows (split_id, index, task_id, spec, spec_hash, prompt)
 SELECT $1, r.index, r.task_id, r.spec, r.spec_hash, r.prompt
 FROM unnest($2::int[], $3::text[], $4::text[], $5::bytea[], $6::text[]) AS r(index, task_id, spec, spec_hash, prompt)`;
 
-/** Stores rows as those of a split, in their order. Throws `invalid_task_file` when an id is there twice; `file` is what errors call the file. */
-export async function storeRows(client: pg.PoolClient, splitId: number, rows: AsyncIterable<ReadRow>, file: string): Promise<void> {
-  let batch: ReadRow[] = [];
+/** Stores the rows of a split in their order. Throws `invalid_task_file` for a repeated id. `file`: the file name in errors. */
+export async function storeRows(client: pg.PoolClient, splitId: number, rows: AsyncIterable<ParsedTaskRow>, file: string): Promise<void> {
+  let batch: ParsedTaskRow[] = [];
   let characters = 0;
   let stored = 0;
   const flush = async () => {
@@ -35,7 +35,7 @@ export async function storeRows(client: pg.PoolClient, splitId: number, rows: As
   if (batch.length > 0) await flush();
 }
 
-async function insert(client: pg.PoolClient, splitId: number, first: number, batch: ReadRow[], file: string) {
+async function insert(client: pg.PoolClient, splitId: number, first: number, batch: ParsedTaskRow[], file: string) {
   const columns = [
     batch.map((_, offset) => first + offset),
     batch.map(({ taskId }) => taskId),
@@ -49,11 +49,11 @@ async function insert(client: pg.PoolClient, splitId: number, first: number, bat
     if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
     const detail = (error as { detail?: string }).detail ?? '';
     const taskId = /\)=\(\d+, (.*)\) already exists/s.exec(detail)?.[1];
-    const again = batch.findLast((row) => row.taskId === taskId);
+    const repeated = batch.findLast((row) => row.taskId === taskId);
     throw taskFileError(
       file,
-      again?.where ?? null,
-      `the id ${JSON.stringify(taskId ?? '')} is there already; ids are unique in a split`,
+      repeated?.where ?? null,
+      `the id ${JSON.stringify(taskId ?? '')} is repeated; ids must be unique in a split`,
       error,
     );
   }
@@ -73,14 +73,14 @@ export async function readSplits(pool: pg.Pool, taskSetId: string): Promise<Stor
   return rows;
 }
 
-/** Of tasks that are read at once, bytes: they are parsed and sent as one answer. */
+/** Maximum of tasks per request, bytes: they are parsed and sent in one response. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
-/** Tasks that are parsed before other requests are served. */
-const PARSED_AT_ONCE = 200;
+/** Tasks that are parsed before other requests run. */
+const PARSE_BATCH = 200;
 
 /**
- * The specifications from `start` to before `stop`. Throws `tasks_not_listable` when they are too large to be read at once.
- * Plan: Index Scan using task_rows_pkey twice, as many rows as are asked for; their sizes are read without their texts.
+ * The specifications from `start` to before `stop`. Throws `tasks_not_listable` when they are too large together. Plan: Index Scan using
+ * task_rows_pkey twice, for the requested rows; their sizes are read without their texts.
  */
 export async function readSpecs(pool: pg.Pool, splitId: number, start: number, stop: number): Promise<TaskSpec[]> {
   const range = 'split_id = $1 AND index >= $2 AND index < $3';
@@ -93,7 +93,7 @@ export async function readSpecs(pool: pg.Pool, splitId: number, start: number, s
   const specs: TaskSpec[] = [];
   for (const { spec } of rows) {
     specs.push(parseJson(spec));
-    if (specs.length % PARSED_AT_ONCE === 0) await setImmediate();
+    if (specs.length % PARSE_BATCH === 0) await setImmediate();
   }
   return specs;
 }
@@ -102,7 +102,7 @@ async function assertNoRows(pool: pg.Pool, splitId: number, start: number, stop:
   const text = 'SELECT FROM task_rows WHERE split_id = $1 AND index >= $2 AND index < $3 LIMIT 1';
   const { rowCount } = await pool.query({ name: 'task-any', text, values: [splitId, start, stop] });
   if (rowCount === 0) return;
-  const detail = `These tasks have more than ${MAX_READ_BYTES / 1024 / 1024} MiB together. Ask for fewer at once, or for one by its index.`;
+  const detail = `These tasks have more than ${MAX_READ_BYTES / 1024 / 1024} MiB together. Request fewer tasks, or one by its index.`;
   throw new PalestraError('tasks_not_listable', { detail });
 }
 
@@ -119,15 +119,20 @@ export async function readPrompt(pool: pg.Pool, splitId: number, index: number):
 
 /** Plan: Index Scan using task_rows_split_id_spec_hash_idx for each of the few splits; Limit. */
 export async function findBySpec(pool: pg.Pool, taskSetId: string, spec: TaskSpec): Promise<TaskPlace | null> {
-  return found(pool, 'spec_hash', taskSetId, specDigest(spec));
+  return findTask(pool, 'spec_hash', taskSetId, specDigest(spec));
 }
 
 /** Plan: Index Scan using task_rows_split_id_task_id_key for each of the few splits; Limit. */
 export async function findByTaskId(pool: pg.Pool, taskSetId: string, taskId: string): Promise<TaskPlace | null> {
-  return taskId.includes('\0') ? null : found(pool, 'task_id', taskSetId, taskId);
+  return taskId.includes('\0') ? null : findTask(pool, 'task_id', taskSetId, taskId);
 }
 
-async function found(pool: pg.Pool, column: 'spec_hash' | 'task_id', taskSetId: string, value: string | Buffer): Promise<TaskPlace | null> {
+async function findTask(
+  pool: pg.Pool,
+  column: 'spec_hash' | 'task_id',
+  taskSetId: string,
+  value: string | Buffer,
+): Promise<TaskPlace | null> {
   const { rows } = await pool.query<TaskPlace>({
     name: `task-by-${column}`,
     text: `SELECT s.name AS split, r.index FROM task_splits s JOIN task_rows r ON r.split_id = s.id

@@ -2,26 +2,26 @@ import { type JsonObject, type JsonValue, stringifyJson, toPlainNumber } from '@
 import { canonicalJson, specDigest } from './canonical-json.ts';
 import { readPrompt } from './task-prompt.ts';
 
-/** One row of an uploaded file, as it is stored. */
+/** One row of an uploaded file, as stored. */
 export interface TaskRow {
   taskId: string | null;
   /** JSON text */
   spec: string;
-  /** null where there is no prompt: nobody looks for such a task by its specification. */
+  /** null without a prompt, because such a task is never searched by its specification. */
   specHash: Buffer | null;
   /** JSON text of a list of messages. */
   prompt: string | null;
-  /** What its part of the content hash is made of. */
+  /** The row's part of the content hash. */
   canonical: string;
-  /** Columns beside `task_spec` that mean nothing here. */
+  /** Columns beside `task_spec` that are not used. */
   ignored: string[];
 }
 
 const MAX_ID = 1_000;
 
 /**
- * A task from a record of a file: `task_spec` is the specification, without such a key the whole record is. `prompt` is the session's prompt,
- * `id` names the task. Throws an Error that says what is wrong.
+ * A task from a record of a file. `task_spec` is the specification; without this key the whole record is. `prompt` is the session's prompt,
+ * `id` the task's id. Throws an Error with the reason if the record is invalid.
  */
 export function readTaskRow(record: JsonValue): TaskRow {
   if (typeof record !== 'object' || record === null || Array.isArray(record) || 'isLosslessNumber' in record)
@@ -52,7 +52,7 @@ function readId(value: JsonValue): string | null {
   return id;
 }
 
-/** In JSON text a NUL is written as an escape, which text columns take; a lone surrogate is not UTF-8, and is escaped the same way. */
+/** In JSON text a NUL is an escape, which text columns accept. A lone surrogate is not valid UTF-8, so it is escaped, too. */
 const storable = (json: string): string => (json.isWellFormed() ? json : json.replaceAll(/\p{Surrogate}/gu, escaped));
 const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16)}`;
 

@@ -32,7 +32,7 @@ export class TaskSetsController {
   @RequireScope('environments')
   @HttpCode(200)
   @Api({
-    summary: 'Begin a task set; put a file for each split into it, then publish it',
+    summary: 'Create a draft of a task set; upload a file for each split, then publish it',
     response: taskSetSchema,
     errors: ['environment_not_found', 'deployment_not_found'],
   })
@@ -41,10 +41,10 @@ export class TaskSetsController {
     return this.taskSets.createDraft(caller, owner, name);
   }
 
-  /** The body is the file as it is: a task a line or row, `{task_spec, prompt?, id?}` or the specification itself. */
+  /** The body is the file: one task per line or row, as `{task_spec, prompt?, id?}` or the specification itself. */
   @RequireScope('environments')
   @Api({
-    summary: 'Put a JSONL or Parquet file of tasks into a draft as a split',
+    summary: 'Upload a JSONL or Parquet file of tasks as a split of a draft',
     query: splitUploadSchema,
     response: storedSplitSchema,
     errors: [
@@ -76,7 +76,7 @@ export class TaskSetsController {
   @RequireScope('environments')
   @HttpCode(200)
   @Api({
-    summary: 'Publish a draft: a new version of the environment has these tasks. The same content again makes none',
+    summary: 'Publish a draft: a new version of the environment has these tasks. Repeated content creates no version',
     response: publishedTaskSetSchema,
     errors: ['environment_not_found', 'deployment_not_found', 'task_set_not_found', 'task_set_published'],
   })
@@ -92,7 +92,7 @@ export class TaskSetsController {
 
   @RequireScope('environments')
   @Api({
-    summary: 'Delete a task set that no version has',
+    summary: 'Delete a task set that no version uses',
     response: deletedDraftSchema,
     errors: ['environment_not_found', 'task_set_not_found', 'task_set_in_use'],
   })

@@ -9,18 +9,18 @@ import { EnvironmentAccess, mayManage } from '../environment.access.ts';
 import { RegistryDirectory } from '../environment-directory.ts';
 import { type EnvironmentRecord, sourceOf, storedDiscovery } from '../environment.record.ts';
 import { EnvironmentRepository } from '../environment.repository.ts';
-import type { ReadTaskFile, TaskFileInput } from './task-file.work.ts';
+import type { TaskFileSummary, TaskFileInput } from './task-file.work.ts';
 import { readRows } from './task-rows.file.ts';
 import { MAX_BYTES, MAX_TASKS, MAX_TEXT_BYTES } from './task-set-limits.ts';
 import { TaskSetRepository, type TaskSetRecord, withTaskSet } from './task-set.repository.ts';
 import { withSpooled } from './upload-spool.ts';
 
-/** Each has a file on the disk. */
+/** Each upload has a file on disk. */
 const UPLOADS = { owner: 4, all: 64 };
-/** Storing the rows of a file holds a connection to PostgreSQL: no more than so many of the pool. */
+/** Storing a file holds a connection of the PostgreSQL pool, so only a few are stored at the same time. */
 const STORING = 3;
 
-/** Uploads tasks for an environment: a draft, a file for each split, and published as a whole with a new version of the environment. */
+/** Uploads tasks of an environment: a draft, a file for each split, then publication with a new version of the environment. */
 @Injectable()
 export class TaskSetsService {
   readonly #uploads = new TenantConcurrency('uploads of tasks', UPLOADS);
@@ -58,14 +58,14 @@ export class TaskSetsService {
     if (!split.success) throw new PalestraError('invalid_request', { detail: split.error.issues[0]!.message });
     if (draft.contentHash !== null) throw new PalestraError('task_set_published');
     if (body === undefined) throw new PalestraError('invalid_request', { detail: 'The body must be a file of tasks.' });
-    const called = file ?? split.data;
+    const fileName = file ?? split.data;
     const kind = type ?? typeOfName(split.data);
     const store = async (path: string, bytes: number) => {
       const output = `${path}.rows`;
-      const input: TaskFileInput = { path, format, name: called, output, maxRows: MAX_TASKS, maxBytes: MAX_TEXT_BYTES };
+      const input: TaskFileInput = { path, format, name: fileName, output, maxRows: MAX_TASKS, maxBytes: MAX_TEXT_BYTES };
       const module = new URL('./task-file.work.js', import.meta.url);
-      const read = await this.untrustedWork.run<ReadTaskFile>({ module, input, owner: caller.orgId, lane: 'file' });
-      const stored = { name: split.data, type: kind, bytes, file: called, read };
+      const read = await this.untrustedWork.run<TaskFileSummary>({ module, input, owner: caller.orgId, lane: 'file' });
+      const stored = { name: split.data, type: kind, bytes, file: fileName, read };
       await this.#storing.use(() => this.taskSets.putSplit(draft.id, stored, readRows(output)));
       return {
         name: split.data,
@@ -84,7 +84,7 @@ export class TaskSetsService {
     requireServer(environment);
     await this.taskSets.find(environment.id, id);
     const set = await this.taskSets.publish(environment.id, id);
-    // Read again: a version may have been added since.
+    // Read again, because a version may have been added since.
     const now = await this.access.managed(caller, owner, name);
     const newest = now.versions[0]!;
     if (newest.taskSetId === set.id) return { task_set: presentTaskSet(set), version: newest.number, created: false };
@@ -106,11 +106,11 @@ export class TaskSetsService {
 function requireServer({ owner, name, versions }: EnvironmentRecord): void {
   if (versions.length === 0)
     throw new PalestraError('deployment_not_found', {
-      detail: `Deployment not found. ${owner}/${name} has no server yet; tasks belong to a version, and a version to a server.`,
+      detail: `Deployment not found. ${owner}/${name} has no server yet. Add one, because tasks belong to a version and a version to a server.`,
     });
 }
 
-/** As OpenEnv's Task API reads bare names (openenv-wire.md 13). */
+/** The rule of OpenEnv's Task API for bare names (docs/reference/openenv.md#task-api). */
 const typeOfName = (name: string): SplitType => (name === 'train' || name === 'test' ? name : 'validation');
 
 function presentTaskSet(set: TaskSetRecord): TaskSetView {

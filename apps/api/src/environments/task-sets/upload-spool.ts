@@ -7,8 +7,8 @@ import { pipeline } from 'node:stream/promises';
 import { PalestraError } from '@palestra/protocol';
 
 /**
- * Runs `use` with the body as a file, which is gone afterwards: Parquet is read from its end, and a slow client must not hold a
- * transaction. Throws `body_too_large`; the rest of a refused body is left in the stream.
+ * Runs `use` with the body as a temporary file, because Parquet is read from its end and a slow client must not hold a transaction. Throws
+ * `body_too_large` and leaves the rest of the body in the stream.
  */
 export async function withSpooled<T>(body: Readable, maxBytes: number, use: (file: string, bytes: number) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-tasks-'));
@@ -23,11 +23,11 @@ export async function withSpooled<T>(body: Readable, maxBytes: number, use: (fil
 async function spool(body: Readable, file: string, maxBytes: number): Promise<number> {
   let bytes = 0;
   async function* counted(): AsyncGenerator<Buffer> {
-    // Not destroyed on the way out: the refusal has to reach the client on this very connection.
+    // The stream is not destroyed, because the error response uses the same connection.
     for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += piece.length;
       if (bytes > maxBytes)
-        throw new PalestraError('body_too_large', { detail: `A file of tasks has at most ${maxBytes / 1024 ** 3} GiB.` });
+        throw new PalestraError('body_too_large', { detail: `A file of tasks may have at most ${maxBytes / 1024 ** 3} GiB.` });
       yield piece;
     }
   }

@@ -63,7 +63,7 @@ export const toConfig = (row: SessionRow): TextConfig => ({
 type TurnColumns<Name extends string> = Record<`${Name}_turn`, number | null> &
   Record<`${Name}_fingerprint` | `${Name}_task_id`, string | null> &
   Record<`${Name}_settled`, boolean>;
-type ReadRow = SessionRow & { secrets: Buffer | null; secrets_org: string | null } & TurnColumns<'last'> & TurnColumns<'asked'>;
+type ParsedTaskRow = SessionRow & { secrets: Buffer | null; secrets_org: string | null } & TurnColumns<'last'> & TurnColumns<'asked'>;
 interface TurnRow {
   turn: number;
   reward: string | null;
@@ -87,7 +87,7 @@ export class SqlTextStore implements TextStore {
   }
 
   async read(sid: string, turn: number | null): Promise<KnownText | null> {
-    const [row] = await this.#query<ReadRow>('text_read', READ, [sid, turn]);
+    const [row] = await this.#query<ParsedTaskRow>('text_read', READ, [sid, turn]);
     if (row === undefined) return null;
     const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
     const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
