@@ -193,7 +193,7 @@ describe('the query bar', () => {
     await alert.waitFor();
     await expect.poll(() => alert.innerText()).toContain('There is no key stpe:. Did you mean step:?');
     await expect.poll(() => page.locator('.decoration-wavy').allInnerTexts()).toEqual(['stpe']);
-    await page.getByRole('button', { name: 'Write step' }).click();
+    await page.getByRole('button', { name: 'Use step' }).click();
     await expect.poll(() => bar(page).inputValue()).toBe('reward:1 step:3');
     await page.keyboard.press('Enter');
     await page.waitForURL((url) => url.searchParams.get('q') === 'reward:1 step:3');
@@ -381,13 +381,13 @@ test('annotations are facets and clauses', async () => {
   await close();
 });
 
-test('a view is kept, opened, replaced and deleted', async () => {
+test('a view is saved, opened, replaced and deleted', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, narrow);
   await open(page, { q: 'reward:1', sort: 'reward', steps: '2..9' });
   const menu = () => page.getByRole('button', { name: 'Saved views' }).click();
   await menu();
   await page.getByLabel('Name of the view').fill('solved early');
-  await page.getByRole('button', { name: 'Keep', exact: true }).click();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('list', { name: 'Views' }).getByText('solved early').waitFor();
   await open(page);
   await menu();
@@ -401,11 +401,11 @@ test('a view is kept, opened, replaced and deleted', async () => {
   await bar(page).press('Enter');
   await page.waitForURL((url) => url.searchParams.get('q') === 'reward:0');
   await menu();
-  await page.getByRole('button', { name: 'Replace solved early by what is shown' }).click();
+  await page.getByRole('button', { name: 'Replace solved early with the current view' }).click();
   await page.getByRole('list', { name: 'Views' }).getByText('reward:0').waitFor();
   await page.getByRole('button', { name: 'Delete the view solved early' }).click();
   await page.getByRole('button', { name: 'Delete the view solved early now' }).click();
-  await page.getByText('No view is kept yet.').waitFor();
+  await page.getByText('No saved views yet.').waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
@@ -416,7 +416,7 @@ test('an export finishes, its file has the rows of the query, and it can be eras
   const expected = sent.filter(({ stop, tools, step }) => stop === 'finished' && tools.includes('interview') && step >= 2 && step <= 9);
   await page.getByRole('button', { name: 'Export', exact: true }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText(`${expected.length} rows, one a rollout`).waitFor();
+  await dialog.getByText(`${expected.length} rows, one per rollout`).waitFor();
   await dialog.getByRole('radio', { name: /^JSON lines/ }).check();
   await dialog.getByRole('button', { name: 'Export', exact: true }).click();
   await dialog.getByText('complete').waitFor({ timeout: 60_000 });
@@ -430,13 +430,13 @@ test('an export finishes, its file has the rows of the query, and it can be eras
   await page.locator('[data-row]').first().waitFor();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
-  await page.getByRole('complementary', { name: 'The chosen export' }).getByText(`${expected.length} rollouts`).waitFor();
+  await page.getByRole('complementary', { name: 'Selected export' }).getByText(`${expected.length} rollouts`).waitFor();
   await shoot(page, 'exports-1280-light');
   await expectSound(page);
   const erase = page.getByRole('button', { name: /^Erase 2 files/ });
   await erase.click();
   await erase.click();
-  await page.getByText('Nothing was exported yet').waitFor();
+  await page.getByText('No exports yet').waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
@@ -446,12 +446,15 @@ test('the pages are sound in every view', async () => {
   await open(page, { q: 'tool:interview reward:>=0.2', steps: '2..20' });
   await page.locator('[data-row]').first().waitFor();
   for (const key of ['j', 'j', 'j']) await page.keyboard.press(key);
-  await page.getByRole('complementary', { name: 'Preview of the rollout' }).getByRole('region', { name: 'What it did' }).waitFor();
+  await page
+    .getByRole('complementary', { name: 'Preview of the rollout' })
+    .getByRole('region', { name: 'Content of the rollout' })
+    .waitFor();
   await expectSoundInEveryView(page, 'explorer');
   await visit(page, address({ find: 'lantern', q: 'step:12..' }), 'Hits per step');
   await expectSoundInEveryView(page, 'explorer-find');
   await open(page, { q: 'reward:9' });
-  await page.getByText('No rollout of the run is like that').waitFor();
+  await page.getByText('No rollout matches the query').waitFor();
   await expectSoundInEveryView(page, 'explorer-empty');
   await page.getByRole('button', { name: 'Export', exact: true }).click();
   await page.getByRole('dialog').getByText('Hugging Face').waitFor();

@@ -84,7 +84,7 @@ test('groups: figures, order, kinds, and Enter opens the board', async () => {
   await page.getByRole('button', { name: 'Mean' }).click();
   await page.waitForURL(/sort=mean\.desc/);
   await expect.poll(async () => (await text())[0]).toContain('1.00');
-  await page.getByRole('button', { name: 'With signal' }).click();
+  await page.getByRole('button', { name: 'Nonzero variance' }).click();
   await expect.poll(() => rows.count()).toBe(2);
   await page.getByRole('button', { name: 'Incomplete' }).click();
   await expect.poll(() => rows.count()).toBe(1);
@@ -155,9 +155,11 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
     .evaluateAll((all) => all.map((one) => Number((one as HTMLElement).dataset['advantage'])));
   expect(shown).toHaveLength(4);
   shown.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
-  expect(await page.locator('[data-divergence]').innerText()).toBe('first divergence · 2 of 4 samples part from the best, 1 of them here');
+  expect(await page.locator('[data-divergence]').innerText()).toBe(
+    'first divergence · 2 of 4 samples diverge from the best, 1 of them here',
+  );
   await page
-    .getByRole('button', { name: /^interview.*, message 5, not what the best did$/ })
+    .getByRole('button', { name: /^interview.*, message 5, differs from the best sample$/ })
     .last()
     .click();
   const dialog = page.getByRole('dialog');

@@ -84,9 +84,9 @@ describe('Tools', () => {
       .toEqual([0, 1, 2, 3, 4, 5].map((step) => `${step} ${ofStep(step).length} ${ofStep(step).length}`));
     const bad = callsOf('search').filter(({ call }) => !call.valid);
     await panel.locator('[data-verdict]').waitFor();
-    expect(tidy(await panel.innerText())).toContain(`Newest ${callsOf('search').length} calls in ${a.length} rollouts looked at`);
+    expect(tidy(await panel.innerText())).toContain(`Checked the newest ${callsOf('search').length} calls in ${a.length} rollouts`);
     expect(tidy(await panel.locator('[data-verdict]').innerText())).toContain(
-      `${bad.length} of ${callsOf('search').length} checked calls break it`,
+      `${bad.length} of ${callsOf('search').length} checked calls violate it`,
     );
     const broken = await panel.getByRole('table').last().locator('tbody tr').allInnerTexts();
     const noJson = bad.filter(({ call }) => call.arguments.endsWith(':')).length;
@@ -108,7 +108,7 @@ test('Failures clusters what went wrong by error, last tool and stop', async () 
   for (const { calls, stop } of a) {
     const failed = calls.findLast(({ error }) => error !== null);
     if (!failed && stop === 'finished') continue;
-    const error = failed ? 'ValueError: no room <n> in the house' : 'ended without an error text';
+    const error = failed ? 'ValueError: no room <n> in the house' : 'no error text';
     const key = `${error} ${calls.at(-1)!.tool} ${stop}`;
     clusters.set(key, (clusters.get(key) ?? 0) + 1);
   }
@@ -181,7 +181,7 @@ describe('Tasks', () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, ofRun(RUN_A, '/tasks'), 'train 4');
     await page.locator('[data-row]').filter({ hasText: 'train 0' }).click();
-    const scrubber = page.getByRole('slider', { name: 'Step scrubber' });
+    const scrubber = page.getByRole('slider', { name: 'Last step' });
     await scrubber.focus();
     await page.keyboard.press('ArrowLeft');
     await page.waitForURL(/at=0(%2C|,)4/);
@@ -240,11 +240,11 @@ test('a step without a score is hatched in the strip of its task, in its group, 
   await close();
 });
 
-test('Config counts what arrived, duplicates among it', async () => {
+test('Config counts what was ingested, including duplicates', async () => {
   // A client that got no answer sends the same again.
   await uploadEvents(palestra, events.slice(-1));
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, ofRun(RUN_A, '/config'), 'What arrived');
+  await visit(page, ofRun(RUN_A, '/config'), 'Ingest');
   const value = async (name: string) =>
     tidy(
       await page
@@ -253,7 +253,7 @@ test('Config counts what arrived, duplicates among it', async () => {
         .locator('xpath=following-sibling::dd[1]')
         .innerText(),
     );
-  // Counts of what arrived are written within a second; the page hears of it and reads them again.
+  // Ingest counts are written within a second; the stream then makes the page read them again.
   await expect.poll(() => value('Duplicates')).toBe('1');
   await expect.poll(() => value('Events accepted')).toBe(String(events.length));
   await expect.poll(() => value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
@@ -270,9 +270,9 @@ test('Config counts what arrived, duplicates among it', async () => {
 });
 
 describe('Compare', () => {
-  test('figures of both runs with their difference, and what was set differently', async () => {
+  test('figures of both runs with their difference, and the settings that differ', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
-    await visit(page, compared(), 'The same tasks');
+    await visit(page, compared(), 'Shared tasks');
     const row = async (key: string) => tidy(await page.locator(`tr[data-kpi="${key}"]`).innerText());
     const [meanA, meanB] = [mean(scored(a)), mean(scored(b))];
     await soon(async () => {
@@ -294,15 +294,15 @@ describe('Compare', () => {
     });
     expect(tidy(await page.locator('tr[data-setting="Model"]').innerText())).toBe('Model Qwen2.5-3B Qwen2.5-7B');
     expect(await page.locator('tr[data-setting="Environments"]').count()).toBe(0);
-    await page.getByRole('button', { name: /more are the same$/ }).click();
+    await page.getByRole('button', { name: /equal settings$/ }).click();
     await page.locator('tr[data-setting="Environments"]').waitFor();
     expect(complaints).toEqual([]);
     await close();
   });
 
-  test('the same tasks with paired differences and their interval, sorted as asked', async () => {
+  test('shared tasks have paired differences with an interval, and sort by the chosen column', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
-    await visit(page, compared(), 'The same tasks');
+    await visit(page, compared(), 'Shared tasks');
     const of = (sent: readonly Sent[], task: number) => scored(sent.filter((one) => one.task === task));
     const deltas = [0, 1, 2, 3].map((task) => mean(of(b, task)) - mean(of(a, task)));
     // Student's t for 3 degrees of freedom at .975.
@@ -319,17 +319,17 @@ describe('Compare', () => {
     const text = (values: readonly number[]) => `${mean(values) === 1 ? '1.000' : threeDigits(mean(values))} n ${values.length}`;
     for (let task = 0; task < 4; task++)
       await expect
-        .poll(async () => (await cellsOf(page, 'Tasks that all runs scored', `train ${task}`)).slice(2, 5))
+        .poll(async () => (await cellsOf(page, 'Tasks scored in all runs', `train ${task}`)).slice(2, 5))
         .toEqual([text(of(a, task)), text(of(b, task)), deltas[task] === 0 ? '0' : change(deltas[task]!)]);
     const order = async () =>
-      (await page.getByRole('table', { name: 'Tasks that all runs scored' }).locator('[data-row]').allInnerTexts()).map((text) =>
+      (await page.getByRole('table', { name: 'Tasks scored in all runs' }).locator('[data-row]').allInnerTexts()).map((text) =>
         Number(/train (\d)/.exec(text)![1]),
       );
     await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => Math.abs(deltas[y]!) - Math.abs(deltas[x]!)));
     await page.getByRole('columnheader', { name: /^Δ B/ }).getByRole('button').click();
     await page.waitForURL(/sort=delta/);
     await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => deltas[y]! - deltas[x]!));
-    await page.getByRole('button', { name: /^as reference/ }).click();
+    await page.getByRole('button', { name: /^use as reference/ }).click();
     await expect.poll(async () => tidy(await page.locator('[data-pair="B"]').innerText())).toContain(change(-centre));
     expect(complaints).toEqual([]);
     await close();
@@ -337,7 +337,7 @@ describe('Compare', () => {
 
   test('curves of all runs as tables; rollouts as the other axis; a run is chosen where there is none', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
-    await visit(page, compared(), 'The same tasks');
+    await visit(page, compared(), 'Shared tasks');
     await page.getByRole('button', { name: 'table of Whose reward moves more?' }).click();
     const table = page.getByRole('region', { name: 'Whose reward moves more? as a table' });
     const at = (sent: readonly Sent[], step: number) => scored(sent.filter((one) => one.step === step));
@@ -349,11 +349,11 @@ describe('Compare', () => {
     await page.getByRole('button', { name: 'Rollouts', exact: true }).click();
     await page.waitForURL(/x=count/);
     await page.goBack();
-    await visit(page, `${palestra.url}/compare`, 'Which runs shall be compared?');
+    await visit(page, `${palestra.url}/compare`, 'Choose runs to compare');
     await page.getByRole('button', { name: RUN_A }).click();
-    await page.getByText('With which run').waitFor();
+    await page.getByText('Choose a run to compare with').waitFor();
     await page.getByRole('button', { name: RUN_B }).click();
-    await page.getByText('The same tasks').waitFor();
+    await page.getByText('Shared tasks').waitFor();
     expect(complaints).toEqual([]);
     await close();
   });
@@ -378,13 +378,13 @@ describe('Compare', () => {
 test('nothing overflows, complains or is out of reach in any view', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const places: [name: string, url: string, text: string][] = [
-    ['compare', compared(), 'The same tasks'],
+    ['compare', compared(), 'Shared tasks'],
     ['tools', ofRun(RUN_A, '/tools'), 'interview'],
-    ['tool', ofRun(RUN_A, '/tools?tool=search'), 'looked at'],
+    ['tool', ofRun(RUN_A, '/tools?tool=search'), 'Checked the newest'],
     ['failures', ofRun(RUN_A, '/failures'), 'ValueError'],
     ['tasks', ofRun(RUN_A, '/tasks'), 'train 4'],
-    ['config', ofRun(RUN_A, '/config'), 'What arrived'],
-    ['compare-choose', `${palestra.url}/compare`, 'Which runs'],
+    ['config', ofRun(RUN_A, '/config'), 'Ingest'],
+    ['compare-choose', `${palestra.url}/compare`, 'Choose runs'],
   ];
   for (const [name, url, text] of places) {
     await visit(page, url, text);
@@ -394,15 +394,15 @@ test('nothing overflows, complains or is out of reach in any view', async () => 
   await close();
 }, 300_000);
 
-test('settings read a run anew, after a preview of its names; then it is erased', { timeout: 150_000 }, async () => {
+test('saved settings reprocess the run after a preview of its names, and the run can be erased', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, ofRun(NAMES_RUN, '/config'), 'What you say over it');
+  await visit(page, ofRun(NAMES_RUN, '/config'), 'Overrides');
   const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
   await page.getByRole('button', { name: 'Erase this run …' }).click();
   await expect.poll(async () => tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
   await dialog.getByRole('button', { name: 'Close' }).click();
-  await page.getByLabel(/^Regex over rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
-  const preview = page.getByRole('table', { name: 'What it finds in the newest names' });
+  await page.getByLabel(/^Regex for rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
+  const preview = page.getByRole('table', { name: 'Matches in the newest names' });
   await preview.getByRole('row').nth(3).waitFor();
   await soon(async () => {
     const found = (await preview.locator('tbody tr').allInnerTexts()).map(tidy);
@@ -414,14 +414,14 @@ test('settings read a run anew, after a preview of its names; then it is erased'
   });
   // The page reads its names again, too: of an erased run there would be none.
   const names = page.waitForResponse(/\/rollouts\?limit=50$/);
-  await page.getByRole('button', { name: 'Save and read everything anew' }).click();
+  await page.getByRole('button', { name: 'Save and reprocess the run' }).click();
   await names;
   const steps = async () => (await get<{ steps: { count: number } }>(`/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`)).steps.count;
   await expect.poll(steps, { timeout: 60_000 }).toBe(2);
   await page.getByRole('button', { name: 'Erase this run …' }).click();
-  expect(await dialog.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true);
+  expect(await dialog.getByRole('button', { name: 'Erase permanently' }).isDisabled()).toBe(true);
   await dialog.getByLabel(/^Type/).fill(NAMES_RUN);
-  await dialog.getByRole('button', { name: 'Erase for good' }).click();
+  await dialog.getByRole('button', { name: 'Erase permanently' }).click();
   await page.waitForURL(/\/runs$/);
   await page.getByText(RUN_A).first().waitFor();
   await expect.poll(() => page.getByText(NAMES_RUN).count()).toBe(0);

@@ -175,6 +175,6 @@ test('after a restart of the service the stream goes on from the version that wa
   await counts(page, 7);
   const resumed = way.requests.slice(before).map((head) => /^last-event-id: *(\d+)\r$/im.exec(head)?.[1]);
   expect(Number(resumed.at(-1))).toBeGreaterThan(0);
-  await expect.poll(() => page.getByText('read every 5 s').count()).toBe(0);
+  await expect.poll(() => page.getByText('refreshed every 5 s').count()).toBe(0);
   await close();
 });

@@ -118,7 +118,7 @@ describe('what the page says of a run', () => {
     await loaded(page);
     const tables = {
       reward: await tableOf(page, 'Is the reward moving?'),
-      solved: await tableOf(page, 'Is there signal left in the groups?'),
+      solved: await tableOf(page, 'How many groups are solved?'),
       pass: await tableOf(page, 'Does it solve more with k tries?'),
       stops: await tableOf(page, 'How do rollouts end?'),
       tokens: await tableOf(page, 'Who writes the tokens?'),
@@ -230,7 +230,7 @@ describe('what can be done on it', () => {
     await close();
   });
 
-  test('an advisory leads to the rollouts behind it, an environment is a scope, and groups have pips', async () => {
+  test('an advisory links to its rollouts, an environment filters the figures, and groups have pips', async () => {
     const { page, close } = await openPage(browser, palestra, wide);
     await visit(page, overviewUrl(), 'of the tool results are errors.');
     await page
@@ -267,10 +267,10 @@ describe('the list of runs', () => {
       expectShown(
         await row(runName)
           .getByRole('cell')
-          .nth(await columnOf('no signal'))
+          .nth(await columnOf('zero variance'))
           .innerText(),
         newest['zero_variance']!,
-        'groups without signal',
+        'groups with zero variance',
       ),
     );
     const cell = async (head: string) =>
@@ -324,7 +324,7 @@ describe('a run of which no step is known', () => {
     for (const [title, column, value] of [
       ['Where do rewards sit?', 'n', '4'],
       ['How do rollouts end?', 'finished', '100 %'],
-      ['What goes wrong?', 'broken off', '0 %'],
+      ['What goes wrong?', 'interrupted', '0 %'],
     ] as const) {
       const table = await tableOf(page, title);
       expect([...table.keys()], title).toEqual([window]);

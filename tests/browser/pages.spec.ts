@@ -13,7 +13,7 @@ let empty: { text: string; complaints: string[] };
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   const watched = await openPage(browser, palestra, { width: 1280, theme: 'light' });
-  await visit(watched.page, palestra.url, 'No run yet');
+  await visit(watched.page, palestra.url, 'No runs yet');
   await watched.page.getByText(`OPENREWARD_API_KEY=${palestra.apiKey.slice(0, 6)}`).waitFor();
   empty = { text: await watched.page.locator('main').innerText(), complaints: watched.complaints };
   await shoot(watched.page, 'runs-empty-1280-light');

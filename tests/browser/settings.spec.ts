@@ -157,7 +157,7 @@ test('settings of the organisation are kept, and another organisation is entered
   await other.page.goto(link, { waitUntil: 'domcontentloaded' });
   await other.page.getByRole('button', { name: 'Sign in' }).click();
   await other.page.waitForURL(/\/vision-team\/runs/);
-  await other.page.getByText('No run yet').waitFor();
+  await other.page.getByText('No runs yet').waitFor();
   await other.close();
   expect(complaints).toEqual([]);
   await close();

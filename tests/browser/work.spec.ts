@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 test('the snippet of an empty organisation runs as it is shown, and its run appears without a reload', { timeout: 200_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, palestra.url, 'No run yet');
+  await visit(page, palestra.url, 'No runs yet');
   const snippet = (await page.locator('pre', { hasText: 'from openreward import' }).innerText()).trim();
   const python = process.env['PALESTRA_PYTHON_V167'];
   if (!python && process.env['CI']) throw new Error('PALESTRA_PYTHON_V167 is not set');

@@ -7,7 +7,7 @@ import type { FromList } from './data/list-order.ts';
 import { prefetchRollout } from './data/rollout.ts';
 import { Frame } from './frame/Frame.tsx';
 import { CrashState, NotFound } from './frame/states.tsx';
-import type { RunFilter } from './data/run-reads.ts';
+import type { RunFilter } from './data/run-queries.ts';
 import { runOfSegment, segmentOfRun } from './run/address.ts';
 import { readFilter } from './run/filter.ts';
 import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';

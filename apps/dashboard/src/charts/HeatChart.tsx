@@ -31,7 +31,7 @@ export function binAt(edges: readonly number[], y: number): number {
   return Math.min(edges.length - 2, Math.max(0, above < 0 ? edges.length - 2 : above - 1));
 }
 
-/** How many rollouts of each step lie in each bin. Nothing is paper: only cells with rollouts are drawn. */
+/** The number of rollouts in each bin of each step. Empty cells are not drawn. */
 export function HeatChart({ name, label, x, from, to, edges, counts, formatY, height, onHover, onPick }: Props) {
   const data = useMemo(() => [x, x.map(() => null)] as unknown as uPlot.AlignedData, [x]);
   const drawCells = (plot: uPlot) => {
@@ -61,12 +61,12 @@ export function HeatChart({ name, label, x, from, to, edges, counts, formatY, he
   return <Plot name={name} shape={shape} data={data} from={from} to={to} {...{ label, height, onHover }} {...(pick && { onPick: pick })} />;
 }
 
-/** What the colours stand for: the counts of the lightest and of the darkest, and of each on hover. */
+/** The counts of the lightest and the darkest colour, and of each colour on hover. */
 export function HeatLegend({ most, of }: { most: number; of: string }) {
   const legend = rampLegend(most);
   if (legend.length === 0) return null;
   return (
-    <span className="label flex flex-none items-center gap-[4px]" aria-label={`Colours: 1 to ${most} ${of} a cell, blank is none`}>
+    <span className="label flex flex-none items-center gap-[4px]" aria-label={`Colours: 1 to ${most} ${of} per cell, blank for none`}>
       <span>{legend[0]!.from}</span>
       <span className="flex" aria-hidden="true">
         {legend.map(({ colour, from, to }) => (

@@ -5,7 +5,7 @@ import { clipped, endLabels, faded, mark } from './draw.ts';
 import { type Hover, Plot, type PlotShape } from './Plot.tsx';
 import { useChartContext } from './context.ts';
 
-/** `undefined`: there is no such point, the line goes on; `null`: nothing was known there, the line breaks. */
+/** `undefined`: no such point, so the line continues; `null`: no value, so the line breaks. */
 export type Column = readonly (number | null | undefined)[];
 
 export interface Line {
@@ -13,7 +13,7 @@ export interface Line {
   values: Column;
   /** A colour of tokens.css. */
   colour: string;
-  /** Its name stands at its end. */
+  /** Draws the name at the end of the line. */
   labelled?: boolean;
 }
 
@@ -31,19 +31,19 @@ interface Props {
   steps: readonly number[];
   lines: readonly Line[];
   bands?: readonly Band[];
-  /** Points that are not complete: hollow marks. */
+  /** Incomplete points, which get hollow marks. */
   hollow?: readonly boolean[];
   formatY: (y: number) => string;
-  /** `unit`: 0 to 1; `zero`: from 0; `fit`: from 0, or from the least one below. */
+  /** `unit`: 0 to 1; `zero`: from 0; `fit`: from 0, or from the smallest negative value. */
   y: 'unit' | 'zero' | 'fit';
   height?: number;
   onHover?: (hover: Hover | null) => void;
   onPick?: (hover: Hover) => void;
 }
 
-/** One array for all renders: another one would be other data. */
+/** One array for all renders: a new array would count as new data. */
 const NONE: readonly never[] = [];
-/** Room for a name of so many letters, between these px. */
+/** Width in px for a name of this length. */
 const labelPx = (letters: number): number => Math.min(120, Math.max(44, 10 + 6.2 * letters));
 
 function rangeOf(kind: Props['y'], low: number | null, high: number | null): [number, number] {
@@ -54,7 +54,7 @@ function rangeOf(kind: Props['y'], low: number | null, high: number | null): [nu
   return [bottom === 0 ? 0 : bottom - room, top <= bottom ? bottom + 1 : top + room];
 }
 
-/** Lines over bands. A name stands at the end of a line instead of a legend; incomplete steps have hollow marks; inferred ones a dashed line. */
+/** Lines over bands. Names at the ends of lines replace a legend. Incomplete steps have hollow marks, inferred steps a dashed line. */
 export function LineChart(props: Props) {
   const { name, label, x, steps, lines, bands = NONE, hollow = NONE, formatY, y, height, onHover, onPick } = props;
   const { axis } = useChartContext();
@@ -79,7 +79,7 @@ export function LineChart(props: Props) {
     yRange: (low, high) => rangeOf(y, low, high),
     formatY,
     right: lines.some(({ labelled }) => labelled) ? labelPx(Math.max(...lines.map((line) => line.name.length))) : 8,
-    under: (plot) => clipped(plot, () => drawLonely(plot, x, bands)),
+    under: (plot) => clipped(plot, () => drawSinglePoint(plot, x, bands)),
     over: (plot) => {
       lines.forEach((line) => drawMarks(plot, x, line, hollow));
       const ends = lines.flatMap((line) => {
@@ -93,8 +93,8 @@ export function LineChart(props: Props) {
   return <Plot name={kind} shape={shape} data={data} from={steps} to={steps} {...{ label, height, onHover, onPick }} />;
 }
 
-/** A band of a single step has no width of its own. */
-function drawLonely(plot: uPlot, x: readonly number[], bands: readonly Band[]): void {
+/** Draws the bands of a single step, which would have no width. */
+function drawSinglePoint(plot: uPlot, x: readonly number[], bands: readonly Band[]): void {
   if (x.length !== 1) return;
   const half = 6 * devicePixelRatio;
   const at = plot.valToPos(x[0]!, 'x', true);

@@ -1,53 +1,53 @@
 import { type ReactNode, useId, useState } from 'react';
 import { Popover } from '../frame/Popover.tsx';
 
-/** What a chart shows, how it is made, and of what: a line a metric. */
-export interface PanelFact {
+/** How a figure of a chart is computed. */
+export interface FigureDefinition {
   name: string;
   formula: string;
-  /** Lens, what is counted, denominators, provenance: each a few words. */
+  /** Lens, denominator, provenance and remarks, each in a few words. */
   notes: readonly string[];
 }
 
 export interface PanelTable {
   heads: readonly string[];
-  /** As many cells as heads; the first names the row. */
+  /** One cell per head; the first cell names the row. */
   rows: readonly (readonly ReactNode[])[];
 }
 
 interface Props {
   /** The question that the chart answers. */
   title: string;
-  facts: readonly PanelFact[];
-  /** Values under the pointer, or the last ones. */
+  definitions: readonly FigureDefinition[];
+  /** The values under the pointer, else the last values. */
   readout: ReactNode;
-  /** Stands at the right of the title. */
+  /** Shown at the right of the title. */
   note?: ReactNode;
-  /** Made when the reader asks for it. */
+  /** Called when the reader opens the table. */
   table: () => PanelTable;
-  /** There is nothing to draw: what is missing, and how to send it. */
+  /** Shown instead of an empty chart: what is missing and how to send it. */
   missing?: ReactNode;
   height?: number;
   children: ReactNode;
 }
 
-const explain = (facts: readonly PanelFact[]) =>
-  facts.map(({ name, formula, notes }) => `${name}: ${formula}\n${notes.join(' · ')}`).join('\n\n');
+const explain = (definitions: readonly FigureDefinition[]) =>
+  definitions.map(({ name, formula, notes }) => `${name}: ${formula}\n${notes.join(' · ')}`).join('\n\n');
 
-/** A chart with its question, how it is computed (on hover and on a click), its values in a fixed place, and its numbers as a table. */
-export function Panel({ title, facts, readout, note, table, missing, height = 150, children }: Props) {
+/** A chart with its question, the definitions of its figures (on hover and click), its current values, and its numbers as a table. */
+export function Panel({ title, definitions, readout, note, table, missing, height = 150, children }: Props) {
   const [asTable, setAsTable] = useState(false);
   const id = useId();
   const empty = missing !== undefined && missing !== null;
   return (
     <section aria-labelledby={id} className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-1 pt-2">
       <div className="flex h-[20px] items-center gap-2">
-        <h2 id={id} className="strong flex min-w-0 truncate" title={explain(facts)}>
-          {facts.length === 0 ? (
+        <h2 id={id} className="strong flex min-w-0 truncate" title={explain(definitions)}>
+          {definitions.length === 0 ? (
             title
           ) : (
             <Popover label={`How “${title}” is computed`} className="strong max-w-full truncate hover:text-accent" button={title}>
-              <Facts title={title} facts={facts} />
+              <Definitions title={title} definitions={definitions} />
             </Popover>
           )}
         </h2>
@@ -69,12 +69,12 @@ export function Panel({ title, facts, readout, note, table, missing, height = 15
   );
 }
 
-function Facts({ title, facts }: { title: string; facts: readonly PanelFact[] }) {
+function Definitions({ title, definitions }: { title: string; definitions: readonly FigureDefinition[] }) {
   return (
     <>
       <h3 className="strong mb-2">{title}</h3>
       <dl className="flex flex-col gap-2">
-        {facts.map(({ name, formula, notes }) => (
+        {definitions.map(({ name, formula, notes }) => (
           <div key={name}>
             <dt className="strong">{name}</dt>
             <dd className="text-ink-2">{formula}</dd>

@@ -4,7 +4,7 @@ import 'uplot/dist/uPlot.min.css';
 import { token, useTheme } from '../theme/theme.ts';
 import { type ChartContext, useChartContext } from './context.ts';
 
-/** Where the reader's pointer is; `y` in the unit of the chart, only while the pointer is in this very chart. */
+/** The position of the pointer. `y` is in the unit of the chart, and null while the pointer is in another chart. */
 export interface Hover {
   index: number;
   y: number | null;
@@ -13,19 +13,19 @@ export interface Hover {
 export interface PlotShape {
   series: uPlot.Series[];
   bands?: uPlot.Band[];
-  /** Lowest and highest value that are shown. */
+  /** The range of the vertical axis for these extreme values. */
   yRange: (low: number | null, high: number | null) => [number, number];
   formatY: (y: number) => string;
-  /** After the grid, before the lines. */
+  /** Draws after the grid and before the lines. */
   under?: (plot: uPlot) => void;
   over?: (plot: uPlot) => void;
-  /** Room for names of lines, px. */
+  /** Width for the names of lines, px. */
   right?: number;
   cursorY?: boolean;
 }
 
 interface Props {
-  /** What makes it another chart; a change of data alone redraws the one that is there. */
+  /** A new name creates a new chart; new data alone redraws the existing chart. */
   name: string;
   shape: () => PlotShape;
   data: uPlot.AlignedData;
@@ -39,7 +39,7 @@ interface Props {
 }
 
 const DRAG_PX = 5;
-/** A first click waits so long for a second one, where that one would clear the range. */
+/** How long a first click waits for a second one while a double click would clear the range. */
 const DOUBLE_MS = 250;
 const stepIncrements = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
 const timeIncrements = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800].map((s) => s * 1000);
@@ -53,7 +53,7 @@ function axesOf(axis: ChartContext['axis'], formatY: (y: number) => string): uPl
   ];
 }
 
-/** A uPlot canvas with the axis, cursor and brush of its page. Follows its width and the theme. */
+/** A uPlot canvas with the axis, cursor and brush of its page. Adapts to its width and the theme. */
 export function Plot(props: Props) {
   const { name, data, height = 150, label } = props;
   const context = useChartContext();
@@ -66,15 +66,15 @@ export function Plot(props: Props) {
   });
   useEffect(() => {
     const element = holder.current!;
-    const made = new uPlot(optionsOf(latest, element.clientWidth, height), latest.current.props.data, element);
-    plot.current = made;
-    const removeClicks = listenToClicks(made, latest);
-    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    const created = new uPlot(optionsOf(latest, element.clientWidth, height), latest.current.props.data, element);
+    plot.current = created;
+    const removeClicks = listenToClicks(created, latest);
+    const observer = new ResizeObserver(() => created.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     return () => {
       observer.disconnect();
       removeClicks();
-      made.destroy();
+      created.destroy();
       plot.current = null;
     };
   }, [name, height, theme, context.axis.kind, context.sync]);
@@ -96,7 +96,7 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
     width,
     height,
     legend: { show: false },
-    // Half of a clock time may stand at the right of the last tick.
+    // Half of a clock time may extend beyond the last tick.
     padding: [8, Math.max(shape.right ?? 8, latest.current.context.axis.kind === 'time' ? 26 : 0), 0, 0],
     scales: {
       x: { time: false, range: () => [...latest.current.context.axis.range] as [number, number] },
@@ -120,19 +120,19 @@ function optionsOf(latest: Latest, width: number, height: number): uPlot.Options
     hooks: {
       drawAxes: [(plot) => current().under?.(plot)],
       draw: [(plot) => current().over?.(plot)],
-      setCursor: [tellHover(latest)],
+      setCursor: [reportHover(latest)],
       setSelect: [(plot) => brush(plot, latest)],
     },
   };
 }
 
-/** Tells a hover that is another one: redrawing sets the cursor again where it is. */
-function tellHover(latest: Latest): (plot: uPlot) => void {
-  let told: Hover | null = null;
+/** Reports a hover only if it changed: a redraw sets the cursor again at the same position. */
+function reportHover(latest: Latest): (plot: uPlot) => void {
+  let reported: Hover | null = null;
   return (plot) => {
     const hover = hoverOf(plot);
-    if (hover?.index === told?.index && hover?.y === told?.y) return;
-    told = hover;
+    if (hover?.index === reported?.index && hover?.y === reported?.y) return;
+    reported = hover;
     latest.current.props.onHover?.(hover);
   };
 }
@@ -153,13 +153,13 @@ function brush(plot: uPlot, { current: { props, context } }: Latest): void {
   const [low, high] = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')];
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   const inside = [...xs].flatMap((x, i) => (x >= low && x <= high ? [i] : []));
-  // Between two points there still is a nearest one.
+  // A brush between two points selects the nearest point.
   const nearest = plot.valToIdx((low + high) / 2);
   const [first, last] = [inside[0] ?? nearest, inside.at(-1) ?? nearest];
   if (props.from[first] !== undefined && props.to[last] !== undefined) context.onBrush(props.from[first], props.to[last]);
 }
 
-/** A click picks, a double click clears the range; the end of a drag is neither. */
+/** A click picks a point, a double click clears the range. The end of a drag does neither. */
 function listenToClicks(plot: uPlot, latest: Latest): () => void {
   let waiting: ReturnType<typeof setTimeout> | undefined;
   const onClick = () => {

@@ -2,7 +2,7 @@ const WIDTH = 100;
 const HEIGHT = 20;
 const PAD = 2;
 
-/** Runs of neighbouring known values, as one path each: a gap is no line. */
+/** An SVG path with one line per run of known values; gaps stay empty. */
 function paths(values: readonly (number | null)[], low: number, high: number): string {
   const stepX = (WIDTH - 2 * PAD) / Math.max(1, values.length - 1);
   const y = (value: number) => (high === low ? HEIGHT / 2 : HEIGHT - PAD - ((value - low) / (high - low)) * (HEIGHT - 2 * PAD));
@@ -19,7 +19,7 @@ function paths(values: readonly (number | null)[], low: number, high: number): s
   return path;
 }
 
-/** 100 × 20 px of a curve, its last value marked; says its range to who cannot see it. `label` names what it shows. */
+/** A curve of 100 × 20 px. Its title and ARIA label name the figure (`label`) and its range. */
 export function Sparkline({ values, label }: { values: readonly (number | null)[]; label: string }) {
   const known = values.filter((value): value is number => value !== null);
   if (known.length === 0) return <span className="block h-[20px] w-[100px]" />;

@@ -5,7 +5,7 @@ import { columnEdges } from './columns.ts';
 import { clipped, endLabels, faded, fillCell } from './draw.ts';
 import { type Hover, Plot, type PlotShape } from './Plot.tsx';
 
-/** One layer, from the ground up; shares of each step. */
+/** One layer; values are shares of each step. Layers stack from bottom to top. */
 export interface Layer {
   name: string;
   values: readonly (number | null | undefined)[];
@@ -20,7 +20,7 @@ interface Props {
   from: readonly number[];
   to: readonly number[];
   layers: readonly Layer[];
-  /** What a whole column stands for: shares end at 1. */
+  /** The value of a whole column: 1 for shares. */
   top: number;
   formatY: (y: number) => string;
   height?: number;
@@ -28,14 +28,14 @@ interface Props {
   onPick?: (hover: Hover & { layer: string | null }) => void;
 }
 
-/** Running sums: where each layer of each column begins, and at last where it ends. */
+/** Running sums per column: where each layer begins, and where the last one ends. */
 export function stackSums(layers: readonly Layer[], length: number): number[][] {
   const sums: number[][] = [Array.from({ length }, () => 0)];
   for (const { values } of layers) sums.push(sums.at(-1)!.map((sum, i) => sum + (values[i] ?? 0)));
   return sums;
 }
 
-/** Shares on top of each other, a column a step: a share is of its step, so nothing is drawn between steps. */
+/** Stacked shares, one column per step. A share belongs to its step, so nothing is drawn between steps. */
 export function StackChart({ name, label, x, from, to, layers, top, formatY, height, onHover, onPick }: Props) {
   const data = useMemo(() => [x, x.map(() => null)] as unknown as uPlot.AlignedData, [x]);
   const sums = useMemo(() => stackSums(layers, x.length), [layers, x.length]);

@@ -1,4 +1,4 @@
-/** Left and right end of each column in the unit of x: half way to its neighbours, and as far beyond the outer ones. */
+/** Left and right edge of each column in the unit of x: half way to its neighbours. Outer columns are symmetric. */
 export function columnEdges(xs: readonly number[]): [left: number, right: number][] {
   return xs.map((x, i) => {
     const before = xs[i - 1];

@@ -5,21 +5,21 @@ export interface ChartAxis {
   kind: 'step' | 'time' | 'count';
   /** `step`, `step (inferred)`, `time`. */
   name: string;
-  /** Steps that nobody uploaded: lines are dashed, numbers get a `~`. */
+  /** Steps were inferred, not uploaded: lines are dashed, numbers get a `~`. */
   inferred: boolean;
   range: readonly [number, number];
   format: (x: number) => string;
 }
 
-/** What charts of one page have in common: their axis, their cursor, and what a brush over them means. */
+/** What the charts of a page share: axis, cursor, and the action of a brush. */
 export interface ChartContext {
   axis: ChartAxis;
-  /** Charts of the same name move their cursors together. */
+  /** Charts with the same key move their cursors together. */
   sync: string;
-  /** The reader drew a range: first and last step in it. */
+  /** The reader selected a range of steps; both ends are included. */
   onBrush: (from: number, to: number) => void;
   onClear: () => void;
-  /** A range is chosen, which a double click would clear. */
+  /** A range is selected, so a double click clears it. */
   ranged: boolean;
 }
 
@@ -28,6 +28,6 @@ export const ChartContextProvider = Context.Provider;
 
 export function useChartContext(): ChartContext {
   const context = useContext(Context);
-  if (!context) throw new Error('A chart outside of a ChartContextProvider');
+  if (!context) throw new Error('This chart needs a ChartContextProvider above it');
   return context;
 }

@@ -3,10 +3,10 @@ import { token } from '../theme/theme.ts';
 
 export { columnEdges } from './columns.ts';
 
-/** A colour of tokens.css with an opacity of its own. */
+/** A colour of tokens.css with this opacity. */
 export const faded = (name: string, alpha: number): string => token(name).replace(/\s*(?:\/[^)]*)?\)$/, ` / ${alpha})`);
 
-/** Fills a cell given in values; edges fall on whole pixels, so that neighbours neither overlap nor leave a seam. */
+/** Fills a cell given in values. Edges are rounded to pixels so that neighbours neither overlap nor leave a gap. */
 export function fillCell(plot: uPlot, [left, right]: readonly [number, number], low: number, high: number): void {
   const x0 = Math.round(plot.valToPos(left, 'x', true));
   const x1 = Math.round(plot.valToPos(right, 'x', true));
@@ -15,7 +15,7 @@ export function fillCell(plot: uPlot, [left, right]: readonly [number, number], 
   plot.ctx.fillRect(x0, y0, Math.max(1, x1 - x0), Math.max(1, y1 - y0));
 }
 
-/** Draws inside of the plotting area only. */
+/** Clips drawing to the plotting area. */
 export function clipped(plot: uPlot, draw: (ctx: CanvasRenderingContext2D) => void): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -26,11 +26,11 @@ export function clipped(plot: uPlot, draw: (ctx: CanvasRenderingContext2D) => vo
   ctx.restore();
 }
 
-/** A round mark: hollow for what is not complete yet. */
+/** A round mark, hollow for an incomplete point. */
 export function mark(plot: uPlot, x: number, y: number, colour: string, hollow: boolean): void {
   const { ctx } = plot;
   const scale = devicePixelRatio;
-  // A dashed line leaves its dashes behind.
+  // A dashed line leaves its dash pattern set.
   ctx.setLineDash([]);
   ctx.beginPath();
   ctx.arc(plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true), 2.5 * scale, 0, 2 * Math.PI);
@@ -50,7 +50,7 @@ export interface EndLabel {
 
 const LINE_PX = 12;
 
-/** Names at the right end of lines, moved apart where they would cover each other. */
+/** Names at the right ends of lines, moved apart where they would overlap. */
 export function endLabels(plot: uPlot, labels: readonly EndLabel[]): void {
   const { ctx, bbox } = plot;
   const scale = devicePixelRatio;

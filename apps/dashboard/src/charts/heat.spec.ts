@@ -2,7 +2,7 @@ import { histogram, histogramEdges, mergeHistograms } from '@palestra/metrics';
 import { describe, expect, test } from 'vitest';
 import { binClauses, RAMP, rampLegend, rampOf, shownHeat } from './heat.ts';
 
-/** Which values some clauses `reward:>a reward:<=b` find. */
+/** Whether clauses such as `reward:>a reward:<=b` match a value. */
 function finds(clauses: readonly string[], value: number): boolean {
   return clauses.every((clause) => {
     const [, operator, edge] = /^reward:(>=|<=|>|<)(-?[\d.e-]+)$/.exec(clause)!;
@@ -17,8 +17,8 @@ describe('clauses of a bin', () => {
     ['sums of hundredths', Array.from({ length: 120 }, (_, i) => 0.01 * i)],
     ['with negative ones', Array.from({ length: 401 }, (_, i) => (i - 200) / 100)],
     ['edges of bins and their neighbours', [0.28, 0.28000000000000003, 0.27999999999999997, 0.56, 0.58, 0.14, 1e-9, 0]],
-  ])('find exactly what the API counted: %s', (_name, rewards) => {
-    // As the API makes it: of two steps, merged.
+  ])('match exactly the rewards that the API counted: %s', (_name, rewards) => {
+    // The API merges the histograms of two steps.
     const half = Math.floor(rewards.length / 2);
     const merged = mergeHistograms(histogram(rewards.slice(0, half)), histogram(rewards.slice(half)));
     const whole = histogramEdges(merged);
@@ -31,7 +31,7 @@ describe('clauses of a bin', () => {
     expect(found.reduce((a, b) => a + b)).toBe(rewards.length);
   });
 
-  test('read as short as the edges are', () => {
+  test('are as short as the edges', () => {
     const whole = histogramEdges(histogram([0, 1]));
     expect(binClauses('reward', whole, 0.4, 0.44)).toEqual(['reward:>0.4', 'reward:<=0.44']);
     expect(binClauses('reward', whole, 0, 0.04)).toEqual(['reward:>=0', 'reward:<=0.04']);
@@ -39,7 +39,7 @@ describe('clauses of a bin', () => {
 });
 
 describe('colours of counts', () => {
-  test('nothing is paper, the most is the last colour, and the legend says every count once', () => {
+  test('zero has no colour, the largest count has the last colour, and the legend has every count once', () => {
     expect(rampOf(0, 50)).toBe(0);
     expect(rampOf(1, 50)).toBe(1);
     expect(rampOf(50, 50)).toBe(RAMP);

@@ -1,18 +1,17 @@
-/** The arithmetic of a heatmap: which colour a count has, and which rewards a bin holds. Pure. */
+/** The colour of a count and the rewards in a bin of a heatmap. Pure. */
 
 export const RAMP = 7;
 
-/** 1 to RAMP by the logarithm of the count, so that a few rollouts beside many stay visible; 0 for none: paper. */
+/** The colour of a count: 1 to RAMP by its logarithm, so that small counts stay visible beside large ones; 0 for no rollouts. */
 export function rampOf(count: number, most: number): number {
   if (count <= 0) return 0;
   if (most <= 1) return RAMP;
   return Math.min(RAMP, 1 + Math.floor((Math.log(count) / Math.log(most)) * RAMP));
 }
 
-/** The least count of each colour that some count up to `most` has. */
+/** The range of counts of each colour in use, for counts up to `most`. */
 export function rampLegend(most: number): { colour: number; from: number; to: number }[] {
   const legend: { colour: number; from: number; to: number }[] = [];
-  // Whole counts only: at most a few thousand a cell; beyond that their logarithm says enough.
   for (let colour = 1; colour <= RAMP; colour += 1) {
     const from = leastOf(colour, most);
     const to = colour === RAMP ? most : leastOf(colour + 1, most) - 1;
@@ -27,7 +26,7 @@ function leastOf(colour: number, most: number): number {
   return guess;
 }
 
-/** Bins of the API: over the whole range, or on each side of zero when there are negative values. */
+/** Bins of the API: over the whole range, or half of them on each side of zero when there are negative values. */
 const API_BINS = 50;
 
 export interface Heat {
@@ -36,7 +35,7 @@ export interface Heat {
   counts: number[][];
 }
 
-/** Two bins as one where all are on one side of zero, and without what is empty above and below: at least 0 to 1 of a reward. */
+/** Merges pairs of bins if all values are on one side of zero, and drops empty bins at both ends outside of 0 to 1. */
 export function shownHeat({ edges, counts }: Heat): Heat {
   const folded = edges[0]! < 0 ? { edges, counts } : fold(edges, counts);
   const filled = folded.edges.slice(0, -1).map((_edge, bin) => folded.counts.some((column) => column[bin]! > 0));
@@ -57,9 +56,9 @@ function fold(edges: readonly number[], counts: readonly number[][]): Heat {
 }
 
 /**
- * Exactly the values between two edges as clauses of the query language. `whole` are all edges of the API's answer: a bin holds its edge
- * away from zero, (0.4, 0.42], below zero [-0.42, -0.4), and the first one from zero on holds zero. Its rule is `ceil(|r| · bins / span)`,
- * which puts some decimals one bin further than they look (0.28 of fiftieths), so that an edge is the last number that the rule puts below it.
+ * Clauses of the query language for exactly the values between two edges. `whole` are all edges of the API's answer. A bin includes its edge
+ * away from zero: (0.4, 0.42], below zero [-0.42, -0.4). The first bin from zero includes zero. The API bins by `ceil(|r| · bins / span)`,
+ * and floating point puts some decimals one bin higher (0.28 in fiftieths). So an edge here is the largest number that the rule puts below it.
  */
 export function binClauses(field: string, whole: readonly number[], low: number, high: number): string[] {
   const span = Math.max(Math.abs(whole[0]!), Math.abs(whole.at(-1)!));
@@ -70,7 +69,7 @@ export function binClauses(field: string, whole: readonly number[], low: number,
   return [from, to];
 }
 
-/** The largest number that belongs to the first `edge` bins on its side of zero. */
+/** The largest number in the first `edge` bins on its side of zero. */
 function lastBelow(edge: number, perSide: number, span: number): number {
   const inside = (value: number) => Math.ceil((value * perSide) / span) <= edge;
   let value = (edge * span) / perSide;
@@ -80,7 +79,7 @@ function lastBelow(edge: number, perSide: number, span: number): number {
 }
 
 const bits = new DataView(new ArrayBuffer(8));
-/** The next positive number up or down. */
+/** The next larger (`by` 1) or smaller (-1) positive double. */
 function neighbour(value: number, by: bigint): number {
   bits.setFloat64(0, value);
   bits.setBigInt64(0, bits.getBigInt64(0) + by);

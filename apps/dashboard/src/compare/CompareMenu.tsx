@@ -1,5 +1,5 @@
 import { type Denominator, DENOMINATORS, KNOWN_PHASES, LENSES } from '@palestra/protocol';
-import { type RunFilter } from '../data/run-reads.ts';
+import { type RunFilter } from '../data/run-queries.ts';
 import { Menu, MenuChoice, MenuLine } from '../frame/Menu.tsx';
 import { lensNames } from '../run/LensMenu.tsx';
 
@@ -9,9 +9,9 @@ const denominators: Record<Denominator, string> = {
   effective: 'Effective, without errors',
 };
 const phases = ['main', ...KNOWN_PHASES] as const;
-const phaseNames = { main: 'of most rollouts', train: 'train', eval: 'eval' } as const;
+const phaseNames = { main: 'with the most rollouts', train: 'train', eval: 'eval' } as const;
 
-/** Phase, lens and denominator, which are the same for all runs of a comparison. */
+/** Phase, lens and denominator, which apply to all runs of a comparison. */
 export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilter: (change: Partial<RunFilter>) => void }) {
   const lens = filter.lens ?? 'canonical';
   const den = filter.den ?? 'scored';
@@ -31,14 +31,14 @@ export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilte
         button={<>{lens === 'canonical' ? `Canonical, ${denominators[den].split(',')[0]!.toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
       >
         <MenuChoice
-          title="Figures as defined by (charts and tasks stay canonical)"
+          title="Definitions of the figures (charts and tasks stay canonical)"
           value={lens}
           options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
           onChange={(value) => setFilter({ lens: value === 'canonical' ? undefined : value })}
         />
         <MenuLine />
         <MenuChoice
-          title="Canonical figures count"
+          title="Rollouts in canonical figures"
           value={den}
           options={DENOMINATORS.map((value) => ({ value, label: denominators[value] }))}
           onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}

@@ -5,7 +5,7 @@ import { RunChooser } from './RunChooser.tsx';
 import { RunsComparison } from './RunsComparison.tsx';
 
 const MOST = 4;
-const listOf = (text: string | undefined): string[] => [
+const splitList = (text: string | undefined): string[] => [
   ...new Set(
     (text ?? '')
       .split(',')
@@ -14,11 +14,11 @@ const listOf = (text: string | undefined): string[] => [
   ),
 ];
 
-/** Two to four runs, or two rollouts, side by side. */
+/** Compares two to four runs, or two rollouts. */
 export function ComparePage() {
   const search = useSearch({ from: '/compare' });
-  const rollouts = listOf(search.rollouts).slice(0, 2);
-  const runs = listOf(search.runs).slice(0, MOST);
+  const rollouts = splitList(search.rollouts).slice(0, 2);
+  const runs = splitList(search.runs).slice(0, MOST);
   if (rollouts.length === 2) return <RolloutsComparison a={rollouts[0]!} b={rollouts[1]!} />;
   if (runs.length > 1) return <RunsComparison names={runs} />;
   return (

@@ -13,9 +13,9 @@ import { pairedRows } from './pairing.ts';
 
 type Row = RolloutDiff['rows'][number];
 type Action = NonNullable<Row['a']>;
-/** Of a long text only so much is shown; the rollout has the rest. */
+/** A longer text is cut here; the rollout page shows all of it. */
 const SHOWN_CHARS = 600;
-/** Rows that are in the page around the first divergence; more on demand. */
+/** Rows rendered before and after the first divergence; buttons show the rest. */
 const AROUND = 80;
 
 function Head({ side, rollout }: { side: string; rollout: RolloutDiff['a'] }) {
@@ -40,14 +40,14 @@ function Head({ side, rollout }: { side: string; rollout: RolloutDiff['a'] }) {
   );
 }
 
-/** The call's arguments or the answer, and what came back. */
+/** The text of the call or answer, and of the tool result after it. */
 function Texts({ rollout, action }: { rollout: string; action: Action }) {
   const messages = useQuery(messagesAtQuery(rollout, action.index, 2));
   return (
     <Loaded query={messages}>
-      {([own, next]) => (
+      {([first, next]) => (
         <>
-          {own && <Text text={own.content ?? ''} />}
+          {first && <Text text={first.content ?? ''} />}
           {next?.type === 'tool_result' && <Text text={next.content ?? ''} />}
         </>
       )}
@@ -60,14 +60,14 @@ function Text({ text }: { text: string }) {
     <pre className="mt-1 whitespace-pre-wrap border-t border-dashed border-line pt-1 text-ink-2 [overflow-wrap:anywhere]">
       <PlainText text={text.slice(0, SHOWN_CHARS)} />
       {text.length > SHOWN_CHARS && (
-        <span className="label"> … {formatCount(text.length - SHOWN_CHARS)} characters more in the rollout</span>
+        <span className="label"> … {formatCount(text.length - SHOWN_CHARS)} more characters in the rollout</span>
       )}
     </pre>
   );
 }
 
 function Side({ rollout, action, open }: { rollout: string; action: Action | null; open: boolean }) {
-  if (!action) return <div className="px-4 py-1 text-ink-3">{open ? 'nothing here' : ''}</div>;
+  if (!action) return <div className="px-4 py-1 text-ink-3">{open ? 'No action' : ''}</div>;
   return (
     <div className="min-w-0 px-4 py-1">
       <div className="flex items-baseline gap-2">
@@ -131,12 +131,12 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
     count > 0 && (
       <li>
         <button type="button" className="link px-4 py-1" onClick={() => setAll(true)}>
-          {formatCount(count)} rows {where}
+          Show {formatCount(count)} rows {where}
         </button>
       </li>
     );
   return (
-    <ol aria-label="Actions of both, aligned">
+    <ol aria-label="Aligned actions of both rollouts">
       {more(start, 'before')}
       {rows.slice(start, end).flatMap((row, i) => {
         const at = start + i;
@@ -154,7 +154,7 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
   );
 }
 
-/** What two rollouts did, aligned where tool and arguments are the same. */
+/** The actions of two rollouts, aligned where tool and arguments are equal. */
 export function RolloutsComparison({ a, b }: { a: string; b: string }) {
   const diff = useQuery(diffQuery(a, b));
   const rows = useMemo(() => pairedRows(diff.data?.rows ?? []), [diff.data]);
@@ -175,7 +175,7 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
           Swap sides
         </button>
         <Link to="/rollout/$id" params={{ id: a }} search={{ diff: b }} className="button">
-          Read A with its difference
+          Open A with differences
         </Link>
       </TopBar>
       <Loaded query={diff}>
@@ -186,14 +186,12 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
               <Head side="B" rollout={data.b} />
             </div>
             <p className="label border-b border-line px-4 py-2">
-              {data.first_divergence === null
-                ? 'The same behaviour from the first to the last action'
-                : `The same for ${plural(data.first_divergence, 'action')}`}{' '}
-              · {formatCount(data.same)} of {formatCount(rows.length)} rows are the same · reward B − A{' '}
+              {data.first_divergence === null ? 'All actions are equal' : `The first ${plural(data.first_divergence, 'action')} are equal`}{' '}
+              · {formatCount(data.same)} of {formatCount(rows.length)} rows are equal · reward B − A{' '}
               {data.a.reward === null || data.b.reward === null
                 ? UNKNOWN
                 : formatReward(data.b.reward - data.a.reward, { signed: true, digits: 3 })}
-              {data.a.task_index !== data.b.task_index && ' · the two are of different tasks'}
+              {data.a.task_index !== data.b.task_index && ' · the rollouts have different tasks'}
               {data.truncated && ' · only the first 2 000 actions are compared'}
             </p>
             <Rows key={`${a} ${b}`} rows={rows} first={data.first_divergence} ids={[a, b]} />

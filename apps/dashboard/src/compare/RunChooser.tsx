@@ -5,7 +5,7 @@ import { runsQuery } from '../data/queries.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 
-/** Runs to take into the comparison; those that are in it already are not offered. */
+/** Runs to add to the comparison. */
 export function RunChooser({ chosen }: { chosen: readonly string[] }) {
   const navigate = useNavigate();
   const [text, setText] = useState('');
@@ -17,10 +17,8 @@ export function RunChooser({ chosen }: { chosen: readonly string[] }) {
     });
   return (
     <div className="flex max-w-[640px] flex-col gap-2 p-4">
-      <h2 className="strong">
-        {chosen.length === 0 ? 'Which runs shall be compared?' : `With which run shall ${chosen.join(', ')} be compared?`}
-      </h2>
-      <p className="text-ink-2">Two to four. The first one is what the others are held against.</p>
+      <h2 className="strong">{chosen.length === 0 ? 'Choose runs to compare' : `Choose a run to compare with ${chosen.join(', ')}`}</h2>
+      <p className="text-ink-2">Two to four runs. The first one is the reference.</p>
       <input
         type="search"
         className="input"
@@ -48,7 +46,7 @@ export function RunChooser({ chosen }: { chosen: readonly string[] }) {
                   </button>
                 </li>
               ))}
-            {found.length === 0 && <li className="text-ink-3">No run has that in its name.</li>}
+            {found.length === 0 && <li className="text-ink-3">No run name contains this text.</li>}
           </ul>
         )}
       </Loaded>

@@ -4,14 +4,15 @@ import { clipped, endLabels, mark } from '../charts/draw.ts';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import { type Hover, Plot, type PlotShape } from '../charts/Plot.tsx';
 import { type ChartContext, ChartContextProvider, useChartContext } from '../charts/context.ts';
+import type { ChartX } from '../data/run-queries.ts';
 import { curveInWords } from '../overview/curves.ts';
-import { factOf, formatAxis, formatFigure, formatShort, unitOf } from '../overview/figures.ts';
+import { definitionOf, formatAxis, formatFigure, formatShort, unitOf } from '../overview/figures.ts';
 import { token } from '../theme/theme.ts';
 import { axisOf } from './axis.ts';
-import { commonK, compared, type ComparedCurves, type CompareX, curvesOfRuns, lastOf, valueAt } from './curves.ts';
+import { commonK, compared, type ComparedCurves, curvesOfRuns, lastOf, valueAt } from './curves.ts';
 import type { ComparedRun } from './runs.ts';
 
-/** The second channel beside the hue, by the run's place. */
+/** Runs differ by dash as well as by hue; by position in the comparison. */
 const DASHES = [[], [7, 3], [2, 3], [8, 3, 2, 3]] as const;
 const LABEL_PX = 94;
 const NONE: readonly number[] = [];
@@ -24,11 +25,11 @@ const questions = [
   ['tool_error', 'Whose tools fail more?', 'zero'],
   ['truncated', 'Who runs out of turns or tokens?', 'zero'],
 ] as const;
-/** What the charts read. */
+/** Metrics of the charts. */
 export const COMPARED_METRICS = ['reward_mean', 'pass@{k}', 'turns', 'tool_error', 'truncated'];
 
-/** All runs in one chart a question. */
-export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: CompareX }) {
+/** One chart per question, with all runs. */
+export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: ChartX }) {
   const each = useMemo(() => curvesOfRuns(runs, x), [runs, x]);
   const k = useMemo(() => commonK(runs), [runs]);
   const inferred = runs.some(({ summary }) => (summary.provenance['step']?.['inferred'] ?? 0) > 0);
@@ -90,7 +91,10 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
   return (
     <Panel
       title={title}
-      facts={drawn.map(({ run, line }) => ({ ...factOf(line.series), name: `${run.letter} ${run.run.name}: ${line.series.key}` }))}
+      definitions={drawn.map(({ run, line }) => ({
+        ...definitionOf(line.series),
+        name: `${run.letter} ${run.run.name}: ${line.series.key}`,
+      }))}
       note={missing.length > 0 && <span className="label">not in {missing.join(', ')}</span>}
       readout={
         x.length > 0 && (
@@ -105,7 +109,7 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
         )
       }
       table={table}
-      missing={drawn.length === 0 ? <p>No run has {m} here: the upload does not hold it.</p> : undefined}
+      missing={drawn.length === 0 ? <p>No run has {m}: the uploads do not contain it.</p> : undefined}
     >
       <Lines label={label} m={m} y={y} x={x} drawn={drawn} onHover={setHover} />
     </Panel>
@@ -163,13 +167,13 @@ function labelOf(run: ComparedRun, values: readonly (number | null | undefined)[
   return typeof last === 'number' ? [{ text: `${run.letter} ${run.short}`, y: last, colour: token(run.hue) }] : [];
 }
 
-/** Steps that still wait for rollouts are hollow; a point without neighbours has no line. */
+/** Marks incomplete steps (hollow) and points without neighbours, which have no line. */
 function drawMarks(plot: uPlot, x: readonly number[], { run, line: { values, hollow } }: Drawn): void {
   const known = values.flatMap((value, i) => (value === undefined ? [] : [i]));
-  known.forEach((i, place) => {
+  known.forEach((i, position) => {
     const value = values[i];
     if (typeof value !== 'number') return;
-    const alone = typeof values[known[place - 1] ?? -1] !== 'number' && typeof values[known[place + 1] ?? -1] !== 'number';
+    const alone = typeof values[known[position - 1] ?? -1] !== 'number' && typeof values[known[position + 1] ?? -1] !== 'number';
     if (hollow[i] || alone) mark(plot, x[i]!, value, token(run.hue), hollow[i] ?? false);
   });
 }

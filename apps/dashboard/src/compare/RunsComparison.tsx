@@ -4,47 +4,46 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { configQuery } from '../data/insights.ts';
 import { runQuery } from '../data/queries.ts';
-import { type RunFilter, seriesQuery, summaryQuery } from '../data/run-reads.ts';
+import { type ChartX, type RunFilter, seriesQuery, summaryQuery } from '../data/run-queries.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { readFilter } from '../run/filter.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
-import type { CompareX } from './curves.ts';
 import { shortNames, useRunHues } from './hues.ts';
 import { COMPARED_METRICS, RunCurves } from './RunCurves.tsx';
 import { RunChooser } from './RunChooser.tsx';
-import { cautions, type ComparedRun, settingsOf } from './runs.ts';
+import { comparisonWarnings, type ComparedRun, settingsOf } from './runs.ts';
 import { ConfigDiff, KpiTable, RunMark } from './Tables.tsx';
 import { TaskTable } from './TaskTable.tsx';
 
 const MOST = 4;
-const axes: readonly (readonly [CompareX, string])[] = [
+const axes: readonly (readonly [ChartX, string])[] = [
   ['step', 'Step'],
   ['time', 'Time'],
   ['count', 'Rollouts'],
 ];
 
-/** All answers, once all are here; the first error of one that has none. */
+/** All answers once all have arrived, and the first error of a query without data. */
 const collect = <T,>(results: readonly UseQueryResult<T>[]) => ({
   data: results.every(({ data }) => data !== undefined) ? results.map(({ data }) => data as T) : undefined,
   error: results.find(({ error, data }) => error !== null && data === undefined)?.error ?? null,
 });
 const NONE: never[] = [];
 
-/** All that is read of these runs; undefined until everything is there. */
-function useComparedRuns(names: readonly string[], filter: RunFilter, x: CompareX) {
+/** The data of these runs; `runs` is undefined until all of it has arrived. */
+function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX) {
   const client = useQueryClient();
   const views = useQueries({ queries: names.map((name) => runQuery(name)), combine: collect<RunView> });
   const ids = useMemo(() => views.data?.map(({ id }) => id) ?? NONE, [views.data]);
   const hues = useRunHues(ids);
   const summaries = useQueries({ queries: ids.map((id) => summaryQuery(id, filter)), combine: collect<RunSummary> });
-  // Where a run has no steps its points are windows of arrival, which are moments.
+  // Points of a run without steps are arrival windows, which only a time axis can show.
   const stepless = summaries.data?.some(({ windows }) => windows !== null) ?? false;
-  const axis: CompareX = stepless && x === 'step' ? 'time' : x;
-  const ask = { ...filter, lens: undefined, m: COMPARED_METRICS, x: axis };
-  const series = useQueries({ queries: ids.map((id) => seriesQuery(id, ask)), combine: collect<RunSeries> });
+  const axis: ChartX = stepless && x === 'step' ? 'time' : x;
+  const request = { ...filter, lens: undefined, m: COMPARED_METRICS, x: axis };
+  const series = useQueries({ queries: ids.map((id) => seriesQuery(id, request)), combine: collect<RunSeries> });
   const configs = useQueries({ queries: ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
   const runs = useMemo(() => {
     if (!views.data || !summaries.data || !series.data || !configs.data) return undefined;
@@ -65,7 +64,7 @@ function useComparedRuns(names: readonly string[], filter: RunFilter, x: Compare
 
 function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly string[] }) {
   const navigate = useNavigate({ from: '/compare' });
-  const set = (list: readonly string[]) => void navigate({ search: (old) => ({ ...old, runs: list.join(','), sort: undefined }) });
+  const setRuns = (list: readonly string[]) => void navigate({ search: (old) => ({ ...old, runs: list.join(','), sort: undefined }) });
   const reference = (at: number) => [names[at]!, ...names.filter((_, i) => i !== at)];
   return (
     <ul aria-label="Compared runs" className="flex flex-wrap items-center gap-x-5 gap-y-1">
@@ -83,16 +82,16 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
           {i === 0 ? (
             <span className="label">reference</span>
           ) : (
-            <button type="button" className="label link" onClick={() => set(reference(i))}>
-              as reference<span className="sr-only">: {run.run.name}</span>
+            <button type="button" className="label link" onClick={() => setRuns(reference(i))}>
+              use as reference<span className="sr-only">: {run.run.name}</span>
             </button>
           )}
           {runs.length > 2 && (
             <button
               type="button"
               className="label link"
-              aria-label={`Take ${run.run.name} out`}
-              onClick={() => set(names.filter((_, at) => at !== i))}
+              aria-label={`Remove ${run.run.name}`}
+              onClick={() => setRuns(names.filter((_, at) => at !== i))}
             >
               ×
             </button>
@@ -110,17 +109,17 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
   );
 }
 
-/** Two to four runs: curves, figures, settings, and the tasks that they share. */
+/** Compares two to four runs: curves, figures, settings, and shared tasks. */
 export function RunsComparison({ names }: { names: readonly string[] }) {
   const search = useSearch({ from: '/compare' });
   const navigate = useNavigate({ from: '/compare' });
   const { steps, env, phase, lens, den } = readFilter(search as Record<string, unknown>);
   const filter = useMemo<RunFilter>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
-  const x: CompareX = search.x ?? 'step';
+  const x: ChartX = search.x ?? 'step';
   const { runs, axis, stepless, error, retry } = useComparedRuns(names, filter, x);
   const setFilter = (change: Partial<RunFilter>) => void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const settings = useMemo(() => (runs ? settingsOf(runs) : []), [runs]);
-  const said = useMemo(() => (runs ? cautions(runs, settings) : []), [runs, settings]);
+  const warnings = useMemo(() => (runs ? comparisonWarnings(runs, settings) : []), [runs, settings]);
   return (
     <>
       <TopBar
@@ -153,7 +152,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
                     className="button aria-pressed:border-accent aria-pressed:text-ink-1"
                     aria-pressed={axis === value}
                     disabled={stepless && value === 'step'}
-                    title={stepless && value === 'step' ? 'The step of a run is not known: only time and rollouts are shared' : undefined}
+                    title={stepless && value === 'step' ? 'The steps of a run are unknown. Choose time or rollouts.' : undefined}
                     onClick={() => void navigate({ search: (old) => ({ ...old, x: value === 'step' ? undefined : value }), replace: true })}
                   >
                     {label}
@@ -162,9 +161,9 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
               </span>
             </span>
           </div>
-          {said.length > 0 && (
-            <ul aria-label="What is not alike" className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
-              {said.map((one) => (
+          {warnings.length > 0 && (
+            <ul aria-label="Differences that affect the comparison" className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
+              {warnings.map((one) => (
                 <li key={one}>
                   <span className="text-policy" aria-hidden="true">
                     ▲{' '}

@@ -15,7 +15,7 @@ export function RunMark({ run }: { run: Pick<ComparedRun, 'letter' | 'hue'> }) {
 }
 
 const signed = (key: string, value: number): string => {
-  // Differences of shares are points, not percentages of anything.
+  // A difference of percentages is in percentage points.
   const size = Math.abs(value);
   const shown = formatFigure(key, size);
   const text = shown.endsWith('%') ? shown.replace('%', 'pp') : size < 1 ? formatReward(size, { digits: 3 }) : shown;
@@ -25,8 +25,7 @@ const signed = (key: string, value: number): string => {
 function Delta({ name, delta, of, to }: { name: string; delta: Difference | null; of: string; to: string }) {
   if (!delta) return <td className="num pl-4 text-ink-3">{UNKNOWN}</td>;
   const sure = delta.half !== null && Math.abs(delta.value) > delta.half;
-  const words =
-    delta.half === null ? 'no interval' : sure ? 'the interval of the difference leaves zero out' : 'within the interval of the difference';
+  const words = delta.half === null ? 'no interval' : sure ? 'the 95 % interval excludes zero' : 'the 95 % interval includes zero';
   return (
     <td className={`num pl-4 ${sure ? 'strong' : 'text-ink-2'}`} title={`${of} − ${to}: ${words}`}>
       {signed(name, delta.value)}
@@ -37,14 +36,14 @@ function Delta({ name, delta, of, to }: { name: string; delta: Difference | null
   );
 }
 
-/** Figures of the runs side by side, with their differences to the first one. */
+/** Figures of the runs side by side, with differences to the first run. */
 export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
   const rows = kpiRows(runs);
   const first = runs[0]!;
   return (
     <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="Figures side by side">
       <h2 className="panel-title">
-        Figures <span className="label">intervals of 95 %; of a difference from both, as of independent runs</span>
+        Figures <span className="label">with 95 % intervals; differences treat the runs as independent</span>
       </h2>
       <table className="w-full whitespace-nowrap">
         <thead>
@@ -90,23 +89,21 @@ export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
   );
 }
 
-/** What was set differently; what was not is one click away. */
+/** Settings that differ between the runs; a button shows the others. */
 export function ConfigDiff({ runs, settings }: { runs: readonly ComparedRun[]; settings: readonly Setting[] }) {
   const [all, setAll] = useState(false);
   const { differ, alike } = differing(settings);
   return (
-    <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="What was set differently">
+    <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="Settings that differ">
       <h2 className="panel-title">
-        What was set differently{' '}
+        Settings that differ{' '}
         {alike.length > 0 && (
           <button type="button" className="label link" aria-expanded={all} onClick={() => setAll(!all)}>
-            {all ? 'only what differs' : `${alike.length} more are the same`}
+            {all ? 'show only differences' : `show ${alike.length} equal settings`}
           </button>
         )}
       </h2>
-      {differ.length === 0 && (
-        <p className="text-ink-2">Nothing that an upload or its owner says: {plural(alike.length, 'setting')} are the same.</p>
-      )}
+      {differ.length === 0 && <p className="text-ink-2">None: {plural(alike.length, 'setting')} are equal.</p>}
       {(differ.length > 0 || all) && (
         <table className="w-full">
           <thead>

@@ -1,9 +1,9 @@
-import type { ComparedTasks } from '@palestra/protocol';
+import { COMPARE_SORTS, type ComparedTasks } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { COMPARE_SORTS, type ComparedTask, comparedTasksQuery, type CompareSort, type Pair } from '../data/compare.ts';
-import type { RunFilter } from '../data/run-reads.ts';
+import { type ComparedTask, comparedTasksQuery, type Pair, type TaskSort } from '../data/compare.ts';
+import type { RunFilter } from '../data/run-queries.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -16,8 +16,8 @@ const MOST_ROWS = 16;
 const reward = (value: number) => formatReward(value, { digits: 3 });
 const change = (value: number) => formatReward(value, { digits: 3, signed: true });
 
-/** `delta:1:desc`, as the address has it. */
-export function readSort(text: string | undefined, runs: number): CompareSort {
+/** Parses the sort of the address, such as `delta:1:desc`. */
+export function readSort(text: string | undefined, runs: number): TaskSort {
   const [name, at, order] = (text ?? '').split(':');
   const by = COMPARE_SORTS.find((one) => one === name) ?? 'size';
   const against = Number(at);
@@ -28,9 +28,9 @@ export function readSort(text: string | undefined, runs: number): CompareSort {
   };
 }
 
-const idOf = ({ by, against }: CompareSort): string => `${by}:${by === 'first' ? 1 : against}`;
+const idOf = ({ by, against }: TaskSort): string => `${by}:${by === 'first' ? 1 : against}`;
 
-/** The mean of a pair's differences over tasks, and whether its interval leaves zero out. */
+/** The mean of a pair's differences over tasks, and whether its interval excludes zero. */
 function PairLine({ pair, run, first, common }: { pair: Pair; run: ComparedRun; first: ComparedRun; common: number }) {
   const sure = pair.low !== null && pair.high !== null && (pair.low > 0 || pair.high < 0);
   return (
@@ -44,9 +44,11 @@ function PairLine({ pair, run, first, common }: { pair: Pair; run: ComparedRun; 
         <>
           <span className="num strong">{change(pair.mean)}</span>
           <span className="text-ink-2">
-            {pair.low === null || pair.high === null ? 'no interval below two tasks' : `95 % ${change(pair.low)} to ${change(pair.high)}`}
+            {pair.low === null || pair.high === null
+              ? 'no interval for fewer than two tasks'
+              : `95 % ${change(pair.low)} to ${change(pair.high)}`}
           </span>
-          {sure && <span className="chip">leaves zero out</span>}
+          {sure && <span className="chip">excludes zero</span>}
           <span className="text-ink-3">
             over {formatCount(common)} tasks · better in {formatCount(pair.better)}, worse in {formatCount(pair.worse)}, equal in{' '}
             {formatCount(pair.equal)}
@@ -57,7 +59,7 @@ function PairLine({ pair, run, first, common }: { pair: Pair; run: ComparedRun; 
   );
 }
 
-/** The size of a difference, to the left for worse and to the right for better. */
+/** The size of a difference: to the left if worse, to the right if better. */
 function DeltaBar({ delta, most }: { delta: number; most: number }) {
   const share = most === 0 ? 0 : (50 * Math.abs(delta)) / most;
   return (
@@ -85,7 +87,7 @@ function TaskLink({ run, task, children }: { run: ComparedRun; task: string; chi
   );
 }
 
-/** What a mean is over, by the denominator of the filter. */
+/** The rollouts in a mean, by denominator. */
 const COUNTED: Record<ComparedTasks['den'], string> = {
   scored: 'scored rollouts',
   all: 'all rollouts, unscored ones as 0',
@@ -144,7 +146,7 @@ function columnsOf(runs: readonly ComparedRun[], most: readonly number[], den: C
           head: `|Δ|`,
           track: 'minmax(90px,0.8fr)',
           sortable: true,
-          explain: 'Sorts by the size of the difference, whatever its sign',
+          explain: 'Sorts by the absolute difference',
           cell: (row) => <DeltaBar delta={delta(row)} most={most[i] ?? 0} />,
         },
       ];
@@ -152,7 +154,7 @@ function columnsOf(runs: readonly ComparedRun[], most: readonly number[], den: C
   ];
 }
 
-/** Tasks that all runs scored, with paired differences. */
+/** Tasks with scored rollouts in all runs, with paired differences. */
 export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filter: RunFilter }) {
   const { sort: text } = useSearch({ from: '/compare' });
   const navigate = useNavigate({ from: '/compare' });
@@ -172,11 +174,11 @@ export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filt
   if (!head) return <SkeletonRows />;
   const onSort = ({ id, order }: Sort) => void navigate({ search: (old) => ({ ...old, sort: `${id}:${order}` }), replace: true });
   return (
-    <section aria-label="The same tasks" className="border-t border-line">
+    <section aria-label="Shared tasks" className="border-t border-line">
       <TaskHead head={head} runs={runs} />
       <div style={{ height: ROW * Math.min(MOST_ROWS, tasks.length) + 34 }}>
         <DataTable
-          label="Tasks that all runs scored"
+          label="Tasks scored in all runs"
           columns={columns}
           rows={tasks}
           rowKey={({ task }) => task.id}
@@ -199,10 +201,10 @@ function TaskHead({ head, runs }: { head: ComparedTasks; runs: readonly Compared
   return (
     <div className="px-4 py-3">
       <h2 className="panel-title">
-        The same tasks{' '}
+        Shared tasks{' '}
         <span className="label">
-          {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of {COUNTED[head.den]}, whatever the
-          lens · 95 % Student-t over the differences of tasks
+          {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of {COUNTED[head.den]}, canonical
+          definitions · 95 % Student-t interval over the differences of tasks
         </span>
       </h2>
       {head.pairs.map((pair, i) => (

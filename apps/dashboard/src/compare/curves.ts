@@ -1,13 +1,11 @@
-import type { Series } from '../data/run-reads.ts';
+import type { ChartX, Series } from '../data/run-queries.ts';
 import { curvesOf, type Curves } from '../overview/curves.ts';
 import type { ComparedRun } from './runs.ts';
 
-export type CompareX = 'step' | 'time' | 'count';
-
-/** One metric of all runs on common points. */
+/** One metric of all runs, on shared points. */
 export interface ComparedCurves {
   x: number[];
-  /** By run; null: this run has nothing of the metric. */
+  /** By run; null for a run without the metric. */
   lines: (ComparedLine | null)[];
 }
 export interface ComparedLine {
@@ -17,8 +15,8 @@ export interface ComparedLine {
   hollow: boolean[];
 }
 
-/** Curves of each run, with x that runs share: a step, rollouts so far, or milliseconds since the run's own first point. */
-export function curvesOfRuns(runs: readonly ComparedRun[], x: CompareX): { curves: Curves; at: number[] }[] {
+/** Curves of each run on a shared x: step, rollouts so far, or milliseconds since the first point of the run. */
+export function curvesOfRuns(runs: readonly ComparedRun[], x: ChartX): { curves: Curves; at: number[] }[] {
   return runs.map(({ series, summary }) => {
     const curves = curvesOf(series, summary.phase);
     const first = x === 'time' ? (curves.x[0] ?? 0) : 0;
@@ -26,15 +24,15 @@ export function curvesOfRuns(runs: readonly ComparedRun[], x: CompareX): { curve
   });
 }
 
-/** `m`: the metric of each run, which may be another k. */
+/** The lines of metric `m`. */
 export function compared(each: readonly { curves: Curves; at: number[] }[], m: string): ComparedCurves {
   const chosen = each.map(({ curves }) => curves.of(m)[0]);
   const known = chosen.map((series) => series !== undefined && series.value.some((value) => value !== null));
   const x = [...new Set(each.flatMap(({ at }, i) => (known[i] ? at : [])))].toSorted((a, b) => a - b);
-  const place = new Map(x.map((value, i) => [value, i]));
+  const positions = new Map(x.map((value, i) => [value, i]));
   const spread = <T>(at: readonly number[], column: readonly T[]): (T | undefined)[] => {
     const values = x.map((): T | undefined => undefined);
-    at.forEach((value, i) => (values[place.get(value)!] = column[i]));
+    at.forEach((value, i) => (values[positions.get(value)!] = column[i]));
     return values;
   };
   const lines = each.map(({ curves, at }, i) => {
@@ -50,7 +48,7 @@ export function compared(each: readonly { curves: Curves; at: number[] }[], m: s
   return { x, lines };
 }
 
-/** The largest k for which every run that has groups has pass@k; null without groups. */
+/** The largest k for which every run with groups has pass@k; null if no run has groups. */
 export function commonK(runs: readonly ComparedRun[]): number | null {
   const each = runs
     .map(({ series, summary }) =>
@@ -63,13 +61,13 @@ export function commonK(runs: readonly ComparedRun[]): number | null {
   return common.length === 0 ? null : Math.max(...common);
 }
 
-/** The value of a line at a point, or the last one before it: runs seldom have points at the same moment. Null beyond its end. */
+/** The value of a line at a point, else the last value before it, because runs rarely share points in time. Null beyond its end. */
 export function valueAt(values: readonly (number | null | undefined)[], index: number): number | null {
   if (values.findLastIndex((value) => value !== undefined) < index) return null;
   for (let i = index; i >= 0; i -= 1) if (values[i] !== undefined) return values[i] ?? null;
   return null;
 }
 
-/** The last value that a line has. */
+/** The last value of a line. */
 export const lastOf = (values: readonly (number | null | undefined)[]): number | null =>
   values.findLast((value) => value !== undefined) ?? null;

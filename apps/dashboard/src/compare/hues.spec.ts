@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { HUES, huesOf, shortNames } from './hues.ts';
 
-test('a run keeps its hue in whatever comparison it comes', () => {
+test('a run keeps its hue in every comparison', () => {
   const first = huesOf(['a', 'b'], []);
   expect(first.hues).toEqual([1, 2]);
   const second = huesOf(['c', 'b'], first.remembered);
@@ -9,7 +9,7 @@ test('a run keeps its hue in whatever comparison it comes', () => {
   expect(huesOf(['a', 'c', 'b'], second.remembered).hues).toEqual([1, 3, 2]);
 });
 
-test('no two runs of a comparison have one hue, however many came before', () => {
+test('two runs of a comparison never share a hue, even after many comparisons', () => {
   let remembered = huesOf([], []).remembered;
   for (let i = 0; i < 40; i += 1) {
     const runs = [`r${i}`, `r${(i * 7) % 13}`, `s${i % 5}`].filter((run, at, all) => all.indexOf(run) === at);
@@ -21,7 +21,7 @@ test('no two runs of a comparison have one hue, however many came before', () =>
   }
 });
 
-test('short names say what differs', () => {
+test('short names show the part that differs', () => {
   expect(shortNames(['whodunit-grpo-7', 'whodunit-grpo-8-lr3e-6'])).toEqual(['…7', '…8-lr3e-6']);
   const runs = ['whodunit-grpo-7', 'whodunit-grpo-8-lr3e-6', 'skyrl-whodunit'];
   expect(shortNames(runs)).toEqual(['whod…it-grpo-7', 'whod…-8-lr3e-6', 'skyrl-whodunit']);

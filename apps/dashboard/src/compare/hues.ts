@@ -1,23 +1,23 @@
 import { useEffect, useMemo } from 'react';
 
-/** Hues that tokens.css has for runs. */
+/** The number of hues for runs in tokens.css. */
 export const HUES = 8;
 const STORE = 'palestra.run-hues';
 
-/** Which run has which hue, the one that was looked at last first. */
+/** The hue of each run, most recently viewed first. */
 export type Remembered = readonly (readonly [run: string, hue: number])[];
 
 /**
- * Hues 1 to 8 of runs: a run keeps the one it had in the comparisons before, a new one gets the first that is free, else that of the
- * run that was longest not looked at.
+ * Assigns hues 1 to 8. A run keeps its hue of earlier comparisons. A new run gets the first free hue, else the hue of the least recently
+ * viewed run.
  */
 export function huesOf(runs: readonly string[], remembered: Remembered): { hues: number[]; remembered: Remembered } {
   const known = new Map(remembered);
   const taken = new Set(remembered.map(([, hue]) => hue));
   const others = remembered.filter(([run]) => !runs.includes(run));
   const hues = runs.map((run) => {
-    const own = known.get(run);
-    if (own !== undefined) return own;
+    const previous = known.get(run);
+    if (previous !== undefined) return previous;
     const free = Array.from({ length: HUES }, (_, i) => i + 1).find((hue) => !taken.has(hue));
     const hue = free ?? others.pop()?.[1] ?? 1;
     taken.add(hue);
@@ -38,7 +38,7 @@ function read(): Remembered {
   }
 }
 
-/** Names of tokens for these runs, kept in this browser. */
+/** Names of colours for these runs, remembered in this browser. */
 export function useRunHues(runs: readonly string[]): string[] {
   const key = runs.join();
   const found = useMemo(() => huesOf(key === '' ? [] : key.split(','), read()), [key]);
@@ -50,7 +50,7 @@ export function useRunHues(runs: readonly string[]): string[] {
 
 const MAX_SHORT = 14;
 
-/** What tells names apart, short enough for the end of a line: without what all begin with, up to the last separator in it. */
+/** The part of each name that differs, short enough for the end of a line: without the common prefix up to its last separator. */
 export function shortNames(names: readonly string[]): string[] {
   const shortest = Math.min(...names.map((name) => name.length));
   let same = 0;
@@ -59,7 +59,7 @@ export function shortNames(names: readonly string[]): string[] {
   return names.map((name) => {
     const rest = name.slice(at) || name;
     const short = at > 0 && at < name.length ? `…${rest}` : rest;
-    // The end of a name tells more than its middle.
+    // The end of a name is more specific than its middle.
     return short.length > MAX_SHORT ? `${short.slice(0, 4)}…${short.slice(5 - MAX_SHORT)}` : short;
   });
 }

@@ -1,21 +1,21 @@
-import type { Kpi } from '../data/run-reads.ts';
+import type { Kpi } from '../data/run-queries.ts';
 import type { ComparedRun } from './runs.ts';
 
 export interface KpiRow {
   key: string;
   label: string;
-  /** By run; null where it has no such figure. */
+  /** By run; null for a run without the figure. */
   values: (Kpi | null)[];
-  /** To the first run, of the others. */
+  /** Differences of the other runs to the first. */
   deltas: (Difference | null)[];
 }
 export interface Difference {
   value: number;
-  /** Half width of its 95 % interval; null where one of the two has none. */
+  /** Half width of the 95 % interval; null if one of the two figures has no interval. */
   half: number | null;
 }
 
-/** Canonical figures that a comparison shows, in this order; of another lens all that it has. */
+/** Canonical figures of a comparison, in this order. Other lenses show all their figures. */
 const ORDER = [
   'reward_mean',
   'avg@n',
@@ -35,8 +35,8 @@ const ORDER = [
 const halfOf = ({ low, high }: Kpi): number | null => (low === null || high === null ? null : (high - low) / 2);
 
 /**
- * Difference of a figure of two runs. They are independent, so variances add up: the half width is the root of the sum of both squared
- * (exact for normal figures, near for the bootstrap's).
+ * The difference of a figure between two runs. The runs are independent, so variances add: the half width is the root of the sum of both
+ * squared (exact for normal intervals, approximate for bootstrap intervals).
  */
 export function difference(first: Kpi | null, other: Kpi | null): Difference | null {
   if (first?.value == null || other?.value == null) return null;

@@ -8,7 +8,7 @@ const one = (a: number | null, b: number | null, same = false) => ({
   same,
 });
 
-test('what each did instead stands side by side, and what is the same stays where it is', () => {
+test('different actions stand side by side, and equal actions stay in place', () => {
   const rows = [one(0, 0, true), one(1, null), one(2, null), one(null, 1), one(3, 2, true), one(null, 3)];
   expect(pairedRows(rows)).toEqual([one(0, 0, true), one(1, 1), one(2, null), one(3, 2, true), one(null, 3)]);
   expect(pairedRows([])).toEqual([]);

@@ -3,26 +3,26 @@ import type { RolloutDiff } from '@palestra/protocol';
 type Row = RolloutDiff['rows'][number];
 
 /**
- * Between two rows that are the same, what one did stands beside what the other did instead, the first with the first: an alignment has
- * them one below the other. A block begins where it did, and so does the first divergence.
+ * Pairs the different actions between two equal rows: the first of `a` with the first of `b`, and so on. The alignment of the API lists them
+ * one below the other. Blocks, and so the first divergence, keep their first row.
  */
 export function pairedRows(rows: readonly Row[]): Row[] {
   const paired: Row[] = [];
   let left: NonNullable<Row['a']>[] = [];
   let right: NonNullable<Row['b']>[] = [];
-  const settle = () => {
+  const flush = () => {
     for (let i = 0; i < Math.max(left.length, right.length); i += 1) paired.push({ a: left[i] ?? null, b: right[i] ?? null, same: false });
     [left, right] = [[], []];
   };
   for (const row of rows) {
     if (row.same) {
-      settle();
+      flush();
       paired.push(row);
       continue;
     }
     if (row.a) left.push(row.a);
     if (row.b) right.push(row.b);
   }
-  settle();
+  flush();
   return paired;
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { commonK, compared, lastOf, valueAt } from './curves.ts';
 import { difference } from './kpis.ts';
-import { cautions, type ComparedRun, differing, settingsOf } from './runs.ts';
+import { comparisonWarnings, type ComparedRun, differing, settingsOf } from './runs.ts';
 
 const kpi = (value: number | null, low: number | null = null, high: number | null = null) =>
   ({ key: 'reward_mean', label: 'Mean reward', value, denominator: 4, of: 4, low, high, steps: 1, note: null }) as const;
 
-test('a difference has the interval of two independent figures, or none', () => {
+test('a difference has the interval of two independent figures, if both have one', () => {
   expect(difference(kpi(0.2, 0.17, 0.23), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: expect.closeTo(0.05, 12) });
   expect(difference(kpi(0.2), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: null });
   expect(difference(kpi(null), kpi(0.5))).toBeNull();
@@ -45,7 +45,7 @@ function run({ letter = 'A', model = '3B', threshold = 1, phase = 'train', den =
   return { letter, hue: 'run-1', short: letter, run: {}, config, summary, series: { series } } as unknown as ComparedRun;
 }
 
-test('settings that differ come apart from those that do not', () => {
+test('settings that differ are separated from equal ones', () => {
   const { differ, alike } = differing(settingsOf([run(), run({ model: '7B', threshold: 0.5 })]));
   expect(differ).toEqual([
     { name: 'Model', values: ['3B', '7B'] },
@@ -54,21 +54,21 @@ test('settings that differ come apart from those that do not', () => {
   expect(alike.map(({ name }) => name)).toContain('Environments');
 });
 
-test('what makes figures incomparable is said, and nothing else', () => {
-  const said = (...runs: ComparedRun[]) => cautions(runs, settingsOf(runs));
-  expect(said(run(), run({ letter: 'B', model: '7B' }))).toEqual([]);
-  expect(said(run(), run({ letter: 'B', den: 'all' }))).toEqual(['Different denominators: A scored, B all.']);
-  expect(said(run(), run({ letter: 'B', phase: 'eval' }))).toEqual(['Different phases are counted: A train, B eval. Choose one above.']);
-  expect(said(run(), run({ letter: 'B', threshold: 0 }))).toEqual(['Success in acme/math differs: A reward ≥ 1, B reward ≥ 0.']);
+test('warnings list exactly the differences that make figures incomparable', () => {
+  const warningsOf = (...runs: ComparedRun[]) => comparisonWarnings(runs, settingsOf(runs));
+  expect(warningsOf(run(), run({ letter: 'B', model: '7B' }))).toEqual([]);
+  expect(warningsOf(run(), run({ letter: 'B', den: 'all' }))).toEqual(['Different denominators: A scored, B all.']);
+  expect(warningsOf(run(), run({ letter: 'B', phase: 'eval' }))).toEqual(['Different phases: A train, B eval. Choose one above.']);
+  expect(warningsOf(run(), run({ letter: 'B', threshold: 0 }))).toEqual(['Success in acme/math differs: A reward ≥ 1, B reward ≥ 0.']);
 });
 
-test('the largest k is one that all runs have', () => {
+test('the common k is the largest k of all runs with groups', () => {
   expect(commonK([run(), run({ ks: [1, 2, 4, 8] })])).toBe(4);
   expect(commonK([run(), run({ ks: [] })])).toBe(4);
   expect(commonK([run({ ks: [] })])).toBeNull();
 });
 
-test('runs share points of x, and a line says nothing beyond its end', () => {
+test('runs share points of x, and a line has no value beyond its end', () => {
   const curves = (steps: number[], values: number[]) => ({
     at: steps,
     curves: {

@@ -19,7 +19,7 @@ function Panel({ title, note, children }: { title: string; note?: string; childr
   );
 }
 
-function Facts({ rows }: { rows: readonly (readonly [name: string, value: ReactNode, explain?: string])[] }) {
+function ValueList({ rows }: { rows: readonly (readonly [name: string, value: ReactNode, explain?: string])[] }) {
   return (
     <dl className="grid grid-cols-[minmax(120px,1fr)_auto]">
       {rows.map(([name, value, explain]) => (
@@ -86,10 +86,10 @@ const byCount = (counts: Record<string, number | undefined>): [string, string][]
     .map(([name, count]) => [name, formatCount(count)]);
 
 const verdicts: Record<string, string> = {
-  verified: 'Verified: every call is one that we ran',
-  partial: 'Partial: some calls are',
-  unverified: 'Unverified: no session of ours',
-  not_yet: 'Not looked at yet',
+  verified: 'Verified: every call is in the ledger',
+  partial: 'Partial: some calls are in the ledger',
+  unverified: 'Unverified: no matching session',
+  not_yet: 'Not checked yet',
 };
 
 function Figures({ data }: { data: RunConfig }) {
@@ -97,55 +97,55 @@ function Figures({ data }: { data: RunConfig }) {
   const of = `newest ${formatCount(data.looked_at)} of ${formatCount(data.rollouts)} rollouts`;
   return (
     <div className="grid grid-cols-3 gap-px border-b border-line bg-line max-[1100px]:grid-cols-2 max-[760px]:grid-cols-1">
-      <Panel title="What arrived">
-        <Facts
+      <Panel title="Ingest">
+        <ValueList
           rows={[
             ['Events accepted', formatCount(ingest.accepted)],
-            ['Duplicates', formatCount(ingest.duplicates), 'The same event again: clients repeat what they got no answer for'],
-            ['Conflicts', formatCount(ingest.conflicts), 'The same event id with other content: the first one is kept'],
-            ['Late', formatCount(ingest.late), 'Came after their rollout had ended'],
-            ['Not finite', formatCount(ingest.nonfinite), 'Held NaN or Infinity: kept as null, with a flag'],
-            ['Messages missing', formatCount(data.gaps), 'Indexes that never arrived although later ones did'],
+            ['Duplicates', formatCount(ingest.duplicates), 'The same event again: clients repeat requests that got no response'],
+            ['Conflicts', formatCount(ingest.conflicts), 'The same event id with other content: the first event is kept'],
+            ['Late', formatCount(ingest.late), 'Arrived after the end of their rollout'],
+            ['Not finite', formatCount(ingest.nonfinite), 'Contained NaN or Infinity: stored as null, with a flag'],
+            ['Messages missing', formatCount(data.gaps), 'Indexes that never arrived, although later ones did'],
             ['Messages', formatCount(data.messages)],
             ['Size of messages', `${formatBytes(data.bytes)}`, of],
           ]}
         />
       </Panel>
-      <Panel title="How each field is known" note={of}>
+      <Panel title="Provenance" note={of}>
         <ProvenanceMix provenance={data.provenance} />
       </Panel>
-      <Panel title="Who sent it" note={of}>
-        <Facts rows={byCount(data.sources)} />
+      <Panel title="Sources" note={of}>
+        <ValueList rows={byCount(data.sources)} />
         <h3 className="label mb-1 mt-3">Models</h3>
-        <Facts rows={Object.keys(data.models).length === 0 ? [['not named', UNKNOWN]] : byCount(data.models)} />
+        <ValueList rows={Object.keys(data.models).length === 0 ? [['not named', UNKNOWN]] : byCount(data.models)} />
         <h3 className="label mb-1 mt-3">Verified by the session ledger</h3>
-        <Facts
+        <ValueList
           rows={Object.entries(data.verified)
             .filter(([, count]) => (count ?? 0) > 0)
             .map(([verdict, count]) => [verdicts[verdict] ?? verdict, `${formatCount(count)} · ${formatShare(count, data.looked_at)}`])}
         />
       </Panel>
-      <Panel title="Success" note="from which reward">
-        <Facts
+      <Panel title="Success" note="threshold of each environment">
+        <ValueList
           rows={data.success.map(({ environment, variant, threshold, strict }) => [
             `${environment ?? 'no environment'}${variant === null ? '' : ` (${variant})`}`,
             `reward ${strict ? '>' : '≥'} ${threshold}`,
           ])}
         />
       </Panel>
-      <Panel title="Step inference" note="where the upload names no step">
+      <Panel title="Step inference" note="for rollouts uploaded without a step">
         {data.inference === null ? (
-          <p className="text-ink-3">Not needed: every rollout says its step.</p>
+          <p className="text-ink-3">Not needed: every rollout has a step.</p>
         ) : (
-          <Facts rows={Object.entries(data.inference).map(([name, value]) => [name, value === null ? UNKNOWN : String(value)])} />
+          <ValueList rows={Object.entries(data.inference).map(([name, value]) => [name, value === null ? UNKNOWN : String(value)])} />
         )}
       </Panel>
       <Panel title="Normaliser">
-        <Facts
+        <ValueList
           rows={[
-            ['Version now', formatCount(data.normaliser.current)],
+            ['Current version', formatCount(data.normaliser.current)],
             ...Object.entries(data.normaliser.rows).map(
-              ([version, count]) => [`Rollouts read by version ${version}`, formatCount(count)] as const,
+              ([version, count]) => [`Rollouts of version ${version}`, formatCount(count)] as const,
             ),
           ]}
         />
@@ -154,7 +154,7 @@ function Figures({ data }: { data: RunConfig }) {
   );
 }
 
-/** What arrived, how it was understood, and what its owner says over it. */
+/** The ingest counts of a run, the provenance of its fields, and the settings of its owner. */
 export function ConfigPage() {
   const { run } = useRun();
   const config = useQuery(configQuery(run.id));

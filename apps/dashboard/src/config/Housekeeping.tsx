@@ -8,7 +8,7 @@ import { plural } from '../format/number.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
 
-/** Tags, retention, and the way to erase a run. */
+/** Tags, retention and erasure of a run. */
 export function Housekeeping({ config }: { config: RunConfig }) {
   const { run } = useRun();
   const client = useQueryClient();
@@ -31,20 +31,20 @@ export function Housekeeping({ config }: { config: RunConfig }) {
   };
   return (
     <section className="min-w-0 bg-paper-0 p-4">
-      <h2 className="panel-title">Housekeeping</h2>
+      <h2 className="panel-title">Tags and retention</h2>
       <form onSubmit={submit} className="flex flex-col gap-3">
         <label className="flex flex-col gap-1">
-          <span className="text-ink-2">Tags, between commas</span>
+          <span className="text-ink-2">Tags, separated by commas</span>
           <input className="input" value={tags} onChange={(event) => setTags(event.target.value)} />
         </label>
         <label className="flex flex-col gap-1">
-          <span className="text-ink-2">Erase rollouts after so many days without news</span>
+          <span className="text-ink-2">Erase rollouts this many days after their last event</span>
           <input
             type="number"
             min={1}
             max={36_500}
             className="input num"
-            placeholder="as the organisation has it"
+            placeholder="setting of the organisation"
             value={days}
             onChange={(event) => setDays(event.target.value)}
           />
@@ -74,7 +74,7 @@ function EraseRun() {
     onMutate: () => feed.leave([run.id, run.name]),
     onError: (_error, _none, stay) => stay?.(),
     onSuccess: async () => {
-      // What is being read of it would only be refused.
+      // The server would refuse requests for the erased run.
       const erased = { predicate: ({ queryKey }: Query) => queryKey[1] === run.id || queryKey[1] === run.name };
       await client.cancelQueries(erased);
       await navigate({ to: '/$org/runs', params: { org }, search: {} });
@@ -89,8 +89,8 @@ function EraseRun() {
       </button>
       <Dialog title={`Erase ${run.name}`} open={open} onClose={() => setOpen(false)}>
         <p className="mb-3 text-ink-2">
-          {plural(run.num_rollouts, 'rollout')} with all messages, images, annotations and figures will be gone, also from the object store.
-          Exports that were made of it stay.
+          This erases {plural(run.num_rollouts, 'rollout')} with all messages, images, annotations and figures, also from the object store.
+          Exports of the run are kept.
         </p>
         <form
           className="flex flex-col gap-3"
@@ -106,7 +106,7 @@ function EraseRun() {
             <input className="input mono" value={typed} onChange={(event) => setTyped(event.target.value)} />
           </label>
           <button type="submit" className="button text-bad" disabled={typed !== run.name || erase.isPending}>
-            Erase for good
+            Erase permanently
           </button>
           <p role="alert" className="text-bad">
             {erase.error?.message}

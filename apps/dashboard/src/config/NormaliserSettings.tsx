@@ -10,11 +10,11 @@ type Draft = Record<string, string>;
 const numbers = [
   ['n', 'Samples per prompt', 'a count'],
   ['batchSize', 'Prompts per step', 'a count'],
-  ['maxTurns', 'Most turns of a rollout', 'a count'],
-  ['successThreshold', 'Success from a reward of', 'a reward'],
-  ['nonterminalReward', 'Added when it did not end by itself', 'a reward'],
-  ['minReward', 'Trained reward at least', 'a reward'],
-  ['maxReward', 'Trained reward at most', 'a reward'],
+  ['maxTurns', 'Maximum turns of a rollout', 'a count'],
+  ['successThreshold', 'Success threshold', 'a reward'],
+  ['nonterminalReward', 'Reward added without a terminal state', 'a reward'],
+  ['minReward', 'Minimum trained reward', 'a reward'],
+  ['maxReward', 'Maximum trained reward', 'a reward'],
 ] as const;
 const REDUCES = ['sum', 'last', 'max', 'mean', 'min'];
 const SOURCES = ROLLOUT_SOURCES;
@@ -31,7 +31,7 @@ function Field({ label, children }: { label: string; children: ReactNode }) {
 function Choice({ value, options, onChange }: { value: string; options: readonly string[]; onChange: (value: string) => void }) {
   return (
     <select className="input" value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">found out</option>
+      <option value="">detect</option>
       {options.map((option) => (
         <option key={option}>{option}</option>
       ))}
@@ -39,7 +39,7 @@ function Choice({ value, options, onChange }: { value: string; options: readonly
   );
 }
 
-/** What the regex makes of the newest names, before it is saved. */
+/** What the regex extracts from the newest names, before it is saved. */
 function Preview({ regex }: { regex: string }) {
   const { run } = useRun();
   const names = useQuery(rolloutNamesQuery(run.id));
@@ -48,7 +48,7 @@ function Preview({ regex }: { regex: string }) {
   if (regex === '' || !names.data) return null;
   return (
     <table className="mt-1 w-full">
-      <caption className="label text-left">What it finds in the newest names</caption>
+      <caption className="label text-left">Matches in the newest names</caption>
       <thead>
         <tr className="label text-left">
           {['Name', 'task', 'step', 'sample'].map((head) => (
@@ -83,7 +83,7 @@ function toSettings(draft: Draft): Record<string, unknown> {
   return Object.fromEntries(entries.map(([name, text]) => [name, isNumber(name) ? Number(text) : text.trim()]));
 }
 
-/** What the owner of a run says over what would be found out. Saving it reads everything that is stored anew. */
+/** Settings of the owner that override what the normaliser detects. Saving them reprocesses all stored rollouts of the run. */
 export function NormaliserSettings({ settings }: { settings: Record<string, unknown> }) {
   const { run } = useRun();
   const client = useQueryClient();
@@ -106,7 +106,7 @@ export function NormaliserSettings({ settings }: { settings: Record<string, unkn
   };
   return (
     <section className="min-w-0 bg-paper-0 p-4">
-      <h2 className="panel-title">What you say over it</h2>
+      <h2 className="panel-title">Overrides</h2>
       <form onSubmit={submit} className="flex flex-col gap-3">
         <div className="grid grid-cols-2 gap-x-8 gap-y-2 max-[1400px]:grid-cols-1">
           {numbers.map(([name, label, placeholder]) => (
@@ -121,7 +121,7 @@ export function NormaliserSettings({ settings }: { settings: Record<string, unkn
               />
             </Field>
           ))}
-          <Field label="The trainer’s reward is the">
+          <Field label="Reduction to the trained reward">
             <Choice value={draft['rewardReduce'] ?? ''} options={REDUCES} onChange={set('rewardReduce')} />
           </Field>
           <Field label="Source">
@@ -129,7 +129,7 @@ export function NormaliserSettings({ settings }: { settings: Record<string, unkn
           </Field>
         </div>
         <label className="flex flex-col gap-1">
-          <span className="text-ink-2">Regex over rollout names (RE2), with the named groups task, step, sample</span>
+          <span className="text-ink-2">Regex for rollout names (RE2), with the named groups task, step, sample</span>
           <input
             className="input mono"
             placeholder="-(?<task>\d+)-step(?<step>\d+)-r(?<sample>\d+)$"
@@ -140,10 +140,10 @@ export function NormaliserSettings({ settings }: { settings: Record<string, unkn
         <Preview regex={regex} />
         <div className="flex items-center gap-3">
           <button type="submit" className="button primary" disabled={save.isPending}>
-            Save and read everything anew
+            Save and reprocess the run
           </button>
           <span role="status" className={save.error ? 'text-bad' : 'text-ink-2'}>
-            {save.error ? save.error.message : save.isSuccess ? 'Saved. Figures follow as rollouts are read anew.' : ''}
+            {save.error ? save.error.message : save.isSuccess ? 'Saved. Figures update as rollouts are reprocessed.' : ''}
           </span>
         </div>
       </form>

@@ -4,11 +4,11 @@ import { api } from './http.ts';
 import { queryClient } from './client.ts';
 import { keys } from './queries.ts';
 
-/** The organisation of the reader, the people in it, and its API keys. */
+/** The organisation of the reader, its members, and its API keys. */
 
 const organisationKey = ['organisation'] as const;
 const membersKey = ['members'] as const;
-const readAgain = (key: readonly string[]) => queryClient.invalidateQueries({ queryKey: key });
+const invalidate = (key: readonly string[]) => queryClient.invalidateQueries({ queryKey: key });
 
 export const organisationQuery = queryOptions({
   queryKey: organisationKey,
@@ -19,7 +19,7 @@ export async function changeOrganisation(body: ChangeOrganisation): Promise<void
   queryClient.setQueryData(organisationKey, await api('PATCH /v1/organisation', { body }));
 }
 
-/** The answer's `sign_in_url` opens the new organisation in a browser, once. */
+/** The returned `sign_in_url` opens the new organisation in a browser, once. */
 export const createOrganisation = (name: string) => api('POST /v1/organisations', { body: { name } });
 
 export const membersQuery = queryOptions({
@@ -27,10 +27,10 @@ export const membersQuery = queryOptions({
   queryFn: async ({ signal }) => (await api('GET /v1/members', { signal })).members,
 });
 
-/** The answer's `sign_in_url` signs them in, once. */
+/** The returned `sign_in_url` signs the member in, once. */
 export async function addMember(body: NewMember) {
   const added = await api('POST /v1/members', { body });
-  await readAgain(membersKey);
+  await invalidate(membersKey);
   return added;
 }
 
@@ -38,23 +38,23 @@ export const signInLink = async (id: string) => (await api('POST /v1/members/{id
 
 export async function changeMember(id: string, role: Role): Promise<void> {
   await api('PATCH /v1/members/{id}', { path: { id }, body: { role } });
-  await Promise.all([readAgain(membersKey), readAgain(organisationKey)]);
+  await Promise.all([invalidate(membersKey), invalidate(organisationKey)]);
 }
 
 export async function removeMember(id: string): Promise<void> {
   await api('DELETE /v1/members/{id}', { path: { id } });
-  // Their keys are revoked with them.
-  await Promise.all([readAgain(membersKey), readAgain(keys.apiKeys)]);
+  // The server also revokes the member's keys.
+  await Promise.all([invalidate(membersKey), invalidate(keys.apiKeys)]);
 }
 
-/** The only time the whole key is ever sent. */
+/** Only this response contains the whole key. */
 export async function createApiKey(body: NewKey) {
   const created = await api('POST /v1/keys', { body });
-  await readAgain(keys.apiKeys);
+  await invalidate(keys.apiKeys);
   return created;
 }
 
-/** Browsers that are signed in: an owner sees those of all members, anybody else their own. */
+/** Signed-in browsers: of all members for an owner, else those of the reader. */
 const browserSessionsKey = ['browser-sessions'] as const;
 export const browserSessionsQuery = queryOptions({
   queryKey: browserSessionsKey,
@@ -63,11 +63,11 @@ export const browserSessionsQuery = queryOptions({
 
 export async function endBrowserSession(id: string): Promise<void> {
   await api('DELETE /v1/browser-sessions/{id}', { path: { id } });
-  await readAgain(browserSessionsKey);
+  await invalidate(browserSessionsKey);
 }
 
 export async function revokeApiKey(id: string): Promise<void> {
   await api('DELETE /v1/keys/{id}', { path: { id } });
-  // Browsers that signed in with the key are signed out.
-  await Promise.all([readAgain(keys.apiKeys), readAgain(browserSessionsKey)]);
+  // The server signs out browsers that signed in with the key.
+  await Promise.all([invalidate(keys.apiKeys), invalidate(browserSessionsKey)]);
 }

@@ -3,7 +3,7 @@ import type { Annotation, NewAnnotation } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import { api } from './http.ts';
 
-/** What readers said of a rollout, newest first; the newest 1 000. */
+/** The newest 1 000 annotations of a rollout, newest first. */
 export const annotationsQuery = (rollout: string) =>
   queryOptions({
     queryKey: ['annotations', rollout],
@@ -11,15 +11,15 @@ export const annotationsQuery = (rollout: string) =>
     staleTime: 30_000,
   });
 
-const changed = (rollout: string) => queryClient.invalidateQueries({ queryKey: ['annotations', rollout] });
+const invalidate = (rollout: string) => queryClient.invalidateQueries({ queryKey: ['annotations', rollout] });
 
 export async function addAnnotation(body: NewAnnotation): Promise<Annotation> {
   const added = await api('POST /v1/annotations', { body });
-  await changed(body.rollout);
+  await invalidate(body.rollout);
   return added;
 }
 
 export async function deleteAnnotation({ id, rollout }: Pick<Annotation, 'id' | 'rollout'>): Promise<void> {
   await api('DELETE /v1/annotations/{id}', { path: { id } });
-  await changed(rollout);
+  await invalidate(rollout);
 }

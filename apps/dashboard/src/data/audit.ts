@@ -2,12 +2,12 @@ import { infiniteQueryOptions } from '@tanstack/react-query';
 import type { AuditList } from '@palestra/protocol';
 import { api, search } from './http.ts';
 
-/** Who did what in the organisation. */
+/** The audit log of the organisation. */
 
 type Page = AuditList;
 export type AuditEvent = Page['events'][number];
 
-/** Empty: all. `since` is a day as `<input type="date">` writes it; `action` may be a group, such as `key`. */
+/** Empty fields select everything. `since` and `until` are days of `<input type="date">`; `action` can be a group, such as `key`. */
 export interface AuditFilter {
   action: string;
   actor: string;
@@ -15,7 +15,7 @@ export interface AuditFilter {
   until: string;
 }
 const DAY_MS = 86_400_000;
-/** Days are those of the reader; the last one counts whole. */
+/** Days are in the reader's time zone; the last day is included. */
 const startOf = (day: string): number => new Date(`${day}T00:00`).getTime();
 const queryOf = ({ action, actor, since, until }: AuditFilter) => ({
   action,
@@ -30,9 +30,9 @@ export const auditQuery = (filter: AuditFilter) =>
     queryFn: ({ pageParam, signal }) => api('GET /v1/audit', { query: { ...queryOf(filter), limit: 100, cursor: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (last: Page) => last.next_cursor ?? undefined,
-    // Nobody tells this page of news, and it may have been open for hours.
+    // The stream has no audit events, and the page may have been open for hours.
     staleTime: 0,
   });
 
-/** Where the browser downloads the same events as JSON lines. */
+/** The download of the same events as JSON lines. */
 export const auditExportUrl = (filter: AuditFilter): string => `/v1/audit/export${search(queryOf(filter))}`;

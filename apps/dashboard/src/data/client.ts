@@ -5,16 +5,16 @@ declare module '@tanstack/react-query' {
   interface Register {
     queryMeta: {
       /**
-       * What grows while rollouts arrive. `replace`: charts and counters, read again when the stream says that their run changed (its id or
-       * name is in the key). Without it a page keeps what its reader looks at, and offers what is new behind a pill.
+       * `replace`: charts and counters that are refetched when the stream reports a change of their run (its id or name is in the key).
+       * Without it a page keeps what its reader sees and shows a pill for updates (ADR 17).
        */
       live?: 'replace';
     };
   }
 }
 
-/** Of a list that its reader reads: it is read again when the reader says so, and not by itself. */
-export const asRead = { staleTime: Infinity, gcTime: 30 * 60_000, refetchOnWindowFocus: false, refetchOnReconnect: false } as const;
+/** Options of a list that is refetched only when its reader asks for it. */
+export const manualRefresh = { staleTime: Infinity, gcTime: 30 * 60_000, refetchOnWindowFocus: false, refetchOnReconnect: false } as const;
 
 export const queryClient = new QueryClient({
   defaultOptions: {

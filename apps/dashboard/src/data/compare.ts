@@ -1,23 +1,22 @@
 import { infiniteQueryOptions, keepPreviousData } from '@tanstack/react-query';
-import type { ComparedTasks } from '@palestra/protocol';
+import type { ComparedTasks, CompareSort as SortBy } from '@palestra/protocol';
 import { api } from './http.ts';
-import type { RunFilter } from './run-reads.ts';
+import type { RunFilter } from './run-queries.ts';
 
-/** Runs beside each other. */
+/** Comparisons of runs. */
 export type ComparedTask = ComparedTasks['tasks'][number];
 export type Pair = ComparedTasks['pairs'][number];
 
-export const COMPARE_SORTS = ['size', 'delta', 'first', 'other'] as const;
-export interface CompareSort {
-  by: (typeof COMPARE_SORTS)[number];
-  /** Which other run it is about: 1 for the second one. */
+export interface TaskSort {
+  by: SortBy;
+  /** The index of the run that is compared with the first: 1 for the second run. */
   against: number;
   order: 'asc' | 'desc';
 }
 const TASK_PAGE = 100;
 
-/** Tasks that all of these runs scored; run ids, of which the first is what the others are held against. */
-export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env, den }: RunFilter, { by, against, order }: CompareSort) =>
+/** Tasks with scored rollouts in all of these runs. `runs` are ids; the first run is the reference. */
+export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env, den }: RunFilter, { by, against, order }: TaskSort) =>
   infiniteQueryOptions({
     queryKey: ['compare', runs, steps, phase, env, den, by, against, order],
     queryFn: ({ pageParam, signal }) =>

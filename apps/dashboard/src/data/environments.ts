@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import type { EnvironmentRuns, EnvironmentVersionList, TaskDifficulty } from '@palestra/protocol';
 import { api } from './http.ts';
 
-/** What the pages of environments read beside `queries.ts`: who uses them, their versions, how hard their tasks are. */
+/** Usage, versions and task difficulty of environments; `queries.ts` has the environments themselves. */
 
 export type EnvironmentRun = EnvironmentRuns['runs'][number];
 export type VersionView = EnvironmentVersionList['versions'][number];
@@ -26,7 +26,7 @@ export const versionsQuery = (owner: string, name: string) =>
     queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/versions', { path: { owner, name }, signal }),
   });
 
-/** Of all splits and variants: the page joins them to the tasks that it shows. */
+/** Figures of the tasks of all splits and variants; the page joins them to the tasks that it shows. */
 export const difficultyQuery = (owner: string, name: string) =>
   queryOptions({
     queryKey: ['environment', owner, name, 'difficulty'],

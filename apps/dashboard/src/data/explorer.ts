@@ -13,9 +13,9 @@ const page = (run: string, { id, order }: ListOrder, query: Query, signal: Abort
   api('GET /v1/runs/{id}/rollouts', { path: { id: run }, query: { sort: id, order, ...query }, signal });
 
 /**
- * Pages of the rollouts of a query. Its key starts with no run, so no event refreshes them: they stay as read, whatever arrives, for as
- * long as `snapshot` is the same, because a reader's list moves only when the reader says so. A page may be shorter than asked, or empty,
- * and still have a next one (regexes have a time limit).
+ * Pages of the rollouts of a query. Their key does not start with `run`, so the stream never refetches them: they stay as read for as long as
+ * `snapshot` is the same, because a list changes only when its reader asks for it (ADR 17). A page can be short or empty and still have a
+ * next page, because regexes have a time limit.
  */
 export const rolloutPagesQuery = (run: string, q: string, order: ListOrder, snapshot: string) =>
   infiniteQueryOptions({
@@ -29,7 +29,7 @@ export const rolloutPagesQuery = (run: string, q: string, order: ListOrder, snap
     refetchOnReconnect: false,
   });
 
-/** How many rollouts match now: against the total of the list's first page it says how many are new. */
+/** The number of rollouts that match now. The difference to the total of the list's first page is the number of new rollouts. */
 export const rolloutTotalQuery = (run: string, q: string) =>
   queryOptions({
     queryKey: ['run', run, 'total', q],
@@ -40,7 +40,7 @@ export const rolloutTotalQuery = (run: string, q: string) =>
     meta: { live: 'replace' },
   });
 
-/** Values and counts of the query's rollouts. `snapshot` as in rolloutPagesQuery: counts are those of the list beside them. */
+/** Values and counts of the query's rollouts. `snapshot` as in `rolloutPagesQuery`, so that the counts belong to the list. */
 export const facetsQuery = (run: string, q: string, snapshot: string) =>
   queryOptions({
     queryKey: ['explorer', run, 'facets', q, snapshot],
@@ -51,7 +51,7 @@ export const facetsQuery = (run: string, q: string, snapshot: string) =>
     refetchOnWindowFocus: false,
   });
 
-/** From which reward a rollout of each environment of the run counts as solved. */
+/** The success rule of each environment of the run. */
 export const successQuery = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'success'],
@@ -62,8 +62,8 @@ export const successQuery = (run: string) =>
 export const PREVIEW_HEAD = 3;
 export const PREVIEW_TAIL = 4;
 
-/** What a panel beside the list shows of a rollout: its facts, its messages as columns, the first and the last messages. */
-export const peekQuery = (id: string) =>
+/** Data of the preview panel of a rollout: header, outline, and the first and last messages. */
+export const previewQuery = (id: string) =>
   queryOptions({
     queryKey: ['explorer', 'peek', id],
     queryFn: async ({ signal }) => {

@@ -5,10 +5,10 @@ import { api } from './http.ts';
 export type FindMode = 'text' | 'regex';
 export type Hit = SearchPage['hits'][number];
 const HITS = 30;
-/** A search that found nothing while rollouts wait for the index looks again this often. */
+/** How often a search without hits is repeated while rollouts wait for the index. */
 const PENDING_MS = 2_000;
 
-/** Messages of the query's rollouts that hold `text`. A page may be short, or empty, and still have a next one: its time was over. */
+/** Messages with `text` in rollouts of the query `within`. A page can be short or empty and still have a next page: searches have a time limit. */
 export const findQuery = (run: string, within: string, text: string, mode: FindMode, snapshot: string) =>
   infiniteQueryOptions({
     queryKey: ['explorer', run, 'find', within, text, mode, snapshot],
@@ -19,6 +19,6 @@ export const findQuery = (run: string, within: string, text: string, mode: FindM
     staleTime: Infinity,
     gcTime: 30 * 60_000,
     refetchOnWindowFocus: false,
-    // Nothing is read yet that could move, and what came last is searchable in seconds.
+    // An empty result has nothing that could move, and new messages are searchable within seconds.
     refetchInterval: ({ state }) => (state.data?.pages.every(({ hits, pending }) => pending && hits.length === 0) ? PENDING_MS : false),
   });

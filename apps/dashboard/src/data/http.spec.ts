@@ -3,7 +3,7 @@ import { toError } from './http.ts';
 
 const refusal = (status: number, body: object) => toError(new Response(JSON.stringify(body), { status }));
 
-test('a failure of the server says the id by which its log has it', async () => {
+test('an error of the server has the id of its log entry', async () => {
   const body = { statusCode: 500, code: 'internal_error', message: 'Internal Server Error', detail: 'Internal Server Error', id: 'a1-b2' };
   expect(await refusal(500, body)).toMatchObject({
     status: 500,
@@ -13,7 +13,7 @@ test('a failure of the server says the id by which its log has it', async () => 
   });
 });
 
-test('a refusal has a code and no id; what is no answer of ours has its status', async () => {
+test('a refusal has a code and no id; a response that is not from the API has its status as code', async () => {
   expect(await refusal(404, { code: 'run_not_found', message: 'no such run', detail: 'no such run' })).toMatchObject({
     code: 'run_not_found',
     message: 'no such run',

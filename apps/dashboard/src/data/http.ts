@@ -1,10 +1,10 @@
 import type { Answers, Bodies } from './routes.ts';
 
-/** A refusal of the API, or a network failure (`status` 0), in words a reader can act on. */
+/** A refusal of the API or a network failure (`status` 0), with a message for the reader. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
-  /** By which the server's log has it; only failures of the server itself have one. */
+  /** The id of the entry in the server's log; only internal errors have one. */
   readonly id: string | null;
 
   constructor(status: number, code: string, message: string, id: string | null = null) {
@@ -16,26 +16,26 @@ export class ApiError extends Error {
   }
 }
 
-/** What was asked for is not there, or not there any more. */
+/** Whether the requested object does not exist or was deleted. */
 export const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
-/** The refusal that a response is. */
+/** The error of a refused response. */
 export async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as Partial<Record<'code' | 'message' | 'detail' | 'id', unknown>> | null;
-  const told = [body?.detail, body?.message].find((part) => typeof part === 'string');
-  const text = typeof told === 'string' ? told : `The server answered ${response.status} ${response.statusText}`;
+  const message = [body?.detail, body?.message].find((part) => typeof part === 'string');
+  const text = typeof message === 'string' ? message : `The server answered ${response.status} ${response.statusText}`;
   const id = typeof body?.id === 'string' ? body.id : null;
   return new ApiError(
     response.status,
     typeof body?.code === 'string' ? body.code : `http_${response.status}`,
-    // Wherever the words are shown, the id is there to be copied.
+    // Every page that shows the message then also shows the id.
     id === null ? text : `${text} (error id ${id})`,
     id,
   );
 }
 
 let refusalOf: ((path: string) => ApiError | null) | null = null;
-/** From now on requests that `refuse` answers with an error fail with it, unsent; null: all are sent. */
+/** From now on a request for which `refuse` returns an error fails with it and is not sent; null: all requests are sent. */
 export function limitRequests(refuse: typeof refusalOf): void {
   refusalOf = refuse;
 }
@@ -58,7 +58,7 @@ export async function request<T>(
     });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError(0, 'network', 'The server does not answer. Nothing was lost; this page tries again when it is back.');
+    throw new ApiError(0, 'network', 'The server does not respond. Nothing was lost. This page retries when the server is back.');
   }
   if (!response.ok) throw await toError(response);
   options.onHeaders?.(response.headers);
@@ -67,7 +67,7 @@ export async function request<T>(
 }
 
 type BodyOf<K> = K extends keyof Bodies ? Bodies[K] : undefined;
-/** Values of a query string; what is undefined, null or empty stays out, an array repeats its name. */
+/** Values of a query string. Undefined, null and empty values are omitted; an array repeats its name. */
 export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
 export function search(query: Query): string {
@@ -100,7 +100,7 @@ export function api<K extends keyof Answers>(operation: K, options: ApiOptions<K
   });
 }
 
-/** An answer about a run, and which version of the run it is of; null where the route does not say. */
+/** An answer about a run with the version of the run; null if the route does not report one. */
 export type Versioned<T> = T & { version: string | null };
 export async function apiOfRun<K extends `GET /v1/runs/${string}` & keyof Answers>(
   operation: K,

@@ -1,10 +1,10 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { FailureList, RolloutList, RunTask, RunTaskList, ToolList } from '@palestra/protocol';
-import { asRead } from './client.ts';
+import { manualRefresh } from './client.ts';
 import { api, apiOfRun, request } from './http.ts';
-import type { RunFilter } from './run-reads.ts';
+import type { RunFilter } from './run-queries.ts';
 
-/** Tools, tasks, failures and ingest of a run. */
+/** Tools, tasks, failures and configuration of a run. */
 export type ToolFigures = ToolList['tools'][number];
 export type Failure = FailureList['failures'][number];
 export type TaskStrip = RunTaskList['tasks'][number];
@@ -21,7 +21,7 @@ export const toolsQuery = (run: string, { steps, phase }: RunFilter) =>
     meta: { live: 'replace' },
   });
 
-/** The newest calls of a tool against its published schema, and the tool by step. */
+/** Figures of a tool by step. */
 export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tool-steps', tool, steps, phase],
@@ -30,6 +30,7 @@ export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunF
     meta: { live: 'replace' },
   });
 
+/** The newest calls of a tool, validated against its published schema. */
 export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunFilter, calls: number) =>
   queryOptions({
     queryKey: ['run', run, 'tool-check', tool, steps, phase, calls],
@@ -39,23 +40,23 @@ export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunF
 export const failuresQuery = (run: string, { steps }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'failures', steps],
-    queryFn: ({ signal }) => readFailures(run, steps, signal),
+    queryFn: ({ signal }) => failuresPage(run, steps, signal),
     placeholderData: keepPreviousData,
     refetchOnWindowFocus: false,
   });
-const readFailures = (run: string, steps: string | undefined, signal: AbortSignal) =>
+const failuresPage = (run: string, steps: string | undefined, signal: AbortSignal) =>
   apiOfRun('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, limit: FAILURE_CLUSTERS }, signal });
-/** The kinds of failure as they are now. */
+/** The current kinds of failure. */
 export const failuresNowQuery = (run: string, { steps }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'failures-now', steps] as readonly unknown[],
-    queryFn: async ({ signal }) => (await readFailures(run, steps, signal)).failures,
-    // Reads messages: not with every step that moves.
+    queryFn: async ({ signal }) => (await failuresPage(run, steps, signal)).failures,
+    // This query reads messages, so it does not run on every change of a step.
     refetchInterval: FAILURES_NOW_MS,
     meta: {},
   });
 
-/** Pages of tasks, which stay as they were read for as long as `snapshot` is the same. */
+/** Pages of tasks. They stay as read for as long as `snapshot` is the same. */
 export const tasksQuery = (run: string, { phase }: RunFilter, snapshot: string) =>
   infiniteQueryOptions({
     queryKey: ['tasks', run, phase, snapshot],
@@ -63,11 +64,11 @@ export const tasksQuery = (run: string, { phase }: RunFilter, snapshot: string) 
     initialPageParam: '',
     getNextPageParam: (last) => last.next ?? undefined,
     placeholderData: keepPreviousData,
-    ...asRead,
+    ...manualRefresh,
   });
 const tasksPage = (run: string, phase: RunFilter['phase'], cursor: string, signal: AbortSignal) =>
   apiOfRun('GET /v1/runs/{run}/tasks', { path: { run }, query: { phase, limit: TASK_PAGE, cursor }, signal });
-/** The first page as it is now. */
+/** The current first page. */
 export const tasksNowQuery = (run: string, { phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tasks-now', phase] as readonly unknown[],
@@ -80,14 +81,14 @@ export const taskQuery = (run: string, task: string, { phase }: RunFilter) =>
     queryFn: ({ signal }) => apiOfRun('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal }),
     refetchOnWindowFocus: false,
   });
-/** The groups of a task as they are now. */
+/** The current groups of a task. */
 export const taskNowQuery = (run: string, task: string, { phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'task-now', task, phase] as readonly unknown[],
     queryFn: async ({ signal }) => (await api('GET /v1/runs/{run}/tasks/{task}', { path: { run, task }, query: { phase }, signal })).groups,
   });
 
-/** The rollouts of a task at one step; they belong to the figures of `group`, and are read again with them. */
+/** The rollouts of a task at one step. The key contains the figures of `group`, so new figures refetch the rollouts. */
 export const taskGroupQuery = (run: string, group: TaskGroup) => {
   const { key, step, phase } = group;
   return queryOptions({
@@ -105,12 +106,12 @@ export const configQuery = (run: string) =>
     meta: { live: 'replace' },
   });
 
-/** Settings are replaced as a whole: what is left out is found out again. */
+/** Settings are replaced as a whole: the normaliser detects omitted settings again. */
 export const changeRun = (id: string, body: { settings?: Record<string, unknown>; retention_days?: number | null; tags?: string[] }) =>
   api('PATCH /v1/runs/{id}', { path: { id }, body: body as never });
 export const eraseRun = (id: string) => api('DELETE /v1/runs/{id}', { path: { id } });
 
-/** Different names of the newest rollouts, for previews. */
+/** Distinct names of the newest rollouts, for previews. */
 export const rolloutNamesQuery = (run: string) =>
   queryOptions({
     queryKey: ['run', run, 'names'],

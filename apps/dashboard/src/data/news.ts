@@ -1,6 +1,6 @@
 import { useQuery, type UseQueryOptions } from '@tanstack/react-query';
 
-/** What a list lacks that its reader reads since an earlier version of the run: rows that came, figures that are others now. */
+/** How a list on the page differs from the current version of the run: the number of new rows, and whether shown rows changed. */
 export interface News {
   fresh: number;
   changed: boolean;
@@ -8,8 +8,8 @@ export interface News {
 const NONE: News = { fresh: 0, changed: false };
 
 /**
- * `now`: the beginning of the list as it is now; `whole`: it is all of it. Of a longer list the rest may have changed with its run, and nobody
- * has looked: it counts as changed.
+ * Compares the shown rows with `now`, the current beginning of the list. `whole`: `now` is the whole list. Otherwise the rest counts as
+ * changed, because it is not read.
  */
 export function newsOf<Row>(shown: readonly Row[], now: readonly Row[], whole: boolean, key: (row: Row) => string): News {
   const before = new Map(shown.map((row) => [key(row), JSON.stringify(row)]));
@@ -24,20 +24,20 @@ export function newsOf<Row>(shown: readonly Row[], now: readonly Row[], whole: b
   return { fresh, changed: changed || before.size > 0 };
 }
 
-/** Whether the run has had a newer version than the one a list was read at. */
+/** Whether the run is newer than the version that a list was read at. */
 export const isAhead = (now: string, version: string | null | undefined): boolean => version != null && BigInt(now) > BigInt(version);
 
-/** The list as a page shows it. */
+/** The list on the page. */
 interface Shown<Row> {
   rows: readonly Row[];
-  /** Of the run, when its first page was read; undefined: it is not here yet. */
+  /** The version of the run when the first page was read; undefined while it loads. */
   version: string | null | undefined;
-  /** Whether its first page is all of it. */
+  /** Whether the first page is the whole list. */
   whole: boolean;
   key: (row: Row) => string;
 }
 
-/** News of a list, looked for only when its run has changed. `first`: reads its first page as it is now, with the stream unless its `meta` says otherwise. */
+/** The news of a list, read only after its run has changed. `first` reads the current first page, and refetches with the stream unless it has `meta`. */
 export function useNews<Row>(
   runVersion: string,
   { rows, version, whole, key }: Shown<Row>,

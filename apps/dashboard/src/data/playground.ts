@@ -4,17 +4,22 @@ import { SseParser } from '@palestra/kit/sse';
 import { api, ApiError, request, toError } from './http.ts';
 
 /**
- * Playing a session by hand: its prompt and tools over the session plane, which takes the browser's cookie as well as keys; its calls and events over its
- * socket (session-link.ts), or by what is here where no socket comes through.
+ * Plays a session by hand. Prompt and tools come from the HTTP API of sessions, which accepts the browser's cookie. Calls and events use the
+ * session's socket (`session-link.ts`), or the functions here if no socket can be opened.
  */
 
-interface PlaneOptions {
+interface SessionRequestOptions {
   body?: string;
   signal?: AbortSignal;
   headers?: Record<string, string>;
 }
 
-async function plane(method: string, path: string, sid: string, { body, signal, headers }: PlaneOptions = {}): Promise<Response> {
+async function sessionRequest(
+  method: string,
+  path: string,
+  sid: string,
+  { body, signal, headers }: SessionRequestOptions = {},
+): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, {
@@ -26,16 +31,16 @@ async function plane(method: string, path: string, sid: string, { body, signal, 
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, 'network', 'The server does not answer. What runs there goes on, and is never run twice.');
+    throw new ApiError(0, 'network', 'The server does not respond. Calls continue to run there and never run twice.');
   }
   if (!response.ok) throw await toError(response);
   return response;
 }
 
 const read = async <T>(path: string, sid: string, signal: AbortSignal): Promise<T> =>
-  (await (await plane('GET', path, sid, { signal })).json()) as T;
+  (await (await sessionRequest('GET', path, sid, { signal })).json()) as T;
 
-/** What the policy reads first. Waits for the environment's setup; 410 once the session has ended. */
+/** The prompt of the session. Waits for the environment's setup; 410 after the session has ended. */
 export const promptQuery = (sid: string) =>
   queryOptions({
     queryKey: ['play', sid, 'prompt'],
@@ -45,7 +50,7 @@ export const promptQuery = (sid: string) =>
     refetchOnWindowFocus: false,
   });
 
-/** The tools of this task; those of its environment and its own. */
+/** The tools of the environment and of this task. */
 export const taskToolsQuery = (sid: string) =>
   queryOptions({
     queryKey: ['play', sid, 'tools'],
@@ -55,7 +60,7 @@ export const taskToolsQuery = (sid: string) =>
     refetchOnWindowFocus: false,
   });
 
-/** The state of the episode after so many calls; asked for anew after each. It may hold the answer of the task. */
+/** The state of the episode after `ended` calls, read again after each call. It can contain the answer of the task. */
 export const stateQuery = (sid: string, ended: number) =>
   queryOptions({
     queryKey: ['play', sid, 'state', ended],
@@ -66,16 +71,16 @@ export const stateQuery = (sid: string, ended: number) =>
     refetchOnWindowFocus: false,
   });
 
-export const pingSession = (sid: string): Promise<Response> => plane('POST', '/ping', sid, { body: '{}' });
+export const pingSession = (sid: string): Promise<Response> => sessionRequest('POST', '/ping', sid, { body: '{}' });
 
-export interface Opening {
+export interface SessionChoice {
   environment: string;
   variant: string;
-  /** A place in a split, or JSON text of the task itself. */
+  /** An index in a split, or the JSON text of a task spec. */
   task: { split: string; index: number } | { spec: string };
 }
 
-/** An id that works where a page is served over plain HTTP, too. */
+/** A random UUID. `crypto.randomUUID` is not available on pages served over plain HTTP. */
 export function newSid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
@@ -85,16 +90,16 @@ export function newSid(): string {
 }
 
 /**
- * Opens a session under an id of ours, so that a repeat after a lost answer finds it, and returns the id that it is stored under (ADR 26). Waits where
- * slots are limited.
+ * Opens a session under an id that the page chose, so that a repeat after a lost answer finds the session. Returns the stored id (ADR 26). Waits
+ * for a slot.
  */
-export async function openPlay(sid: string, { environment, variant, task }: Opening, signal: AbortSignal): Promise<string> {
+export async function openSession(sid: string, { environment, variant, task }: SessionChoice, signal: AbortSignal): Promise<string> {
   const head = JSON.stringify({ sid, environment, variant }).slice(0, -1);
-  // As text, so that the numbers of a task keep their spelling.
-  const what = 'spec' in task ? `"task_spec":${task.spec}` : JSON.stringify(task).slice(1, -1);
+  // As text, so that the numbers of a task keep their digits.
+  const taskText = 'spec' in task ? `"task_spec":${task.spec}` : JSON.stringify(task).slice(1, -1);
   for (let attempt = 0; ; attempt += 1) {
     try {
-      const opened = await plane('POST', '/v1/sessions', sid, { body: `${head},${what}}`, signal });
+      const opened = await sessionRequest('POST', '/v1/sessions', sid, { body: `${head},${taskText}}`, signal });
       return ((await opened.json()) as { sid: string }).sid;
     } catch (error) {
       if (!isLost(error) || attempt >= 3 || signal.aborted) throw error;
@@ -110,38 +115,38 @@ export interface PlayCall {
 }
 export interface Played {
   taskId: string;
-  /** The connection broke, and the stored result was read: the tool did not run again. */
+  /** The connection broke and the stored result was read. The tool did not run again. */
   replayed: boolean;
 }
 
 const RETRIES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000];
-/** Before the next attempt after so many that were lost; undefined: give up. */
+/** The wait before the next attempt, after `lost` lost attempts; undefined: give up. */
 export const retryWait = (lost: number): number | undefined => RETRIES_MS[lost];
 const RETRIED = new Set([0, 429, 502, 503, 504]);
-/** Another attempt may come through. */
+/** Whether another attempt can succeed. */
 export const isLost = (error: unknown): boolean => error instanceof ApiError && RETRIED.has(error.status);
 
-export interface Posting {
-  /** Of our own: with it a repeat joins the call, or reads its result, whatever was heard of it before. */
+interface CallAttempt {
+  /** The idempotency key of the call. A repeat with it joins the call or reads its result. */
   id: string;
-  /** It was accepted before, over a socket. */
+  /** The task id if a socket accepted the call before. */
   taskId: string | null;
   signal: AbortSignal;
   onTaskId: (taskId: string) => void;
 }
 
-/** Calls a tool over HTTP, once, whatever happens to the connection. Resolves when the call has ended, however it ended: the ledger says how. */
-export async function callTool(sid: string, call: PlayCall, { id, signal, onTaskId, ...before }: Posting): Promise<Played> {
+/** Runs a tool once over HTTP and retries lost connections. Resolves when the call has ended; the ledger has its outcome. */
+export async function callTool(sid: string, call: PlayCall, { id, signal, onTaskId, ...before }: CallAttempt): Promise<Played> {
   let { taskId } = before;
   let replayed = false;
-  const told = (heard: string) => {
+  const accept = (accepted: string) => {
     replayed ||= taskId !== null;
-    taskId = heard;
-    onTaskId(heard);
+    taskId = accepted;
+    onTaskId(accepted);
   };
   for (let attempt = 0; ; attempt += 1) {
     try {
-      await attemptCall(sid, call, id, told, signal);
+      await attemptCall(sid, call, id, accept, signal);
       return { taskId: taskId ?? '', replayed };
     } catch (error) {
       const wait = retryWait(attempt);
@@ -155,12 +160,12 @@ async function attemptCall(
   sid: string,
   { tool, input }: PlayCall,
   id: string,
-  told: (taskId: string) => void,
+  onTaskId: (taskId: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
   const body = `{"name":${JSON.stringify(tool)},"input":${input}}`;
-  const response = await plane('POST', '/call', sid, { body, signal, headers: { 'idempotency-key': id } });
-  const lost = new ApiError(0, 'network', 'The connection broke before the result came. The call is not run again.');
+  const response = await sessionRequest('POST', '/call', sid, { body, signal, headers: { 'idempotency-key': id } });
+  const lost = new ApiError(0, 'network', 'The connection broke before the result arrived. The call does not run again.');
   const reader = response.body?.getReader();
   if (!reader) throw lost;
   const parser = new SseParser();
@@ -175,8 +180,8 @@ async function attemptCall(
       throw lost;
     }
     for (const { event, data } of parser.push(piece.value)) {
-      if (event === 'task_id') told(data);
-      // The outcome itself is read from the ledger, where everybody reads it.
+      if (event === 'task_id') onTaskId(data);
+      // The page reads the outcome from the ledger.
       if (event === 'end' || event === 'error') ended = true;
     }
   }
@@ -196,11 +201,11 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Has the session written as a rollout of a run. Idempotent. */
+/** Records the session as a rollout of a run. Idempotent. */
 export const keepSession = (sid: string, body: { run: string; rollout: string | null }): Promise<KeptSession> =>
   api('POST /v1/sessions/{sid}/rollout', { path: { sid }, body });
 
-/** Whether the rollout can be read already: its calls are written a second after they ended. */
+/** Polls until the recorded rollout can be read: calls are recorded a second after they end. */
 export const keptQuery = (id: string) =>
   queryOptions({
     queryKey: ['play', 'kept', id],

@@ -11,11 +11,11 @@ import type {
 } from '@palestra/protocol';
 import { ApiError, request } from './http.ts';
 
-/** Every server datum of the dashboard, by key. Components use these options with useQuery and never fetch by themselves. */
+/** Query options of server data. Components pass them to `useQuery` and never fetch directly. */
 
 export const TASK_PAGE = 50;
 
-/** Environments come up, and go: what says whether they do is looked at again, more often while one starts. */
+/** How often the state of environments is read while one starts or is unreachable. */
 const STARTING_MS = 1_500;
 const AWAY_MS = 10_000;
 function untilReady(environments: readonly Pick<EnvironmentView, 'status'>[]): number | false {
@@ -37,9 +37,9 @@ export const meQuery = queryOptions({
   queryKey: ['me'],
   queryFn: ({ signal }) => request<MeView>('/v1/me', { signal }),
   staleTime: Infinity,
-  // A refusal is read again by signing in: not by leaving the window for a moment, which would take away what the reader typed or reads.
+  // Signing in reads it again. A refetch on window focus would replace what the reader types or reads.
   refetchOnWindowFocus: false,
-  // main.tsx has asked already.
+  // main.tsx has already requested it.
   retryOnMount: false,
 });
 
@@ -52,12 +52,12 @@ export const runsQuery = (search: string) =>
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** A run by its name, which is what page addresses carry; a run id works too. */
+/** A run by its name, as in page addresses, or by its id. */
 async function readRun(run: string, signal: AbortSignal): Promise<RunView> {
   const { runs } = await request<RunList>(`/v1/runs?${new URLSearchParams({ name: run, limit: '1' })}`, { signal });
   if (runs[0]) return runs[0];
   if (uuid.test(run)) return request<RunView>(`/v1/runs/${run}`, { signal });
-  throw new ApiError(404, 'run_not_found', `No rollout was uploaded under the run name “${run}” yet, or the run belongs to others.`);
+  throw new ApiError(404, 'run_not_found', `Run “${run}” not found. It has no rollouts yet, or it belongs to another organisation.`);
 }
 
 export const runQuery = (run: string) =>
@@ -100,5 +100,5 @@ export const apiKeysQuery = queryOptions({
   queryKey: keys.apiKeys,
   queryFn: ({ signal }) => request<{ keys: ApiKeyView[] }>('/v1/keys', { signal }),
 });
-/** Exchanges an API key for the session cookie. */
+/** Exchanges an API key for a session cookie. */
 export const login = (key: string) => request<void>('/v1/login', { method: 'POST', body: { key } });

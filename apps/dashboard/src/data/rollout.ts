@@ -4,64 +4,64 @@ import { queryClient } from './client.ts';
 import { api, isGone, request, toError } from './http.ts';
 import { type FromList, readOrder } from './list-order.ts';
 
-/** What the rollout viewer reads: header and outline at once, texts by page, large bodies in parts. */
+/** Data of the rollout viewer: header and outline at once, texts by page, large bodies in windows. */
 
-/** A rollout that is still being sent is looked at this often; what the reader reads never moves, new rows come at its end. */
+/** How often a live rollout is read; new rows are appended at the end. */
 const LIVE_MS = 1_500;
-/** One that fell silent, or whose end came a moment ago: its trainer may go on, and late messages come behind the last one. */
+/** How often a rollout is read that is quiet or ended recently: messages can still arrive. */
 const SETTLING_MS = 10_000;
-/** Where nothing came for this long, the page no longer looks. */
+/** A rollout without changes for this long is not read again. */
 const SETTLED_AFTER_MS = 10 * 60_000;
 
-function lookAgain(header: RolloutHeader | undefined): number | false {
+function headerInterval(header: RolloutHeader | undefined): number | false {
   if (!header) return false;
   if (header.state === 'live') return LIVE_MS;
-  return mayGoOn(header) ? SETTLING_MS : false;
+  return canChange(header) ? SETTLING_MS : false;
 }
-const mayGoOn = ({ state, updated_at }: RolloutHeader): boolean =>
+const canChange = ({ state, updated_at }: RolloutHeader): boolean =>
   state === 'live' || Date.now() - Date.parse(updated_at) < SETTLED_AFTER_MS;
-/** How often what stands around a rollout is read again, its group say. */
-export const lookAround = (header: RolloutHeader): number | false => (mayGoOn(header) ? SETTLING_MS : false);
+/** The refetch interval of data about a rollout, such as its group. */
+export const relatedInterval = (header: RolloutHeader): number | false => (canChange(header) ? SETTLING_MS : false);
 
-/** What was read last under a key that begins like this: it stays until the next reading is here. */
+/** The last data under a key with this prefix, shown until new data arrives. */
 export const lastRead = <T>(begin: QueryKey): T | undefined =>
   queryClient.getQueriesData<T>({ queryKey: begin }).findLast(([, data]) => data !== undefined)?.[1];
-/** A search looks again this often while messages wait to be searchable. */
+/** How often a search is repeated while messages wait for the index. */
 const PENDING_MS = 2_000;
 /** Messages of one page of texts. */
 export const PAGE = 50;
 
-/** The first key is of its own: a finished rollout does not change, so the stream of the runs leaves its reader alone. */
+/** The key does not start with `run`: changes of a run do not refetch the transcript. */
 const key = (id: string, ...rest: readonly unknown[]) => ['transcript', id, ...rest] as const;
 
 export const headerQuery = (id: string) =>
   queryOptions({
     queryKey: key(id, 'header'),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/header', { path: { id }, signal }),
-    refetchInterval: ({ state }) => (isGone(state.error) ? false : lookAgain(state.data)),
+    refetchInterval: ({ state }) => (isGone(state.error) ? false : headerInterval(state.data)),
   });
 
-/** `told`: what the header says of the rollout, where the first outline has something else; the old one stays until the new one is read. */
-export const outlineQuery = (id: string, told: Pick<RolloutHeader, 'num_messages' | 'gaps'> | null) =>
+/** `counts`: counts of the header that differ from the first outline; a new value reads the outline again. Null for the first outline. */
+export const outlineQuery = (id: string, counts: Pick<RolloutHeader, 'num_messages' | 'gaps'> | null) =>
   queryOptions({
-    queryKey: key(id, 'outline', ...(told === null ? ['first'] : [told.num_messages, told.gaps])),
+    queryKey: key(id, 'outline', ...(counts === null ? ['first'] : [counts.num_messages, counts.gaps])),
     queryFn: ({ signal }) => api('GET /v1/rollouts/{id}/outline', { path: { id }, signal }),
     placeholderData: (previous, before) => (before?.queryKey[1] === id ? previous : undefined),
     staleTime: Infinity,
   });
 
-/** Messages that an outline shows as missing. */
+/** The number of missing messages in an outline. */
 const missingIn = ({ missing }: RolloutOutline): number => missing.reduce((sum, [from, to]) => sum + to - from + 1, 0);
 
-/** Whether an outline has what the header counts: messages come, and what is missing is told once it had its time to come. */
+/** Whether an outline has the counts of the header. Messages arrive, and missing messages are reported after a delay. */
 export const isCurrent = (outline: RolloutOutline, { num_messages, gaps }: RolloutHeader): boolean =>
   outline.total === num_messages && missingIn(outline) === gaps;
 
 const readMessages = (id: string, from: number, limit: number, signal?: AbortSignal) =>
   api('GET /v1/rollouts/{id}/messages', { path: { id }, query: { from, limit, bodies: 'preview' }, ...(signal && { signal }) });
 
-/** What to read for a page of texts: messages of one index come in a row; those before the page are asked for again and dropped. */
-function placeOf(outline: RolloutOutline, page: number): { first: number; count: number; from: number; skip: number } {
+/** The range to read for a page of texts. Messages can share an index; `skip` of them before the page are read again and dropped. */
+function rangeOfPage(outline: RolloutOutline, page: number): { first: number; count: number; from: number; skip: number } {
   const first = page * PAGE;
   const from = outline.index[first] ?? 0;
   let skip = 0;
@@ -71,7 +71,7 @@ function placeOf(outline: RolloutOutline, page: number): { first: number; count:
 
 /** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
 export function pageQuery(id: string, outline: RolloutOutline, page: number) {
-  const { first, count, from, skip } = placeOf(outline, page);
+  const { first, count, from, skip } = rangeOfPage(outline, page);
   return queryOptions({
     queryKey: key(id, 'page', page, from, skip, count),
     queryFn: async ({ signal }) => {
@@ -82,11 +82,11 @@ export function pageQuery(id: string, outline: RolloutOutline, page: number) {
   });
 }
 
-/** Reads what the first paint of a rollout needs while the code of its page is on its way: the texts where `hash` (`#m-9000`) leads, too. */
+/** Prefetches the first view of a rollout while the code of its page loads, including the texts at `hash` (`#m-9000`). */
 export function prefetchRollout(id: string, hash: string): void {
   void queryClient.prefetchQuery(headerQuery(id));
   const wanted = Number(/^#?m-(\d{1,9})$/.exec(hash)?.[1] ?? 0);
-  // Where every index has one message these are the texts; the outline, which says so, need not be here to ask for them.
+  // Correct if every index has one message. Only the outline knows, but waiting for it would delay the texts.
   const guess = Math.floor(wanted / PAGE);
   const early = readMessages(id, guess * PAGE, PAGE).catch(() => null);
   const read = async (): Promise<void> => {
@@ -95,7 +95,7 @@ export function prefetchRollout(id: string, hash: string): void {
     const at = outline.index.findIndex((index) => index >= wanted);
     const page = Math.floor((at < 0 ? outline.total - 1 : at) / PAGE);
     const query = pageQuery(id, outline, page);
-    const { first, count, from, skip } = placeOf(outline, page);
+    const { first, count, from, skip } = rangeOfPage(outline, page);
     const texts = from === guess * PAGE && skip === 0 ? early : null;
     await queryClient.prefetchQuery({
       ...query,
@@ -105,11 +105,11 @@ export function prefetchRollout(id: string, hash: string): void {
       },
     });
   };
-  // The page itself tells what went wrong.
+  // The page itself shows the error.
   read().catch(() => {});
 }
 
-/** A few messages from an index on: what a comparison shows of the other rollout. `counted`: how many it had; where it has more, they are read again. */
+/** Messages from an index on, for comparisons. `counted`: the message count of the rollout; a new count reads them again. */
 export const messagesAtQuery = (id: string, from: number, limit: number, counted: number | null = null) =>
   queryOptions({
     queryKey: key(id, 'at', from, limit, counted),
@@ -118,7 +118,7 @@ export const messagesAtQuery = (id: string, from: number, limit: number, counted
     staleTime: Infinity,
   });
 
-/** What the ledger knows of the calls, as the header counts it: calls come with messages, and the ledger's word on them seconds later. */
+/** The ledger's data of the calls. The key has the counts of the header: calls arrive with messages, their ledger match seconds later. */
 export const callsQuery = ({ id, num_tool_calls: count, verified, latency_ms: latency }: RolloutHeader) =>
   queryOptions({
     queryKey: key(id, 'calls', count, verified, latency),
@@ -148,11 +148,11 @@ export const bodyQuery = (id: string, index: number, event: string) =>
     gcTime: 30_000,
   });
 
-/** Bytes of one window of a large text. */
+/** Size of one window of a large text, bytes. */
 export const WINDOW_BYTES = 128 * 1024;
 const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** One window of a large text, cut at characters: one that begins in the window is in it whole. */
+/** One window of a large text. It contains every character that begins in the window. */
 export const windowQuery = (id: string, index: number, event: string, window: number, bytes: number) =>
   queryOptions({
     queryKey: key(id, 'window', event, window),
@@ -172,7 +172,7 @@ export const windowQuery = (id: string, index: number, event: string, window: nu
     gcTime: 10_000,
   });
 
-/** `counted`: how many messages the two had; where that is another number, they are aligned anew. It is read line by line: nothing else moves it. */
+/** `counted`: the message counts of the two rollouts; new counts align them again. Nothing else refetches it while it is read. */
 export const diffQuery = (a: string, b: string, counted: readonly (number | undefined)[] = []) =>
   queryOptions({
     queryKey: ['diff', a, b, ...counted],
@@ -183,7 +183,7 @@ export const diffQuery = (a: string, b: string, counted: readonly (number | unde
     refetchOnReconnect: false,
   });
 
-/** Messages in which the text stands as it is typed, upper and lower case alike, in pages of 100 by index. `total`: how many there are; `growing`: more may come. */
+/** Messages that contain the text literally, ignoring case, in pages of 100 by index. `total`: the message count; `growing`: more can arrive. */
 export const findQuery = (run: string, id: string, text: string, { total, growing }: { total: number; growing: boolean }) =>
   infiniteQueryOptions({
     queryKey: key(id, 'find', text, total),
@@ -194,14 +194,14 @@ export const findQuery = (run: string, id: string, text: string, { total, growin
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
-    // Hits come in the order of the messages: those of a rollout that grew stand where they stood.
+    // Hits are in message order, so the hits of a growing rollout keep their positions.
     placeholderData: (previous, before) => (before?.queryKey[1] === id && before.queryKey[3] === text ? previous : undefined),
-    // What came last is searchable in seconds.
+    // New messages are searchable within seconds.
     refetchInterval: ({ state }) => (growing && state.data?.pages.at(-1)?.pending ? PENDING_MS : false),
     staleTime: 30_000,
   });
 
-/** The rollouts before and after one in the list that its reader came from. */
+/** The rollouts before and after one in the list that it was opened from. */
 export const besideQuery = (id: string, { q, sort }: FromList) =>
   queryOptions({
     queryKey: key(id, 'beside', q, sort),
@@ -209,10 +209,10 @@ export const besideQuery = (id: string, { q, sort }: FromList) =>
       const { id: by, order } = readOrder(sort);
       return api('GET /v1/rollouts/{id}/beside', { path: { id }, query: { q, sort: by, order }, signal });
     },
-    // At an end of a list that grows the next look may find somebody.
+    // A growing list can get a neighbour at its end.
     staleTime: ({ state }) => (state.data?.next && state.data.previous ? 60_000 : 0),
   });
 export const beside = (id: string, from: FromList) => queryClient.fetchQuery(besideQuery(id, from));
 
-/** Every message with its whole text; only asked for when the reader copies a rollout of moderate size. */
+/** All messages with their whole texts, for copying a rollout of moderate size. */
 export const readWholeRollout = (id: string) => request<RolloutView>(rawUrl(id));

@@ -125,7 +125,7 @@ export interface Answers {
   'PUT /v1/views/{id}': SavedView;
 }
 
-/** Bodies, as a client sends them, of the routes that take one. */
+/** Request bodies of these routes. */
 export interface Bodies {
   'PATCH /v1/members/{id}': ChangeMember;
   'PATCH /v1/organisation': ChangeOrganisation;

@@ -6,21 +6,21 @@ import { followSession, refreshSession, showCall, showSession } from './sessions
 import { whileVisible } from './stream.ts';
 
 /**
- * `live`: calls and events go over one socket. `connecting`: it is being opened, calls wait. `http`: no socket comes through, so calls are posted and events are
- * streamed. `over`: the session has ended.
+ * `live`: calls and events use one socket. `connecting`: the socket is being opened, and calls wait. `http`: no socket can be opened, so calls are
+ * posted and events are streamed. `over`: the session has ended.
  */
 export type LinkState = 'connecting' | 'live' | 'http' | 'over';
 
 const OPEN_DEADLINE_MS = 5_000;
-/** A socket that lived so long is no sign of a way that lets none through. */
+/** A socket that lived this long shows that the network allows sockets. */
 const STEADY_MS = 5_000;
-/** A server that says nothing for so long after a ping is not there any more. */
+/** A server that sends nothing for this long after a ping is unreachable. */
 const PONG_DEADLINE_MS = 10_000;
 const RECONNECT_MS = [250, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
-/** After so many attempts in a row that opened no socket, or none that lasted, the page goes on over HTTP, and tries again now and then. */
+/** After this many failed or short-lived sockets in a row, the page uses HTTP and retries the socket later. */
 const ATTEMPTS_BEFORE_HTTP = 2;
 
-interface Waiting {
+interface PendingCall {
   id: string;
   call: PlayCall;
   signal: AbortSignal;
@@ -28,33 +28,33 @@ interface Waiting {
   resolve: (played: Played) => void;
   reject: (error: unknown) => void;
   taskId: string | null;
-  /** It was accepted more than once: its stored result is read. */
+  /** The call was accepted more than once, so its stored result is read. */
   replayed: boolean;
-  /** Refusals in a row that are worth another attempt. */
+  /** Refusals in a row that can be retried. */
   refusals: number;
-  /** It was posted over HTTP, and is answered there. */
+  /** The call was posted over HTTP and gets its answer there. */
   posted: boolean;
 }
 
 /**
- * A session that is played and followed (docs/sessions.md): every call has an id of ours, so that it can be sent again over the next socket, or
- * over HTTP, and never runs twice; events go on behind the last one that was read.
+ * Plays and follows a session (docs/sessions.md). The page chooses an id for every call, so that it can send the call again over the next socket
+ * or over HTTP, and the call never runs twice. Events resume after the last one that was read.
  */
 export class SessionLink {
   #state: LinkState = 'connecting';
   readonly #listeners = new Set<() => void>();
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #pending = new Map<string, PendingCall>();
   #socket: WebSocket | null = null;
-  /** Id of the last event that was read. */
-  #position: string | null = null;
-  /** Attempts in a row that opened no socket, or none that lasted. */
+  /** Id of the last applied event. */
+  #lastEvent: string | null = null;
+  /** Failed or short-lived sockets in a row. */
   #failures = 0;
   #openedAt: number | null = null;
-  #again: ReturnType<typeof setTimeout> | undefined;
+  #reconnect: ReturnType<typeof setTimeout> | undefined;
   #probe: ReturnType<typeof setTimeout> | undefined;
   #stopFollowing: (() => void) | null = null;
-  /** What was told is shown after what was read before it. */
-  #shown: Promise<unknown> = Promise.resolve();
+  /** Applies events in order, after the reads that began before them. */
+  #applied: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly client: QueryClient,
@@ -67,7 +67,7 @@ export class SessionLink {
   };
   readonly state = (): LinkState => this.#state;
 
-  /** Returns the function that stops it. */
+  /** Opens the link. Returns a function that closes it. */
   start(): () => void {
     this.#failures = 0;
     this.#set('connecting');
@@ -75,26 +75,26 @@ export class SessionLink {
     return () => {
       const socket = this.#socket;
       this.#drop();
-      clearTimeout(this.#again);
+      clearTimeout(this.#reconnect);
       this.#follow(false);
       if (socket?.readyState !== WebSocket.CONNECTING) return socket?.close(1000);
-      // A browser complains of one that is closed before it is open.
+      // Browsers log an error if a socket is closed before it is open.
       socket.addEventListener('open', () => socket.close(1000));
     };
   }
 
-  /** Calls a tool, once, whatever happens to the connection. Resolves when the call has ended, however it ended: its event says how. */
+  /** Runs a tool once, also if the connection breaks. Resolves when the call has ended; its event has the outcome. */
   call(call: PlayCall, onTaskId: (taskId: string) => void, signal: AbortSignal): Promise<Played> {
     const id = newSid();
     return new Promise<Played>((resolve, reject) => {
-      const waiting = { id, call, signal, onTaskId, resolve, reject, taskId: null, replayed: false, refusals: 0, posted: false };
-      this.#waiting.set(id, waiting);
+      const pending = { id, call, signal, onTaskId, resolve, reject, taskId: null, replayed: false, refusals: 0, posted: false };
+      this.#pending.set(id, pending);
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-      this.#post(waiting);
-    }).finally(() => this.#waiting.delete(id));
+      this.#send(pending);
+    }).finally(() => this.#pending.delete(id));
   }
 
-  /** Tells the session that somebody is here, and asks whether the server is. One that fails is no news. */
+  /** Keeps the session alive and checks the connection. A failed ping over HTTP is ignored. */
   ping(): void {
     const socket = this.#socket;
     if (this.#state !== 'live' || socket === null) return void pingSession(this.sid).catch(() => {});
@@ -109,20 +109,20 @@ export class SessionLink {
   #connect(): void {
     const url = new URL(`/v1/sessions/${encodeURIComponent(this.sid)}/socket`, location.href);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-    if (this.#position !== null) url.searchParams.set('after', this.#position);
+    if (this.#lastEvent !== null) url.searchParams.set('after', this.#lastEvent);
     const socket = new WebSocket(url);
     this.#socket = socket;
     const deadline = setTimeout(() => this.#lost(socket), OPEN_DEADLINE_MS);
-    const mine = () => this.#socket === socket;
+    const isCurrent = () => this.#socket === socket;
     socket.addEventListener('open', () => {
       clearTimeout(deadline);
-      if (mine()) this.#opened();
+      if (isCurrent()) this.#opened();
       else socket.close(1000);
     });
     socket.addEventListener('message', ({ data }: MessageEvent<string>) => {
-      if (!mine()) return;
+      if (!isCurrent()) return;
       clearTimeout(this.#probe);
-      this.#hear(JSON.parse(data) as SessionServerFrame);
+      this.#receive(JSON.parse(data) as SessionServerFrame);
     });
     socket.addEventListener('close', () => {
       clearTimeout(deadline);
@@ -133,10 +133,10 @@ export class SessionLink {
   #opened(): void {
     this.#openedAt = Date.now();
     this.#follow(false);
-    // What happened between the first read and the first socket.
-    if (this.#position === null) this.#shown = refreshSession(this.client, this.sid).catch(() => {});
+    // Changes between the first read and the first socket.
+    if (this.#lastEvent === null) this.#applied = refreshSession(this.client, this.sid).catch(() => {});
     this.#set('live');
-    for (const waiting of this.#waiting.values()) this.#post(waiting);
+    for (const pending of this.#pending.values()) this.#send(pending);
   }
 
   #drop(): void {
@@ -150,15 +150,15 @@ export class SessionLink {
     if (this.#state === 'over') return;
     if (this.#openedAt !== null && Date.now() - this.#openedAt >= STEADY_MS) this.#failures = 0;
     this.#openedAt = null;
-    this.#again = setTimeout(() => this.#connect(), RECONNECT_MS[Math.min(this.#failures, RECONNECT_MS.length - 1)]);
+    this.#reconnect = setTimeout(() => this.#connect(), RECONNECT_MS[Math.min(this.#failures, RECONNECT_MS.length - 1)]);
     this.#failures += 1;
     if (this.#failures < ATTEMPTS_BEFORE_HTTP) return this.#set('connecting');
     this.#follow(true);
     this.#set('http');
-    for (const waiting of this.#waiting.values()) this.#post(waiting);
+    for (const pending of this.#pending.values()) this.#send(pending);
   }
 
-  /** By the event stream, while there is no socket. */
+  /** Follows the event stream while there is no socket. */
   #follow(on: boolean): void {
     if (on) this.#stopFollowing ??= whileVisible(() => followSession(this.client, this.sid));
     else {
@@ -167,66 +167,66 @@ export class SessionLink {
     }
   }
 
-  /** By whatever way is open; while none is, it waits. */
-  #post(waiting: Waiting): void {
-    const { id, call, signal, onTaskId, posted } = waiting;
-    if (posted || !this.#waiting.has(id)) return;
+  /** Sends a call over the socket or HTTP; while connecting, the call waits. */
+  #send(pending: PendingCall): void {
+    const { id, call, signal, onTaskId, posted } = pending;
+    if (posted || !this.#pending.has(id)) return;
     if (this.#state === 'live') {
-      // As text, so that the numbers of its input keep their spelling.
+      // As text, so that the numbers of its input keep their digits.
       this.#socket?.send(`${JSON.stringify({ type: 'call', id, tool: call.tool }).slice(0, -1)},"input":${call.input}}`);
     } else if (this.#state !== 'connecting') {
-      waiting.posted = true;
-      callTool(this.sid, call, { id, taskId: waiting.taskId, signal, onTaskId }).then(waiting.resolve, waiting.reject);
+      pending.posted = true;
+      callTool(this.sid, call, { id, taskId: pending.taskId, signal, onTaskId }).then(pending.resolve, pending.reject);
     }
   }
 
-  #hear(told: SessionServerFrame): void {
-    switch (told.type) {
+  #receive(message: SessionServerFrame): void {
+    switch (message.type) {
       case 'session':
-        return this.#show(told.event, () => showSession(this.client, told.session));
+        return this.#apply(message.event, () => showSession(this.client, message.session));
       case 'call':
-        return this.#show(told.event, () => showCall(this.client, this.sid, told.call));
+        return this.#apply(message.event, () => showCall(this.client, this.sid, message.call));
       case 'end':
-        this.#show(told.event, () => showSession(this.client, told.session));
+        this.#apply(message.event, () => showSession(this.client, message.session));
         return this.#set('over');
       case 'accepted':
-        return this.#accepted(told.id, told.task_id);
+        return this.#accepted(message.id, message.task_id);
       case 'result':
-        return this.#ended(told.id, told.task_id);
+        return this.#ended(message.id, message.task_id);
       case 'error':
-        return told.task_id === undefined ? this.#refused(told) : this.#ended(told.id ?? '', told.task_id);
+        return message.task_id === undefined ? this.#refused(message) : this.#ended(message.id ?? '', message.task_id);
       case 'pong':
     }
   }
 
-  #show(event: string, show: () => void): void {
-    this.#shown = this.#shown.then(() => {
-      this.#position = event;
+  #apply(event: string, show: () => void): void {
+    this.#applied = this.#applied.then(() => {
+      this.#lastEvent = event;
       show();
     });
   }
 
   #accepted(id: string, taskId: string): void {
-    const waiting = this.#waiting.get(id);
-    if (waiting === undefined) return;
-    waiting.replayed ||= waiting.taskId !== null;
-    waiting.taskId = taskId;
-    waiting.onTaskId(taskId);
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    pending.replayed ||= pending.taskId !== null;
+    pending.taskId = taskId;
+    pending.onTaskId(taskId);
   }
 
   #ended(id: string, taskId: string): void {
-    const waiting = this.#waiting.get(id);
-    waiting?.resolve({ taskId, replayed: waiting.replayed });
+    const pending = this.#pending.get(id);
+    pending?.resolve({ taskId, replayed: pending.replayed });
   }
 
-  /** Nothing ran for that message: it is sent again where that may help. */
+  /** Nothing ran for this message. Sends it again if the refusal can be retried. */
   #refused({ id, status, code, message, detail }: Extract<SessionServerFrame, { type: 'error' }>): void {
-    const waiting = this.#waiting.get(id ?? '');
-    if (waiting === undefined) return;
+    const pending = this.#pending.get(id ?? '');
+    if (pending === undefined) return;
     const error = new ApiError(status, code, typeof detail === 'string' ? detail : message);
-    const wait = isLost(error) ? retryWait(waiting.refusals++) : undefined;
-    if (wait === undefined) waiting.reject(error);
-    else setTimeout(() => this.#post(waiting), wait);
+    const wait = isLost(error) ? retryWait(pending.refusals++) : undefined;
+    if (wait === undefined) pending.reject(error);
+    else setTimeout(() => this.#send(pending), wait);
   }
 
   #set(state: LinkState): void {

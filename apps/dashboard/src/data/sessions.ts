@@ -2,11 +2,11 @@ import { infiniteQueryOptions, type InfiniteData, type QueryClient, queryOptions
 import type { SessionCallList, SessionCallView, SessionForkView, SessionList, SessionView, SlotList } from '@palestra/protocol';
 import { request } from './http.ts';
 
-/** Sessions, their calls and slots, by key, like queries.ts; and what keeps an open session page current. */
+/** Query options of sessions, calls and slots, and the functions that keep a session page current. */
 
 const SESSION_PAGE = 100;
 const CALL_PAGE = 100;
-/** Lists of what lives have no event stream: they are read again this often while they are looked at. */
+/** Lists of live sessions have no event stream, so they are polled while they are visible. */
 const LIVE_REFRESH_MS = 3_000;
 const PING_REFRESH_MS = 5_000;
 const CALLS_REFRESH_MS = 1_000;
@@ -44,7 +44,7 @@ export const sessionsQuery = (filter: SessionFilter) =>
     refetchInterval: filter.state === 'ended' ? false : LIVE_REFRESH_MS,
   });
 
-/** All that the organisation may see, or those of one environment. */
+/** The slots of the organisation, or of one environment. */
 export const slotsQuery = (environment?: string) =>
   queryOptions({
     queryKey: [...sessionKeys.slots, environment ?? ''],
@@ -56,7 +56,7 @@ export const sessionQuery = (sid: string) =>
   queryOptions({
     queryKey: sessionKeys.one(sid),
     queryFn: ({ signal }) => request<SessionView>(path(sid), { signal }),
-    // Pings move its times and are no events.
+    // Pings change its times without an event.
     refetchInterval: ({ state }) => (state.data?.live ? PING_REFRESH_MS : false),
   });
 
@@ -68,7 +68,7 @@ export const callsQuery = (sid: string) =>
     getNextPageParam: (last) => last.next_after ?? undefined,
   });
 
-/** One call with all of its input and result. One that runs is read again when it has ended. */
+/** One call with its whole input and result. A running call is read again after it ends. */
 export const wholeCallQuery = (sid: string, { task_id: taskId, state }: Pick<SessionCallView, 'task_id' | 'state'>) =>
   queryOptions({
     queryKey: ['session-call', sid, taskId, state],
@@ -79,7 +79,7 @@ export const wholeCallQuery = (sid: string, { task_id: taskId, state }: Pick<Ses
 export const forkSession = (sid: string, atCall: number) =>
   request<SessionForkView>(`${path(sid)}/fork`, { method: 'POST', body: { at_call: atCall } });
 
-/** Ends it, and forgets what was known of who holds what. */
+/** Ends the session and invalidates the lists of sessions and slots. */
 export async function endSession(client: QueryClient, sid: string): Promise<void> {
   const view = await request<SessionView>(path(sid), { method: 'DELETE' });
   client.setQueryData(sessionKeys.one(sid), view);
@@ -88,7 +88,7 @@ export async function endSession(client: QueryClient, sid: string): Promise<void
 
 type CallPages = InfiniteData<SessionCallList, number>;
 
-/** The pages with this call as it is now; a new one belongs behind the last page that there is. */
+/** The pages with this call updated, or appended to the last page. */
 function withCall(data: CallPages | undefined, call: SessionCallView): CallPages | undefined {
   if (data === undefined) return data;
   const known = data.pages.some((page) => page.calls.some(({ task_id: id }) => id === call.task_id));
@@ -101,39 +101,39 @@ function withCall(data: CallPages | undefined, call: SessionCallView): CallPages
 }
 
 /**
- * Reads again what belongs to a key. What is being read already is read to its end before: a request that is given up costs its connection, and
- * where that carried a call a moment ago, the server takes it for one that broke, and an equal call for its repeat (ADR 7).
+ * Refetches the queries of a key. It waits for requests in progress: aborting a request closes its connection. If that connection carried a
+ * call a moment ago, the server would assume a broken call and treat an equal call as its repeat (ADR 7).
  */
-async function readAgain(client: QueryClient, queryKey: readonly string[]): Promise<void> {
+async function refetch(client: QueryClient, queryKey: readonly string[]): Promise<void> {
   const reading = client.isFetching({ queryKey }) > 0;
   await client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   if (reading) await client.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
-/** Reads the session and its calls again. */
+/** Refetches the session and its calls. */
 export const refreshSession = (client: QueryClient, sid: string): Promise<unknown> =>
-  Promise.all([readAgain(client, sessionKeys.one(sid)), readAgain(client, sessionKeys.calls(sid))]);
+  Promise.all([refetch(client, sessionKeys.one(sid)), refetch(client, sessionKeys.calls(sid))]);
 
 export const showSession = (client: QueryClient, session: SessionView): void => {
   client.setQueryData(sessionKeys.one(session.sid), session);
 };
-/** As it is now; it is shown once, however often it is told. */
+/** Shows the current state of a call; repeated events of a call update it. */
 export const showCall = (client: QueryClient, sid: string, call: SessionCallView): void => {
   client.setQueryData<CallPages>(sessionKeys.calls(sid), (pages) => withCall(pages, call));
 };
 
-/** Keeps an open session page current until the session ends. Returns the function that stops it. */
+/** Keeps a session page current until the session ends. Returns a function that stops it. */
 export function followSession(client: QueryClient, sid: string): () => void {
   let pending: ReturnType<typeof setTimeout> | undefined;
   const refresh = () => {
     pending = undefined;
-    void readAgain(client, sessionKeys.one(sid));
+    void refetch(client, sessionKeys.one(sid));
   };
   const source = new EventSource(`${path(sid)}/events`);
-  // What happened between the first read and the stream, or while it was cut.
+  // Changes between the first read and the stream, or while the stream was interrupted.
   source.addEventListener('open', () => {
     refresh();
-    void readAgain(client, sessionKeys.calls(sid));
+    void refetch(client, sessionKeys.calls(sid));
   });
   source.addEventListener('session', ({ data }: MessageEvent<string>) => showSession(client, JSON.parse(data) as SessionView));
   source.addEventListener('call', ({ data }: MessageEvent<string>) => {

@@ -7,26 +7,26 @@ import { api, ApiError } from './http.ts';
 
 const shares = ['shares'] as const;
 
-/** Links that have not ended, newest first: of one rollout, or of the whole organisation. */
+/** Active links, newest first: of one rollout, or of the whole organisation. */
 export const sharesQuery = (rollout?: string) =>
   queryOptions({
     queryKey: [...shares, rollout ?? 'all'],
     queryFn: async ({ signal }) => (await api('GET /v1/shares', { query: { rollout }, signal })).shares,
   });
 
-/** The answer's `url` is the link; it is not told again. */
+/** Only this response contains the link, as `url`. */
 export async function createShare(body: NewShare) {
   const created = await api('POST /v1/shares', { body });
   await queryClient.invalidateQueries({ queryKey: shares });
   return created;
 }
 
-export async function takeBackShare(id: string): Promise<void> {
+export async function revokeShare(id: string): Promise<void> {
   await api('DELETE /v1/shares/{id}', { path: { id } });
   await queryClient.invalidateQueries({ queryKey: shares });
 }
 
-/** What the link shows that this browser opened last; null without one that holds. */
+/** The rollout of the link that this browser opened last; null without a valid link. */
 export const openedShareQuery = queryOptions({
   queryKey: ['shared'],
   queryFn: ({ signal }) =>

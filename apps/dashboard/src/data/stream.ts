@@ -1,6 +1,6 @@
 /**
- * Follows only while the reader looks at the page: a browser has six connections to one origin over HTTP/1.1, and a stream holds one of
- * them in every tab. Returns the function that stops it.
+ * Calls `follow` while the page is visible: over HTTP/1.1 a browser has six connections to one origin, and a stream uses one of them in every
+ * tab. Returns a function that stops it.
  */
 export function whileVisible(follow: () => () => void): () => void {
   let stop: (() => void) | undefined;

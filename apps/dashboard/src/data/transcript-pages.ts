@@ -4,8 +4,8 @@ import { useCallback, useMemo } from 'react';
 import { PAGE, pageQuery } from './rollout.ts';
 
 /**
- * The texts of the positions `first`..`last` of a rollout, read by page as they come into view. Returns the message at a position, or
- * undefined until it is here; what was read once stays for the life of the reader, so that scrolling back shows it at once.
+ * Reads the texts of the positions `first`..`last` of a rollout by page. Returns a function from a position to its message, or undefined while
+ * it loads. Messages are kept while the viewer is mounted, so that scrolling back shows them at once.
  */
 export function useTranscriptPages(
   id: string,
@@ -35,7 +35,7 @@ export function useTranscriptPages(
   return useCallback(
     (at: number) => {
       const message = version >= 0 ? seen.messages.get(at) : undefined;
-      // A message that came late moves those behind it by one.
+      // A late message shifts the positions after it.
       return message?.index === outline.index[at] ? message : undefined;
     },
     [seen, version, outline],

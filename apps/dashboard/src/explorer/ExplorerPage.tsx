@@ -14,7 +14,7 @@ import { useKnownValues } from './query/known-values.ts';
 import { PanelToggle, usePanels } from './panels.tsx';
 import { QueryBar, type QueryBarHandle } from './query/QueryBar.tsx';
 import { effectiveQuery, readQuery } from './query/query-edit.ts';
-import { usePlace } from '../table/restore.ts';
+import { useHistoryEntry } from '../table/history-entry.ts';
 import { QueryProblem, FilterChips } from './StatusRow.tsx';
 import { useSolved } from './table/solved.ts';
 import { ViewsMenu } from './ViewsMenu.tsx';
@@ -23,19 +23,19 @@ const route = '/$org/runs/$run/rollouts';
 const EVERYTHING: Query = { clauses: [], position: 0, length: 0 };
 const PROBLEM_AFTER_MS = 400;
 
-/** What is wrong with a text, told once the writer pauses. */
+/** The error of a draft query, after a pause in typing. */
 function useProblem(draft: string): QueryError | null {
-  const [told, setTold] = useState<{ draft: string; problem: QueryError } | null>(null);
+  const [last, setLast] = useState<{ draft: string; problem: QueryError } | null>(null);
   useEffect(() => {
     const read = readQuery(draft);
     if (!(read instanceof QueryError)) return;
-    const timer = setTimeout(() => setTold({ draft, problem: read }), PROBLEM_AFTER_MS);
+    const timer = setTimeout(() => setLast({ draft, problem: read }), PROBLEM_AFTER_MS);
     return () => clearTimeout(timer);
   }, [draft]);
-  return told?.draft === draft ? told.problem : null;
+  return last?.draft === draft ? last.problem : null;
 }
 
-/** Every rollout of the run: facets and text say the same query, the table shows its rollouts, the panel the one that has the focus. */
+/** The rollouts of the run: facets and text edit one query, the table lists its rollouts, and the panel previews the focused one. */
 export function ExplorerPage() {
   const { run, filter } = useRun();
   const search = useSearch({ from: route });
@@ -58,8 +58,8 @@ export function ExplorerPage() {
   const mode = search.mode ?? 'text';
   const listed = search.find === undefined;
   const [reloads, setReloads] = useState(0);
-  const place = usePlace(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
-  const known = useKnownValues(run.id, filter, place.snapshot);
+  const entry = useHistoryEntry(JSON.stringify([run.id, effective, order, search.find, mode, reloads]));
+  const known = useKnownValues(run.id, filter, entry.snapshot);
   const solved = useSolved(run.id);
   const [exporting, setExporting] = useState(false);
   const [panels, togglePanel] = usePanels();
@@ -77,7 +77,7 @@ export function ExplorerPage() {
   const [path] = useState(history.location.pathname);
   const select = useCallback(
     async (sel: string): Promise<void> => {
-      // On the way to another page there is nothing to write down any more: it would lead back here.
+      // During a navigation to another page this would navigate back.
       if (history.location.pathname === path) await navigate({ search: (old) => ({ ...old, sel }), replace: true });
     },
     [navigate, history, path],
@@ -86,19 +86,19 @@ export function ExplorerPage() {
   const finder = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => finder.current?.select() });
 
-  const mend = () => {
+  const applySuggestion = () => {
     if (!problem?.suggestion) return;
     setDraft(draft.slice(0, problem.position) + problem.suggestion + draft.slice(problem.position + problem.length));
     bar.current?.focus();
   };
-  const told = problem && <QueryProblem error={problem} onMend={mend} />;
+  const message = problem && <QueryProblem error={problem} onFix={applySuggestion} />;
   const status = (
     <>
       <FilterChips />
-      {!writing && told}
+      {!writing && message}
     </>
   );
-  const list = { q: effective, valid, place, solved, status };
+  const list = { q: effective, valid, entry, solved, status };
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex min-h-[40px] flex-none items-center gap-2 border-b border-line px-3 max-[560px]:flex-wrap max-[560px]:py-[5px]">
@@ -109,7 +109,7 @@ export function ExplorerPage() {
           onDraft={setDraft}
           onApply={setQuery}
           error={problem}
-          problem={writing && told}
+          problem={writing && message}
           onWriting={setWriting}
           known={known}
         />
@@ -124,11 +124,11 @@ export function ExplorerPage() {
         {listed && <PanelToggle name="preview" open={panels.preview} onToggle={() => togglePanel('preview')} />}
       </div>
       <div className="flex min-h-0 flex-1">
-        {panels.facets && <Facets run={run.id} filter={filter} snapshot={place.snapshot} query={query} onQuery={setQuery} />}
+        {panels.facets && <Facets run={run.id} filter={filter} snapshot={entry.snapshot} query={query} onQuery={setQuery} />}
         {listed ? (
           <ListPanel
             {...list}
-            key={place.snapshot}
+            key={entry.snapshot}
             order={order}
             onOrder={(next) => void navigate({ search: (old) => ({ ...old, sort: printOrder(next), sel: undefined }) })}
             cols={search.cols}
@@ -141,7 +141,7 @@ export function ExplorerPage() {
         ) : (
           <FindPanel
             {...list}
-            key={place.snapshot}
+            key={entry.snapshot}
             find={search.find ?? ''}
             mode={mode}
             onQuery={setQuery}

@@ -7,42 +7,42 @@ import { ApiError } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { columnIds, rolloutColumns } from './table/columns.tsx';
-import { useRolloutPages } from './pages.ts';
-import { Peek } from './Peek.tsx';
+import { useRolloutPages } from './rollout-pages.ts';
+import { PreviewPanel } from './PreviewPanel.tsx';
 import { RolloutTable } from './table/RolloutTable.tsx';
-import type { Place } from '../table/restore.ts';
+import type { HistoryEntry } from '../table/history-entry.ts';
 import type { Solved } from './table/solved.ts';
 import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 
 const SELECT_AFTER_MS = 120;
 
 interface Props {
-  /** The effective query: that of the bar within the filter. */
+  /** The query of the bar with the filter of the run. */
   q: string;
   valid: boolean;
-  place: Place;
+  entry: HistoryEntry;
   solved: Solved;
   status: ReactNode;
   order: ListOrder;
   onOrder: (order: ListOrder) => void;
   cols: string | undefined;
   sel: string | null;
-  /** Resolves when the address says so. */
+  /** Writes the selection to the address; resolves when it is there. */
   onSel: (id: string) => Promise<void>;
   preview: boolean;
   onHidePreview: () => void;
   onReload: () => void;
 }
 
-/** The table of the query's rollouts, and beside it the one that has the focus. */
+/** The table of the query's rollouts and the preview of the focused one. */
 export function ListPanel(props: Props) {
-  const { q, valid, place, solved, status, order, onOrder, cols, sel, onSel, preview, onHidePreview, onReload } = props;
+  const { q, valid, entry, solved, status, order, onOrder, cols, sel, onSel, preview, onHidePreview, onReload } = props;
   const { run } = useRun();
   const navigate = useNavigate();
   const router = useRouter();
-  const pages = useRolloutPages(run.id, q, order, place.snapshot, valid);
+  const pages = useRolloutPages(run.id, q, order, entry.snapshot, valid);
   const [selected, setSelected] = useSelection(sel, onSel);
-  const before = useBefore(place, run.num_rollouts);
+  const before = useBefore(entry, run.num_rollouts);
   const [width, holder] = useWidth();
   const from = useMemo<FromList>(() => ({ q: q || undefined, sort: printOrder(order) ?? '-created_at' }), [q, order]);
   const columns = useMemo(() => rolloutColumns(columnIds(cols, width), solved, from), [cols, width, solved, from]);
@@ -50,7 +50,7 @@ export function ListPanel(props: Props) {
   const open = (row: RolloutRow, newTab: boolean) => {
     const target = { to: '/rollout/$id', params: { id: row.id }, search: from } as const;
     if (newTab) window.open(router.buildLocation(target).href, '_blank', 'noopener');
-    // Back returns to the row: the address must say it before another page follows.
+    // The address must have the selected row before the next page opens, so that Back returns to it.
     else void onSel(row.id).then(() => navigate(target));
   };
   const refused = pages.error instanceof ApiError && pages.error.code === 'invalid_query' ? pages.error : null;
@@ -77,14 +77,14 @@ export function ListPanel(props: Props) {
             selected={selected}
             onSelect={setSelected}
             onOpen={open}
-            peeking={preview}
-            left={place.left}
+            previewing={preview}
+            saved={entry.saved}
             total={pages.total && !pages.total.atLeast && !byRegex ? pages.total.count : undefined}
             empty={valid && !refused && <Empty looking={!pages.complete} />}
           />
         )}
       </section>
-      {preview && <Peek id={selected} from={from} solved={solved} onClose={onHidePreview} />}
+      {preview && <PreviewPanel id={selected} from={from} solved={solved} onClose={onHidePreview} />}
     </>
   );
 }
@@ -94,9 +94,9 @@ function Empty({ looking }: { looking: boolean }) {
   return (
     <p className="p-4 text-ink-3">
       {looking
-        ? 'None yet: the regex is still being looked for.'
+        ? 'No rollouts found so far. The regex search continues.'
         : run.num_rollouts === 0
-          ? 'No rollout was uploaded to this run yet.'
+          ? 'No rollouts were uploaded to this run yet.'
           : 'No rollout matches the query. Remove a clause, or include more steps, environments or phases.'}
     </p>
   );
@@ -108,7 +108,7 @@ const hasRegex = (query: Query): boolean =>
     return clause.kind === 'text' ? clause.value.kind === 'regex' : clause.values.some((value) => value.kind === 'regex');
   });
 
-/** The selection at once in the page, and in the address when it rests. */
+/** The selection: immediate in the page, and in the address after a pause. */
 function useSelection(sel: string | null, onSel: (id: string) => Promise<void>): [string | null, (id: string) => void] {
   const [selected, setSelected] = useState(sel);
   const report = useRef(onSel);
@@ -123,14 +123,14 @@ function useSelection(sel: string | null, onSel: (id: string) => Promise<void>):
   return [selected, setSelected];
 }
 
-const ROLLOUTS = 'rollouts of the run';
+const ROLLOUTS_KEY = 'rollouts of the run';
 
-/** How many rollouts the run had when the list was read. */
-function useBefore({ left }: Place, now: number): number {
-  const [before] = useState(() => left.get(ROLLOUTS) ?? now);
+/** The number of rollouts of the run when the list was read. */
+function useBefore({ saved }: HistoryEntry, now: number): number {
+  const [before] = useState(() => saved.get(ROLLOUTS_KEY) ?? now);
   useEffect(() => {
-    left.set(ROLLOUTS, before);
-  }, [left, before]);
+    saved.set(ROLLOUTS_KEY, before);
+  }, [saved, before]);
   return before;
 }
 

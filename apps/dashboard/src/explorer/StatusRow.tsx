@@ -5,9 +5,9 @@ import { rolloutTotalQuery } from '../data/explorer.ts';
 import { formatCount, plural } from '../format/number.ts';
 import { Pill } from '../frame/NewsPill.tsx';
 import { useRun } from '../run/context.ts';
-import type { RolloutPages } from './pages.ts';
+import type { RolloutPages } from './rollout-pages.ts';
 
-/** The part of the run that all its pages share, as clauses that can be taken away. */
+/** The filter of the run as clauses that can be removed. */
 export function FilterChips() {
   const { filter, setFilter } = useRun();
   const chips = [
@@ -17,11 +17,11 @@ export function FilterChips() {
   ].filter((chip) => chip !== false);
   if (chips.length === 0) return null;
   return (
-    <span className="flex flex-none items-center gap-1" role="group" aria-label="Scope of the run">
+    <span className="flex flex-none items-center gap-1" role="group" aria-label="Filter of the run">
       {chips.map(({ text, clear }) => (
         <span key={text} className="chip mono">
           {text}
-          <button type="button" aria-label={`Take ${text} away`} className="hover:text-bad" onClick={clear}>
+          <button type="button" aria-label={`Remove ${text}`} className="hover:text-bad" onClick={clear}>
             ✕
           </button>
         </span>
@@ -30,7 +30,7 @@ export function FilterChips() {
   );
 }
 
-/** `214 of 9 088`; `10k+` where counting stopped; `60+ found` while a regex is still looked for. */
+/** `214 of 9 088`; `10k+` if counting stopped; `60+` while a regex search continues. */
 export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolean }) {
   const { run } = useRun();
   const { total, rows, complete } = pages;
@@ -43,7 +43,7 @@ export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolea
   return (
     <span
       className="flex-none tabular-nums"
-      title={byRegex && !complete ? 'A regex is looked for page by page: scroll on to find more.' : undefined}
+      title={byRegex && !complete ? 'The regex search runs page by page. Scroll down to find more.' : undefined}
     >
       <span className="strong">{matching}</span> <span className="text-ink-3">of {plural(run.num_rollouts, 'rollout')}</span>
     </span>
@@ -51,8 +51,8 @@ export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolea
 }
 
 /**
- * What has arrived since the list was read, which stays as it is until the reader asks for it. Where counting stops at 10 000 it is what
- * the run has more than `before`, and says so.
+ * The number of new rollouts since the list was read; a click reads the list again. If counting stops at 10 000, it is the number of new
+ * rollouts in the run since `before`, and the pill says so.
  */
 export function NewPill({ q, pages, before, onShow }: { q: string; pages: RolloutPages; before: number; onShow: () => void }) {
   const { run } = useRun();
@@ -62,7 +62,7 @@ export function NewPill({ q, pages, before, onShow }: { q: string; pages: Rollou
   if (!pages.total || fresh <= 0) return null;
   return (
     <Pill
-      title={counted ? 'Read the list again' : 'So many more has the run; how many of them fit is not counted. Read the list again'}
+      title={counted ? 'Read the list again' : 'New rollouts in the run, not all of which match the query. Read the list again'}
       onShow={onShow}
     >
       {`${formatCount(fresh)}${counted && data?.total_is === 'at_least' ? '+' : ''} new${counted ? '' : ' in the run'}`}
@@ -70,16 +70,16 @@ export function NewPill({ q, pages, before, onShow }: { q: string; pages: Rollou
   );
 }
 
-/** What is wrong with the query, and one click that mends it. */
-export function QueryProblem({ error, onMend }: { error: QueryError; onMend: () => void }) {
+/** The error of the query, with a button that applies the suggestion. */
+export function QueryProblem({ error, onFix }: { error: QueryError; onFix: () => void }) {
   return (
     <span id="query-error" role="alert" className="flex min-w-0 items-center gap-2 text-bad">
       <span className="truncate" title={error.message}>
         ▲ {error.message}
       </span>
       {error.suggestion !== undefined && (
-        <button type="button" className="chip hover:text-ink-1" onMouseDown={(event) => event.preventDefault()} onClick={onMend}>
-          Write <code>{error.suggestion}</code>
+        <button type="button" className="chip hover:text-ink-1" onMouseDown={(event) => event.preventDefault()} onClick={onFix}>
+          Use <code>{error.suggestion}</code>
         </button>
       )}
     </span>

@@ -2,7 +2,7 @@ import type { NewSavedView, SavedView } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { deleteView, keepView, replaceView, viewsQuery } from '../data/views.ts';
+import { deleteView, saveView, replaceView, viewsQuery } from '../data/views.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { useRun } from '../run/context.ts';
 import { readFilter } from '../run/filter.ts';
@@ -14,7 +14,7 @@ interface ViewState {
   cols: string | undefined;
 }
 
-/** Queries that somebody gave a name: the query, its order and columns, and the filter of the run. */
+/** Saved views: a named query with its order, columns and the filter of the run. */
 export function ViewsMenu({ q, sort, cols }: ViewState) {
   const { run, filter } = useRun();
   const views = useQuery(viewsQuery(run.id));
@@ -25,8 +25,8 @@ export function ViewsMenu({ q, sort, cols }: ViewState) {
     const state = Object.fromEntries(Object.entries({ ...rest, sort, cols }).filter(([, value]) => value !== undefined));
     return { run: everywhere ? null : run.id, name, query: q, lens: lens ?? null, state };
   };
-  const keep = useMutation({
-    mutationFn: ({ name, everywhere }: { name: string; everywhere: boolean }) => keepView(body(name, everywhere)),
+  const save = useMutation({
+    mutationFn: ({ name, everywhere }: { name: string; everywhere: boolean }) => saveView(body(name, everywhere)),
     onSuccess: refresh,
   });
   const replace = useMutation({
@@ -34,16 +34,16 @@ export function ViewsMenu({ q, sort, cols }: ViewState) {
     onSuccess: refresh,
   });
   const remove = useMutation({ mutationFn: (id: string) => deleteView(id), onSuccess: refresh });
-  const failed = keep.error ?? replace.error ?? remove.error ?? views.error;
+  const failed = save.error ?? replace.error ?? remove.error ?? views.error;
   return (
     <Popover label="Saved views" button="Views" align="end">
-      {views.data?.length === 0 && <p className="mb-2 text-ink-3">No view is kept yet.</p>}
+      {views.data?.length === 0 && <p className="mb-2 text-ink-3">No saved views yet.</p>}
       <ul className="-mx-1 mb-2 flex flex-col" aria-label="Views">
         {views.data?.map((view) => (
           <ViewRow key={view.id} view={view} onReplace={() => replace.mutate(view)} onDelete={() => remove.mutate(view.id)} />
         ))}
       </ul>
-      <SaveForm busy={keep.isPending} onSave={(name, everywhere) => keep.mutateAsync({ name, everywhere })} />
+      <SaveForm busy={save.isPending} onSave={(name, everywhere) => save.mutateAsync({ name, everywhere })} />
       {failed && (
         <p role="alert" className="mt-2 text-bad">
           {failed.message}
@@ -67,11 +67,11 @@ function ViewRow({ view, onReplace, onDelete }: { view: SavedView; onReplace: ()
       <button type="button" className="flex min-w-0 flex-1 flex-col py-[3px] text-left" onClick={open} title={`by ${view.author}`}>
         <span className="w-full truncate">
           {view.name}
-          {view.run === null && <span className="label"> · every run</span>}
+          {view.run === null && <span className="label"> · all runs</span>}
         </span>
         <span className="mono w-full truncate text-[11px] text-ink-3">{view.query || 'all rollouts'}</span>
       </button>
-      <button type="button" className={small} aria-label={`Replace ${view.name} by what is shown`} onClick={onReplace}>
+      <button type="button" className={small} aria-label={`Replace ${view.name} with the current view`} onClick={onReplace}>
         replace
       </button>
       <button
@@ -103,19 +103,19 @@ function SaveForm({ busy, onSave }: { busy: boolean; onSave: (name: string, ever
         <input
           className="input min-w-0 flex-1"
           aria-label="Name of the view"
-          placeholder="Keep what is shown as …"
+          placeholder="Save the current view as…"
           required
           maxLength={200}
           value={name}
           onChange={(event) => setName(event.target.value)}
         />
         <button type="submit" className="button primary" disabled={busy || name.trim() === ''}>
-          Keep
+          Save
         </button>
       </div>
       <label className="flex items-center gap-2 text-ink-2">
         <input type="checkbox" className="accent-[var(--accent)]" checked={everywhere} onChange={() => setEverywhere(!everywhere)} />
-        for every run of the organisation
+        For all runs of the organisation
       </label>
     </form>
   );

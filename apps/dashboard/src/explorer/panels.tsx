@@ -17,7 +17,7 @@ function read(): Panels {
   }
 }
 
-/** Which panels stand beside the list: this reader's habit, so it is in the browser and not in the address. */
+/** The visible side panels. A preference of the reader, stored in the browser instead of the address. */
 export function usePanels(): [Panels, (name: keyof Panels) => void] {
   const [panels, setPanels] = useState(read);
   const toggle = (name: keyof Panels) => {
@@ -26,13 +26,13 @@ export function usePanels(): [Panels, (name: keyof Panels) => void] {
     try {
       localStorage.setItem(STORAGE, JSON.stringify(next));
     } catch {
-      // Then it lasts as long as the page.
+      // Without storage the choice lasts until the page closes.
     }
   };
   return [panels, toggle];
 }
 
-/** A page with a column at its left or right: shows or hides that column. */
+/** A button that shows or hides a side panel. */
 export function PanelToggle({ name, open, onToggle }: { name: keyof Panels; open: boolean; onToggle: () => void }) {
   const x = name === 'facets' ? 2.5 : 9.5;
   return (

@@ -12,7 +12,7 @@ import { asCommand, asCurl } from './commands.ts';
 import { estimateRows, EXPORT_FORMATS, FORMAT_NAMES } from './formats.ts';
 import { JobDetails } from './JobDetails.tsx';
 
-/** The rollouts of a query as a dataset. `q`: the effective query. */
+/** Exports the rollouts of a query as a dataset. `q`: the query including the filter of the run. */
 export function ExportDialog({ q, open, onClose }: { q: string; open: boolean; onClose: () => void }) {
   return (
     <Dialog title="Export the rollouts of the query" open={open} onClose={onClose} width={720}>
@@ -31,25 +31,26 @@ function ExportForm({ q }: { q: string }) {
   const create = useMutation({ mutationFn: createExport, onSuccess: () => client.invalidateQueries(exportsQuery) });
   const jobs = useQuery({ ...exportsQuery, enabled: create.data !== undefined });
   const job = jobs.data?.find(({ id }) => id === create.data?.id) ?? create.data;
-  const asked = { run: run.name, query: q, format, lens, redact };
+  const body = { run: run.name, query: q, format, lens, redact };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    create.mutate({ ...asked, run: run.id });
+    create.mutate({ ...body, run: run.id });
   };
   if (job) {
     const gone = jobs.data && !jobs.data.some(({ id }) => id === job.id) && !jobs.isFetching;
     return (
       <div className="flex flex-col gap-3">
         <p className="text-ink-2">
-          {EXPORT_FORMATS[job.format].label}: {EXPORT_FORMATS[job.format].row}. It is written in the background: this dialog may be closed.{' '}
+          {EXPORT_FORMATS[job.format].label}: {EXPORT_FORMATS[job.format].row}. The export continues in the background if you close this
+          dialog.{' '}
           <Link to="/exports" search={{}} className="link">
             All exports
           </Link>
         </p>
-        {gone ? <p className="text-ink-3">The export was cancelled, its files are erased.</p> : <JobDetails job={job} />}
+        {gone ? <p className="text-ink-3">The export was cancelled and its files were erased.</p> : <JobDetails job={job} />}
         <div>
           <button type="button" className="button" onClick={() => create.reset()}>
-            Another export of this query
+            Create another export
           </button>
         </div>
       </div>
@@ -62,7 +63,7 @@ function ExportForm({ q }: { q: string }) {
         <pre className="code-block whitespace-pre-wrap">{q || 'all rollouts of the run'}</pre>
       </div>
       <fieldset>
-        <legend className="label mb-1">Format: one row is</legend>
+        <legend className="label mb-1">Format and content of a row</legend>
         <div className="grid grid-cols-1 border-t border-line">
           {FORMAT_NAMES.map((name) => (
             <FormatChoice key={name} name={name} chosen={format === name} onChoose={() => setFormat(name)} />
@@ -84,9 +85,9 @@ function ExportForm({ q }: { q: string }) {
             ))}
           </select>
         </label>
-        <label className="flex items-center gap-2" title="What has no shape of its own is not found.">
+        <label className="flex items-center gap-2" title="Finds only credentials with a recognisable format.">
           <input type="checkbox" className="accent-[var(--accent)]" checked={redact} onChange={() => setRedact(!redact)} />
-          Replace what looks like a credential
+          Replace credentials
         </label>
       </div>
       {create.error && (
@@ -96,8 +97,8 @@ function ExportForm({ q }: { q: string }) {
       )}
       <div className="flex flex-wrap items-center gap-2 border-t border-line pt-3">
         <span className="min-w-0 flex-1 text-ink-2">{estimateRows(format, total.data)}</span>
-        <CopyButton text={asCommand(asked)} label="Copy as command" />
-        <CopyButton text={asCurl(location.origin, asked)} label="Copy as curl" />
+        <CopyButton text={asCommand(body)} label="Copy as command" />
+        <CopyButton text={asCurl(location.origin, body)} label="Copy as curl" />
         <button type="submit" className="button primary" disabled={create.isPending || total.data?.total === 0}>
           Export
         </button>

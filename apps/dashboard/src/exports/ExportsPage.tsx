@@ -1,7 +1,7 @@
 import type { RolloutExportView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { exportsQuery, isUnderWay } from '../data/exports.ts';
+import { exportsQuery, isInProgress } from '../data/exports.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
@@ -28,12 +28,12 @@ const columns: Column<RolloutExportView>[] = [
     id: 'rows',
     head: 'rows',
     track: 'minmax(100px,0.8fr)',
-    cell: (job) => (isUnderWay(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
+    cell: (job) => (isInProgress(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
   },
   { id: 'bytes', head: 'size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
   {
     id: 'asked',
-    head: 'asked',
+    head: 'created',
     track: '86px',
     align: 'right',
     title: (job) => formatAbsolute(job.created_at),
@@ -41,7 +41,7 @@ const columns: Column<RolloutExportView>[] = [
   },
 ];
 
-/** All exports of rollouts of the organisation, and the chosen one's files. */
+/** All rollout exports of the organisation, and the files of the selected one. */
 export function ExportsPage() {
   const { job: chosen } = useSearch({ from: '/exports' });
   const navigate = useNavigate({ from: '/exports' });
@@ -81,7 +81,7 @@ function NoExport() {
   const command = asCommand({ run: 'RUN', query: 'reward:>0.5', format: 'hf', lens: 'canonical', redact: false });
   return (
     <div className="flex flex-col gap-3 p-4 text-ink-2">
-      <p>Nothing was exported yet. Open the rollouts of a run, narrow them by a query, and choose Export; or:</p>
+      <p>No exports yet. Open the rollouts of a run, enter a query and choose Export, or run:</p>
       <pre className="code-block">{command}</pre>
     </div>
   );
@@ -89,17 +89,17 @@ function NoExport() {
 
 function Details({ job }: { job: RolloutExportView }) {
   const me = useQuery(meQuery);
-  const facts: [string, string][] = [
+  const details: [string, string][] = [
     ['format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],
     ['files', EXPORT_FORMATS[job.format].files],
     ['lens', job.lens],
-    ['credentials', job.redact ? 'what looks like one was replaced' : 'as they came'],
+    ['credentials', job.redact ? 'replaced' : 'kept as uploaded'],
     ['arrivals', `up to number ${formatCount(Number(job.as_of))}`],
     ['finished', formatAbsolute(job.finished_at) ?? UNKNOWN],
   ];
   return (
     <aside
-      aria-label="The chosen export"
+      aria-label="Selected export"
       className="h-full w-[380px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
     >
       <h2 className="mb-2 truncate strong">{job.run ?? 'all runs'}</h2>
@@ -112,12 +112,12 @@ function Details({ job }: { job: RolloutExportView }) {
             search={{ q: job.query || undefined }}
             className="link"
           >
-            Rollouts of this query now
+            Show current rollouts of this query
           </Link>
         </p>
       )}
       <dl className="mb-4 grid grid-cols-[86px_minmax(0,1fr)] gap-y-1">
-        {facts.map(([name, value]) => (
+        {details.map(([name, value]) => (
           <div key={name} className="contents">
             <dt className="label leading-[18px]">{name}</dt>
             <dd>{value}</dd>

@@ -1,10 +1,10 @@
 import type { RolloutExportView } from '@palestra/protocol';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { deleteExport, exportFileHref, exportsQuery, isUnderWay } from '../data/exports.ts';
+import { deleteExport, exportFileHref, exportsQuery, isInProgress } from '../data/exports.ts';
 import { formatBytes, formatCount, formatReward, plural } from '../format/number.ts';
 
-const words: Record<RolloutExportView['state'], readonly [text: string, className: string]> = {
+const stateNames: Record<RolloutExportView['state'], readonly [text: string, className: string]> = {
   pending: ['waiting', 'text-ink-2'],
   running: ['writing', 'text-ink-1'],
   complete: ['complete', 'text-good'],
@@ -12,7 +12,7 @@ const words: Record<RolloutExportView['state'], readonly [text: string, classNam
 };
 
 export function JobState({ job }: { job: RolloutExportView }) {
-  const [text, className] = words[job.state];
+  const [text, className] = stateNames[job.state];
   return (
     <span className={className}>
       <span aria-hidden="true">{job.state === 'complete' ? '✓ ' : job.state === 'failed' ? '✕ ' : '◌ '}</span>
@@ -21,11 +21,11 @@ export function JobState({ job }: { job: RolloutExportView }) {
   );
 }
 
-/** Rows written of those that are known to come; pairs, tasks and regexes are not counted before. */
+/** Written rows of the expected rows. Pairs, tasks and regex matches are not counted in advance. */
 export function JobProgress({ job }: { job: RolloutExportView }) {
   const share = job.state === 'complete' ? 1 : job.total ? Math.min(1, (job.written + job.skipped) / job.total) : 0;
   const text =
-    job.total !== null && isUnderWay(job) ? `${formatCount(job.written)} of ${formatCount(job.total)} rows` : plural(job.written, 'row');
+    job.total !== null && isInProgress(job) ? `${formatCount(job.written)} of ${formatCount(job.total)} rows` : plural(job.written, 'row');
   return (
     <div className="flex items-center gap-3">
       <div
@@ -43,7 +43,7 @@ export function JobProgress({ job }: { job: RolloutExportView }) {
   );
 }
 
-/** How far an export is, what is in it, its files, and the way to be rid of it. */
+/** The progress, figures and files of an export, and a button that cancels or erases it. */
 export function JobDetails({ job }: { job: RolloutExportView }) {
   return (
     <div className="flex flex-col gap-3">
@@ -58,9 +58,7 @@ export function JobDetails({ job }: { job: RolloutExportView }) {
           {job.error}
         </p>
       )}
-      {job.skipped > 0 && (
-        <p className="text-ink-3">{plural(job.skipped, 'row')} left out: no word of the model, or questions that differ.</p>
-      )}
+      {job.skipped > 0 && <p className="text-ink-3">{plural(job.skipped, 'row')} skipped: no model message, or different prompts.</p>}
       {job.figures && (
         <p className="text-ink-2">
           {plural(job.figures.rollouts, 'rollout')}, {formatCount(job.figures.scored)} scored · mean reward{' '}
@@ -93,7 +91,7 @@ function Erase({ job }: { job: RolloutExportView }) {
   const client = useQueryClient();
   const [sure, setSure] = useState(false);
   const erase = useMutation({ mutationFn: () => deleteExport(job.id), onSuccess: () => client.invalidateQueries(exportsQuery) });
-  const what = isUnderWay(job) ? 'Cancel this export' : `Erase ${plural(job.files.length, 'file')}, ${formatBytes(job.bytes)}`;
+  const what = isInProgress(job) ? 'Cancel this export' : `Erase ${plural(job.files.length, 'file')}, ${formatBytes(job.bytes)}`;
   return (
     <div className="flex items-center gap-2">
       <button

@@ -1,17 +1,17 @@
 import type { RolloutExportFormat } from '@palestra/protocol';
 
-interface FormatFacts {
+interface FormatDescription {
   label: string;
-  /** One row is this. */
+  /** The content of a row. */
   row: string;
   files: string;
   purpose: string;
-  /** What the number of rollouts of the query says of the number of rows. */
+  /** What the number of rows depends on. */
   rows: 'rollouts' | 'pairs' | 'tasks';
 }
 
-/** Every format of the API: a new one does not compile without its line. docs/exports.md says more. */
-export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatFacts> = {
+/** Every export format of the API; a missing format is a type error. See docs/exports.md. */
+export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatDescription> = {
   parquet: {
     label: 'Parquet',
     row: 'a rollout with its messages',
@@ -71,16 +71,16 @@ export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatFacts> = {
 };
 export const FORMAT_NAMES = Object.keys(EXPORT_FORMATS) as RolloutExportFormat[];
 
-/** What is known of the number of rows before the export counts them. */
+/** The estimated number of rows, before the export counts them. */
 export function estimateRows(format: RolloutExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
   if (!rollouts) return 'counting';
   const some = `${rollouts.total_is === 'at_least' ? 'over ' : ''}${rollouts.total}`;
   switch (EXPORT_FORMATS[format].rows) {
     case 'rollouts':
-      return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one a rollout`;
+      return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one per rollout`;
     case 'pairs':
-      return `at most one pair a group, out of ${some} rollouts`;
+      return `at most one pair per group, from ${some} rollouts`;
     case 'tasks':
-      return `one row a task that is sometimes solved, out of ${some} rollouts`;
+      return `one row per task that is sometimes solved, from ${some} rollouts`;
   }
 }

@@ -24,7 +24,7 @@ function Examples({ failure }: { failure: Failure }) {
         </Link>
       ))}
       <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link">
-        all {failure.rollouts.length} as a list
+        Show all {failure.rollouts.length}
       </Link>
     </span>
   );
@@ -47,7 +47,7 @@ function Cluster({ failure, most, total }: { failure: Failure; most: number; tot
           <span className="block h-full rounded-[3px] bg-unscored" style={{ width: `${(100 * failure.count) / most}%` }} />
         </span>
         <span className={`truncate ${failure.error === null ? 'text-ink-3' : 'mono'}`}>
-          {failure.error === null ? 'ended without an error text' : <PlainText text={failure.error.slice(0, 300)} />}
+          {failure.error === null ? 'no error text' : <PlainText text={failure.error.slice(0, 300)} />}
         </span>
         <span className="mono truncate text-ink-2">{failure.tool ?? UNKNOWN}</span>
         <Stop stop={failure.stop} />
@@ -61,7 +61,7 @@ function Cluster({ failure, most, total }: { failure: Failure; most: number; tot
             </pre>
           )}
           <p className="label">
-            {formatShare(failure.count, total)} of what was looked at · steps {steps} · fingerprint{' '}
+            {formatShare(failure.count, total)} of the checked rollouts · steps {steps} · fingerprint{' '}
             <span className="mono">{failure.fingerprint}</span>
           </p>
           <Examples failure={failure} />
@@ -71,7 +71,7 @@ function Cluster({ failure, most, total }: { failure: Failure; most: number; tot
   );
 }
 
-/** What went wrong, clustered by normalised error, last tool and stop; the newest rollouts are looked at, and it says how many. */
+/** Failures of the newest rollouts, clustered by normalised error, last tool and stop reason. */
 export function FailuresPage() {
   const { run, filter } = useRun();
   const failures = useQuery(failuresQuery(run.id, filter));
@@ -86,16 +86,16 @@ export function FailuresPage() {
             <div className="flex items-center gap-3 border-b border-line px-4 py-2">
               <p className="label">
                 {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts in these steps
-                that have an error or no proper end
+                with an error or an abnormal stop
                 {data.read < data.looked_at && (
-                  <> · messages of {formatCount(data.read)} were read in time, the others are told apart by their stop alone</>
+                  <> · messages of {formatCount(data.read)} were read within the time limit; the others are clustered by stop reason only</>
                 )}
               </p>
               <span className="flex-1" />
               <NewsPill news={news} what="kinds of failure" onShow={() => void failures.refetch()} />
             </div>
             <div aria-hidden="true" className="grid grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] gap-3 border-b border-line px-4">
-              {['Rollouts', '', 'Error, without what differs', 'Last tool', 'Stop', 'Reward'].map((head, i) => (
+              {['Rollouts', '', 'Normalised error', 'Last tool', 'Stop', 'Reward'].map((head, i) => (
                 <span key={i} className={`label py-[6px] ${i === 0 || i === 5 ? 'text-right' : ''}`}>
                   {head}
                 </span>

@@ -14,10 +14,10 @@ describe('numbers', () => {
     [1, '1.00'],
     [-0.5, '−.50'],
     [12.345, '12.35'],
-  ])('reward %s reads %s', (value, text) => {
+  ])('reward %s is formatted as %s', (value, text) => {
     expect(formatReward(value)).toBe(text);
   });
-  test('signs, counts, means, shares, bytes', () => {
+  test('signs, counts, means, shares and bytes have three digits', () => {
     expect(formatReward(0.02, { signed: true })).toBe('+.02');
     expect(formatCount(9088)).toBe('9\u202f088');
     expect(formatCount(12_400)).toBe('12.4k');
@@ -34,7 +34,7 @@ describe('numbers', () => {
     expect(formatShare(995, 1000)).toBe('99.5 %');
     expect(formatBytes(1_234_567)).toBe('1.23 MB');
   });
-  test('times to one unit', () => {
+  test('ages have one unit', () => {
     const now = Date.parse('2026-01-02T00:00:00Z');
     expect(formatAge('2026-01-01T23:59:56Z', now)).toBe('4 s ago');
     expect(formatAge('2026-01-01T00:00:00Z', now)).toBe('1 d ago');

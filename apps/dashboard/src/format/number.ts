@@ -1,17 +1,17 @@
-/** How numbers read everywhere in the dashboard (look.md "Numbers"): three significant digits, never NaN, null or Infinity. */
+/** Numbers on all pages: three significant digits, and `–` for NaN, null and Infinity. */
 
 export const UNKNOWN = '–';
 
 type Maybe = number | null | undefined;
 const known = (value: Maybe): value is number => typeof value === 'number' && Number.isFinite(value);
 
-/** A reward: `.612`, `1.00`, `−.50`, `<.01`; the sign only when it is negative or `signed`. */
+/** A reward: `.612`, `1.00`, `−.50`, `<.01`; with a sign if it is negative or `signed`. */
 export function formatReward(value: Maybe, { signed = false, digits = 2 }: { signed?: boolean; digits?: number } = {}): string {
   if (!known(value)) return UNKNOWN;
   const size = Math.abs(value);
   const text = size >= 100 ? formatCount(size) : size.toFixed(digits).replace(/^0\./, '.');
   const isZero = Number(size.toFixed(digits)) === 0;
-  // Not `~0`: that would read as inferred.
+  // Not `~0`: `~` marks inferred values.
   if (isZero && size > 0) return value < 0 ? `>−.${'1'.padStart(digits, '0')}` : `<.${'1'.padStart(digits, '0')}`;
   if (isZero) return '0';
   const sign = value < 0 ? '−' : signed ? '+' : '';
@@ -26,7 +26,7 @@ export function formatCount(value: Maybe): string {
   return inUnits(value, ['', 'k', 'M', 'G', 'T']);
 }
 
-/** Three digits of the largest unit that leaves at least one of them, also after rounding: `1M`, not `1000k`. */
+/** Three digits in the largest unit that gives a value of at least 1 after rounding: `1M`, not `1000k`. */
 function inUnits(value: number, units: readonly string[]): string {
   let shown = Number(value.toPrecision(3));
   let unit = 0;
@@ -37,14 +37,14 @@ function inUnits(value: number, units: readonly string[]): string {
   return `${shown}${units[unit]}`;
 }
 
-/** A mean of small counts, such as turns: `6.21`, `26.4`, `408`; or of anything else, `−26.4`. */
+/** A mean: `6.21`, `26.4`, `408`, `−26.4`. */
 export function formatMean(value: Maybe): string {
   if (!known(value)) return UNKNOWN;
   if (value < 0) return `−${formatMean(-value)}`;
   return value >= 1000 ? formatCount(value) : String(Number(value.toPrecision(3)));
 }
 
-/** `part` of `whole` as a percentage: without decimals from 10 to 90, one outside; unknown for an empty whole. */
+/** `part` of `whole` as a percentage: without decimals from 10 to 90, else with one; unknown if `whole` is 0. */
 export function formatShare(part: Maybe, whole: Maybe): string {
   if (!known(part) || !known(whole) || whole === 0) return UNKNOWN;
   const percent = (100 * part) / whole;

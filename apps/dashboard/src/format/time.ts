@@ -11,7 +11,7 @@ export function formatDuration(ms: number | null | undefined): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} m`;
 }
 
-/** A setting such as a time-out, without what is zero: `15 m`, `24 h`, `1 m 30 s`, `30 s`. */
+/** A setting such as a timeout, without zero parts: `15 m`, `24 h`, `1 m 30 s`, `30 s`. */
 export function formatSpan(ms: number): string {
   return formatDuration(ms)
     .replace(/ 0 [ms]$/, '')
@@ -30,16 +30,16 @@ export function formatAge(iso: string | null | undefined, now: number): string {
   return new Date(then).toISOString().slice(0, 10);
 }
 
-/** Made when it is first asked for, and once: `toLocaleString` makes one anew each time, a millisecond of a page with many times. */
+/** Creates the formatter once, on first use: `toLocaleString` creates a new one per call, which is slow on pages with many times. */
 const lazily = (style: Intl.DateTimeFormatOptions) => {
-  let made: Intl.DateTimeFormat | undefined;
-  return (then: number): string => (made ??= new Intl.DateTimeFormat('en-GB', style)).format(then);
+  let formatter: Intl.DateTimeFormat | undefined;
+  return (then: number): string => (formatter ??= new Intl.DateTimeFormat('en-GB', style)).format(then);
 };
 const clock = lazily({ timeStyle: 'medium' });
 const date = lazily({ dateStyle: 'medium' });
 const absolute = lazily({ dateStyle: 'medium', timeStyle: 'medium' });
 
-/** `14:03:22`, in the reader's zone: for lists of one sitting; the date is on hover. */
+/** `14:03:22` in the reader's zone, for lists of one day; the date is shown on hover. */
 export function formatClock(iso: string | null | undefined): string {
   const then = iso ? Date.parse(iso) : Number.NaN;
   return Number.isNaN(then) ? UNKNOWN : clock(then);

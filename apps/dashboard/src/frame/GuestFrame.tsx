@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet } from '@tanstack/react-router';
 import { type ReactNode, useLayoutEffect, useState } from 'react';
-import { readOnlyRollout } from '../data/guest.ts';
+import { limitToSharedRollout } from '../data/guest.ts';
 import { headerQuery } from '../data/rollout.ts';
 import { formatAbsolute } from '../format/time.ts';
 import './guest.css';
@@ -13,8 +13,8 @@ export function GuestFrame({ rollout, until }: { rollout: string; until: string 
   const [slot, setSlot] = useState<HTMLElement | null>(null);
   // Layout effects come before the page's queries begin: what the link does not show is not asked for.
   useLayoutEffect(() => {
-    readOnlyRollout(rollout);
-    return () => readOnlyRollout(null);
+    limitToSharedRollout(rollout);
+    return () => limitToSharedRollout(null);
   }, [rollout]);
   return (
     <Guest value>

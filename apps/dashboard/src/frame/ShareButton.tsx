@@ -1,7 +1,7 @@
 import type { Share } from '@palestra/protocol';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { createShare, sharesQuery, takeBackShare } from '../data/shares.ts';
+import { createShare, sharesQuery, revokeShare } from '../data/shares.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { CopyButton } from './CopyButton.tsx';
 import { Popover } from './Popover.tsx';
@@ -106,7 +106,7 @@ function Links({ rollout }: { rollout: string }) {
 }
 
 function LinkRow({ share }: { share: Share }) {
-  const takeBack = useMutation({ mutationFn: () => takeBackShare(share.id) });
+  const takeBack = useMutation({ mutationFn: () => revokeShare(share.id) });
   const until = formatAbsolute(share.expires_at);
   return (
     <li className="flex min-h-[28px] items-center gap-2 border-b border-line">

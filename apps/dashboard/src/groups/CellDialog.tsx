@@ -12,11 +12,11 @@ import type { Cell } from './align.ts';
 export interface Chosen {
   member: GroupMember;
   cell: Cell;
-  /** What the best sample did in the same row, and which one that is. */
+  /** The action of the best sample in the same row. */
   best: { id: string; cell: Cell } | null;
 }
 
-/** The whole text of an action, and how it differs from what the best sample did in its place. */
+/** The whole text of an action, and its difference to the action of the best sample in the same row. */
 export function CellDialog({ chosen, close }: { chosen: Chosen | null; close: () => void }) {
   const title = chosen ? `Sample ${chosen.member.sample ?? '–'}: ${chosen.cell.action.tool ?? 'answer'} #${chosen.cell.action.index}` : '';
   return (
@@ -28,11 +28,14 @@ export function CellDialog({ chosen, close }: { chosen: Chosen | null; close: ()
 
 function Text({ chosen }: { chosen: Chosen }) {
   const { member, cell, best } = chosen;
-  const mine = useQuery(messagesAtQuery(member.id, cell.action.index, 2, member.num_messages));
+  const messages = useQuery(messagesAtQuery(member.id, cell.action.index, 2, member.num_messages));
   const compared = best && !cell.same && best.id !== member.id ? best : null;
-  const theirs = useQuery({ ...messagesAtQuery(compared?.id ?? '', compared?.cell.action.index ?? 0, 2), enabled: compared !== null });
-  if (!mine.data) return <SkeletonRows count={4} />;
-  const [call, next] = mine.data;
+  const bestMessages = useQuery({
+    ...messagesAtQuery(compared?.id ?? '', compared?.cell.action.index ?? 0, 2),
+    enabled: compared !== null,
+  });
+  if (!messages.data) return <SkeletonRows count={4} />;
+  const [call, next] = messages.data;
   const result = next?.type === 'tool_result' ? next : undefined;
   return (
     <div className="grid gap-3">
@@ -43,7 +46,7 @@ function Text({ chosen }: { chosen: Chosen }) {
               <h3 className="label mb-1">
                 {message.type.replace('_', ' ')} #{message.index}
                 {message.reward !== null && `, reward ${formatReward(message.reward, { signed: true })}`}
-                {message.body_bytes !== undefined && `, the beginning of ${formatBytes(message.body_bytes)}`}
+                {message.body_bytes !== undefined && `, first part of ${formatBytes(message.body_bytes)}`}
               </h3>
               <div
                 className="mono max-h-[32vh] overflow-auto whitespace-pre-wrap break-words rounded-[4px] border border-line p-2"
@@ -54,12 +57,12 @@ function Text({ chosen }: { chosen: Chosen }) {
             </section>
           ),
       )}
-      {compared && theirs.data && (
+      {compared && bestMessages.data && (
         <section>
           <h3 className="label mb-1">
-            <del>this sample</del> <ins className="no-underline">the best: {compared.cell.action.tool ?? 'answer'}</ins>
+            <del>this sample</del> <ins className="no-underline">best sample: {compared.cell.action.tool ?? 'answer'}</ins>
           </h3>
-          <TextDiff a={call?.content ?? ''} b={theirs.data[0]?.content ?? ''} />
+          <TextDiff a={call?.content ?? ''} b={bestMessages.data[0]?.content ?? ''} />
         </section>
       )}
       <p>

@@ -16,10 +16,10 @@ function Figure({ label, title, children }: { label: string; title?: string; chi
   );
 }
 
-/** How a value of three digits came out exactly: the hover of every figure. */
+/** More digits of a figure, shown on hover. */
 const exact = (value: number | null): string => (value === null ? 'unknown' : value.toFixed(6));
 
-/** Step and figures of the group: n received of expected, mean, std ddof 1, pass@k. */
+/** Step and figures of the group. */
 export function GroupHeader({ group }: { group: GroupView }) {
   const signal = signalOf(group.zero_variance, group.scored);
   return (
@@ -31,7 +31,7 @@ export function GroupHeader({ group }: { group: GroupView }) {
         {formatCount(group.received)} of {group.expected === null ? UNKNOWN : formatCount(group.expected)}
       </Figure>
       {group.missing > 0 && (
-        <span className="chip text-policy" title="Trainers drop rollouts that failed; figures are of those received">
+        <span className="chip text-policy" title="Trainers drop failed rollouts. Figures use the received rollouts.">
           ▲ {formatCount(group.missing)} not received
         </span>
       )}
@@ -63,7 +63,7 @@ const specOf = (spec: unknown): string =>
           .map(([key, value]) => `${key} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
           .join(' · ');
 
-/** The task and what it asks, and how it went at the other steps; each cell leads there. */
+/** The task, its spec, and its solve rate at the other steps; each cell links to a group. */
 export function TaskLine({
   group,
   spec,

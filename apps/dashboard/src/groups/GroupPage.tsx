@@ -16,10 +16,10 @@ import { GroupHeader, TaskLine } from './GroupHeader.tsx';
 import { Lanes } from './Lanes.tsx';
 import { Matrix } from './Matrix.tsx';
 
-/** More samples than this are shown as a matrix first. */
+/** Groups with more samples open as a matrix. */
 const MOST_LANES = 8;
 
-/** Enter where no control has the focus: on a link or a button it is theirs. */
+/** Handles Enter unless a control has the focus. */
 function useEnter(open: () => void): void {
   const latest = useRef(open);
   useEffect(() => {
@@ -37,11 +37,11 @@ function useEnter(open: () => void): void {
 }
 
 const idOf = ({ id }: GroupMember): string => id;
-/** Best first by reward, unscored last, else by sample. */
+/** By descending reward, unscored last; then by sample. */
 const byReward = (a: GroupMember, b: GroupMember) => (b.reward ?? -Infinity) - (a.reward ?? -Infinity) || (a.sample ?? 0) - (b.sample ?? 0);
 const bySample = (a: GroupMember, b: GroupMember) => (a.sample ?? Infinity) - (b.sample ?? Infinity) || a.id.localeCompare(b.id);
 
-/** The samples of one task at one step beside each other: who got what reward, and where they part. */
+/** The samples of a group side by side: their rewards, and where their actions diverge. */
 export function GroupPage() {
   const { run } = useRun();
   const { group: key } = useParams({ from: '/$org/runs/$run/groups/$group' });
@@ -75,10 +75,10 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
 
   const change = (to: Partial<typeof search>) => void navigate({ search: (old) => ({ ...old, ...to }), replace: true });
   const lane = Math.min(members.length - 1, search.lane ?? 0);
-  const inLanes = (to: number) => Math.max(0, Math.min(members.length - 1, to));
-  const setLane = (to: number) => change({ lane: inLanes(to) });
-  // From where the address is by now: a key that is held is faster than the page.
-  const stepLane = (by: 1 | -1) => void navigate({ search: (old) => ({ ...old, lane: inLanes((old.lane ?? 0) + by) }), replace: true });
+  const clampLane = (to: number) => Math.max(0, Math.min(members.length - 1, to));
+  const setLane = (to: number) => change({ lane: clampLane(to) });
+  // Starts from the current address, because a held key is faster than rendering.
+  const stepLane = (by: 1 | -1) => void navigate({ search: (old) => ({ ...old, lane: clampLane((old.lane ?? 0) + by) }), replace: true });
   const strip = useQuery({ ...taskStripQuery(run.id, group.task?.id ?? '', group.phase), enabled: group.task !== null }).data;
   const spec = useQuery({ ...headerQuery(best?.id ?? ''), enabled: best !== undefined }).data?.task_spec;
 
@@ -153,7 +153,7 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
       </div>
       {group.note && <p className="label flex-none border-b border-line px-4 py-1">{group.note}</p>}
       {members.length === 0 ? (
-        <p className="p-4 text-ink-2">No rollout of this group is here any more.</p>
+        <p className="p-4 text-ink-2">All rollouts of this group were erased.</p>
       ) : matrix ? (
         <Matrix {...{ members, board, lane, setLane, solved }} best={best?.id} openLane={(to) => change({ view: 'lanes', lane: to })} />
       ) : (
@@ -162,8 +162,8 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
           best={best?.id}
           show={(member, cell, row) => {
             const centre = members.findIndex(({ id }) => id === best?.id);
-            const there = centre < 0 ? null : (board.rows[row]?.cells[centre] ?? null);
-            setChosen({ member, cell, best: there && best ? { id: best.id, cell: there } : null });
+            const bestCell = centre < 0 ? null : (board.rows[row]?.cells[centre] ?? null);
+            setChosen({ member, cell, best: bestCell && best ? { id: best.id, cell: bestCell } : null });
           }}
         />
       )}

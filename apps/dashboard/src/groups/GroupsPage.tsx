@@ -3,9 +3,9 @@ import { type Group, GROUP_SORTS, type GroupSort } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useRef } from 'react';
-import { type GroupsAsk, groupsNowQuery, groupsQuery } from '../data/groups.ts';
+import { type GroupListRequest, groupsNowQuery, groupsQuery } from '../data/groups.ts';
 import { useNews } from '../data/news.ts';
-import { useFirstRows, useReadings } from '../table/restore.ts';
+import { useFirstRows, useReadings } from '../table/history-entry.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
@@ -53,7 +53,7 @@ const columns: Column<Group>[] = [
     track: '84px',
     align: 'right',
     sortable: true,
-    explain: 'Rollouts received of those expected; trainers drop failed ones',
+    explain: 'Received and expected rollouts; trainers drop failed rollouts',
     cell: ({ received, expected, complete }) => (
       <span className={complete === false ? 'text-policy' : ''}>
         {complete === false && '▲ '}
@@ -67,7 +67,7 @@ const columns: Column<Group>[] = [
     track: '68px',
     align: 'right',
     sortable: true,
-    explain: 'Mean reward of its scored rollouts',
+    explain: 'Mean reward of the scored rollouts',
     cell: ({ mean, scored }) => <span title={`n ${scored}`}>{formatReward(mean)}</span>,
   },
   {
@@ -76,7 +76,7 @@ const columns: Column<Group>[] = [
     track: '60px',
     align: 'right',
     sortable: true,
-    explain: 'ddof 1; 0 when the rewards differ by at most 1e-6',
+    explain: 'ddof 1; 0 if the rewards differ by at most 1e-6',
     cell: ({ std }) => formatReward(std),
   },
   {
@@ -84,7 +84,7 @@ const columns: Column<Group>[] = [
     head: 'pass@1',
     track: '64px',
     align: 'right',
-    explain: 'Successes of scored rollouts',
+    explain: 'Share of successes in the scored rollouts',
     cell: ({ scored, successes }) => formatReward(scored === 0 ? null : successes / scored),
   },
   {
@@ -92,15 +92,15 @@ const columns: Column<Group>[] = [
     head: 'pass@n',
     track: '64px',
     align: 'right',
-    explain: '1 when any of its scored rollouts solved the task',
+    explain: '1 if any scored rollout solved the task',
     cell: ({ scored, successes }) => formatReward(scored === 0 ? null : passAtKOfGroup(scored, successes, scored)),
   },
   { id: 'pips', head: 'Samples', track: 'minmax(130px,1fr)', cell: (group) => <Pips group={group} /> },
   {
     id: 'signal',
-    head: 'Signal',
+    head: 'Variance',
     track: 'minmax(150px,1fr)',
-    explain: 'Without variance every advantage of the group is zero',
+    explain: 'With zero variance every advantage of the group is zero',
     cell: ({ zero_variance, scored }) => {
       const { text, className } = signalOf(zero_variance, scored);
       return <span className={className}>{text}</span>;
@@ -110,7 +110,7 @@ const columns: Column<Group>[] = [
 
 const filters: readonly (readonly [label: string, q: string])[] = [
   ['All', ''],
-  ['With signal', 'group.std:>0'],
+  ['Nonzero variance', 'group.std:>0'],
   ['Zero variance', 'group.std:0 group.n:>1'],
   ['None solved', 'group.pass:0'],
   ['All solved', 'group.pass:1'],
@@ -123,21 +123,21 @@ const readSort = (text: string | undefined): Sort & { id: GroupSort } => {
   return { id: GROUP_SORTS.find((one) => one === id) ?? 'step', order: order === 'asc' ? 'asc' : 'desc' };
 };
 
-/** Every group of the filter: samples of one task at one step, which the trainer compared with each other. */
+/** The groups that match the filter. */
 export function GroupsPage() {
   const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/groups' });
   const navigate = useNavigate({ from: '/$org/runs/$run/groups' });
   const sort = readSort(search.sort);
   const q = search.q ?? '';
-  const asked = [filterClauses({ env: filter.env }), q].filter(Boolean).join(' ');
-  const ask: GroupsAsk = { steps: filter.steps, phase: filter.phase, q: asked, sort: sort.id, order: sort.order };
-  const { snapshot, reload } = useReadings(JSON.stringify([run.id, ask]));
-  const groups = useInfiniteQuery(groupsQuery(run.id, ask, snapshot));
+  const query = [filterClauses({ env: filter.env }), q].filter(Boolean).join(' ');
+  const request: GroupListRequest = { steps: filter.steps, phase: filter.phase, q: query, sort: sort.id, order: sort.order };
+  const { snapshot, reload } = useReadings(JSON.stringify([run.id, request]));
+  const groups = useInfiniteQuery(groupsQuery(run.id, request, snapshot));
   const rows = useMemo(() => groups.data?.pages.flatMap((page) => page.groups) ?? [], [groups.data]);
   const first = groups.data?.pages[0];
   const whole = first?.next === null;
-  const news = useNews(run.version, { rows, version: first?.version, whole, key: keyOf }, groupsNowQuery(run.id, ask));
+  const news = useNews(run.version, { rows, version: first?.version, whole, key: keyOf }, groupsNowQuery(run.id, request));
   useFirstRows(first !== undefined && rows.length === 0 && news.fresh > 0, reload);
   const input = useRef<HTMLInputElement>(null);
   const setQ = (text: string) => void navigate({ search: (old) => ({ ...old, q: text.trim() || undefined }), replace: true });
@@ -176,8 +176,8 @@ export function GroupsPage() {
           <input
             type="search"
             className="input mono w-full"
-            aria-label="Groups that hold a rollout of this query"
-            placeholder="groups with a rollout of… reward:<0.2 tool:search   Enter"
+            aria-label="Find groups by a query for their rollouts"
+            placeholder="Find groups by rollouts: reward:<0.2 tool:search   Enter"
             ref={input}
             key={q}
             defaultValue={q}
@@ -185,7 +185,7 @@ export function GroupsPage() {
         </form>
         <NewsPill news={news} what="groups" onShow={reload} />
         <span className="label" role="status">
-          {groups.data ? `${plural(rows.length, 'group')}${hasNextPage ? ' read, more follow' : ''}` : ''}
+          {groups.data ? `${plural(rows.length, 'group')}${hasNextPage ? ' loaded, more available' : ''}` : ''}
         </span>
       </div>
       <div className="min-h-0 flex-1">
@@ -219,7 +219,7 @@ function Empty({ q }: { q: string }) {
       No groups match the filter. Rollouts of one task at one step form a group. Send metadata <code>group_id</code>, or{' '}
       <code>current_step</code> and <code>task_index</code> in <code>rollout_info</code>.{' '}
       <Link to="/check" className="link">
-        What does my event resolve to?
+        Check an event
       </Link>
     </p>
   );

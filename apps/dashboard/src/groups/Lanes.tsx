@@ -17,13 +17,13 @@ const NUMBER_PX = 48;
 const HEAD_PX = 58;
 const ROW_PX = 52;
 const BANNER_PX = 26;
-/** Messages of one reading of a lane; readings begin at multiples of half of it. */
+/** Messages per request for a lane; requests begin at multiples of half of it. */
 const READ = 200;
 
 interface LanesProps {
   members: readonly GroupMember[];
   board: Board;
-  /** Column that is read. */
+  /** The current column. */
   lane: number;
   setLane: (lane: number) => void;
   best: string | undefined;
@@ -31,7 +31,7 @@ interface LanesProps {
   show: (member: GroupMember, cell: Cell, row: number) => void;
 }
 
-/** Arguments and what came back, in one line. */
+/** Arguments and result of an action in one line. */
 function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessageView> | undefined): string {
   const message = at?.get(cell.action.index);
   if (!message) return '';
@@ -42,7 +42,7 @@ function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessageView> | und
   return `${values.join(', ').slice(0, 120)}${result}`.replaceAll(/\s+/g, ' ');
 }
 
-/** Texts of the lanes in view, by message index. */
+/** Texts of the visible lanes, by message index. */
 function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyMap<number, RolloutMessageView> | undefined)[] {
   return useQueries({
     queries: members.map(({ id, num_messages: count }) => messagesAtQuery(id, from, READ, count)),
@@ -54,7 +54,7 @@ function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyM
   });
 }
 
-/** The samples as lanes side by side, rows aligned by behaviour: what equals the best sample is quiet, what differs is not. */
+/** The samples as lanes side by side, with rows aligned by action. Actions that equal those of the best sample are dimmed. */
 export function Lanes({ members, board, lane, setLane, best, solved, show }: LanesProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(1080);
@@ -82,7 +82,7 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
     scrollPaddingStart: HEAD_PX,
     overscan: 4,
   });
-  // Sizes are estimates that change with the window and with what arrives.
+  // Estimated sizes change with the window and with new data.
   useEffect(() => columns.measure(), [columns, lanePx]);
   useEffect(() => list.measure(), [list, firstDivergence]);
   useEffect(() => columns.scrollToIndex(lane, { align: 'auto' }), [columns, lane]);
@@ -137,7 +137,7 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
                 style={{ height: BANNER_PX, lineHeight: `${BANNER_PX}px`, width: Math.min(width, total) }}
                 data-divergence
               >
-                first divergence · {parted} of {members.length} samples part from the best, {parting} of them here
+                first divergence · {parted} of {members.length} samples diverge from the best, {parting} of them here
               </p>
             )}
             <div className="relative border-b border-line" style={{ height: ROW_PX }}>
@@ -236,19 +236,19 @@ function LaneCell({
   text: string;
   open: () => void;
 }) {
-  const place = { left, width: lanePx };
+  const position = { left, width: lanePx };
   const edge = parts ? 'border-l-2 border-l-bad' : 'border-l-2 border-l-transparent';
   if (!cell)
     return (
-      <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={place}>
-        {parts && <span className="label px-[10px]">nothing more</span>}
+      <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={position}>
+        {parts && <span className="label px-[10px]">no more actions</span>}
       </div>
     );
   const { action, same } = cell;
   const dim = same;
   const tone = action.error ? 'text-policy' : dim ? 'text-ink-3' : 'text-[var(--role-tool)]';
   return (
-    <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={place}>
+    <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={position}>
       <button type="button" onClick={open} className="block h-full w-full px-[10px] py-[6px] text-left hover:bg-paper-2">
         <span className="flex items-baseline gap-2">
           <span className={`mono truncate ${tone}`}>
@@ -269,7 +269,7 @@ function LaneCell({
         </span>
         <span className="sr-only">
           , message {action.index}
-          {!same && ', not what the best did'}
+          {!same && ', differs from the best sample'}
         </span>
       </button>
     </div>

@@ -16,13 +16,13 @@ interface MatrixProps {
   board: Board;
   lane: number;
   setLane: (lane: number) => void;
-  /** Opens the lanes at this one. */
+  /** Opens the lanes view at this lane. */
   openLane: (lane: number) => void;
   best: string | undefined;
   solved: (reward: number) => boolean;
 }
 
-/** All samples at once: rows are actions, columns samples, a letter a tool. Quiet is what the best did too. */
+/** All samples: rows are actions, columns are samples, and a letter stands for a tool. Actions that equal the best sample's are grey. */
 export function Matrix({ members, board, lane, setLane, openLane, best, solved }: MatrixProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const { rows, firstDivergence, partsAt } = board;
@@ -58,8 +58,8 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
           </span>
         )}
         <span className="label">
-          grey: as the best sample did · plain: something else ·{' '}
-          <span className="bg-bad-wash px-1 text-ink-1">underlaid: parts from the best</span> ·{' '}
+          grey: same as the best sample · black: different ·{' '}
+          <span className="bg-bad-wash px-1 text-ink-1">shaded: diverges from the best</span> ·{' '}
           <span className="text-policy underline decoration-dotted">dotted: failed</span> · underlined: reward
         </span>
       </p>

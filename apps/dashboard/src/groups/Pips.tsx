@@ -2,7 +2,7 @@ import type { Group } from '@palestra/protocol';
 
 const MAX_PIPS = 12;
 
-/** A dot a rollout: filled solved, hollow not, hatched unscored; of large groups the shares as a bar. */
+/** One dot per rollout: filled if solved, hollow if not, hatched if unscored. Large groups are a bar of shares. */
 export function Pips({ group }: { group: Pick<Group, 'received' | 'scored' | 'successes' | 'expected'> }) {
   const { received, scored, successes, expected } = group;
   const waiting = Math.max(0, (expected ?? received) - received);

@@ -14,20 +14,20 @@ const diff = (...steps: string[]): RolloutDiff =>
 const shown = (board: ReturnType<typeof boardOf>) =>
   board.rows.map(({ cells }) => cells.map((cell) => (cell ? (cell.same ? cell.action.tool! : `!${cell.action.tool}`) : '')).join('|'));
 
-test('lanes stand beside the centre; other actions in the rows of what they replace', () => {
+test('lanes are aligned with the centre, and different actions stand in the rows of the actions they replace', () => {
   const board = boardOf([diff('=a', '=b', '=c'), diff('=a', '-b', '+x', '=c'), diff('=a', '-b', '-c')]);
   expect(shown(board)).toEqual(['a|a|a', 'b|!x|', 'c|c|']);
   expect(board.firstDivergence).toBe(1);
   expect(board.partsAt).toEqual([null, 1, 1]);
 });
 
-test('what a lane did besides gets rows of its own, before the next shared action and at the end', () => {
+test('extra actions of a lane get separate rows, before the next shared action and at the end', () => {
   const board = boardOf([diff('=a', '=b'), diff('=a', '+x', '+y', '=b', '+z'), diff('+w', '=a', '=b')]);
   expect(shown(board)).toEqual(['||!w', 'a|a|a', '|!x|', '|!y|', 'b|b|b', '|!z|']);
   expect(board.partsAt).toEqual([null, 2, 0]);
 });
 
-test('equal lanes never part, lanes that are not here yet are empty', () => {
+test('equal lanes do not diverge, and lanes that are loading are empty', () => {
   expect(boardOf([diff('=a'), undefined])).toEqual({
     rows: [{ cells: [{ action: action('a'), same: true }, null] }],
     firstDivergence: null,
@@ -36,6 +36,6 @@ test('equal lanes never part, lanes that are not here yet are empty', () => {
   expect(boardOf([undefined]).rows).toEqual([]);
 });
 
-test('tools get letters of their own', () => {
+test('each tool gets a unique letter', () => {
   expect(Object.fromEntries(glyphsOf(['search', 'submit', 'accuse', 's']))).toEqual({ accuse: 'A', s: 'S', search: 'E', submit: 'U' });
 });

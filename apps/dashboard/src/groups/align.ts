@@ -4,43 +4,43 @@ export type Action = NonNullable<RolloutDiff['rows'][number]['a']>;
 
 export interface Cell {
   action: Action;
-  /** The centre did the same here. */
+  /** The centre has the same action in this row. */
   same: boolean;
 }
 export interface BoardRow {
-  /** One a lane; null: it did nothing here. */
+  /** One per lane; null for no action. */
   cells: (Cell | null)[];
 }
 export interface Board {
   rows: BoardRow[];
-  /** First row at which a lane parts from the centre; null while all do the same. */
+  /** The first row in which a lane diverges from the centre; null if none does. */
   firstDivergence: number | null;
-  /** Of each lane, its own first row that is not the centre's; null for one that never parts, and for the centre. */
+  /** The first diverging row of each lane; null for a lane that does not diverge, and for the centre. */
   partsAt: (number | null)[];
 }
 
-interface Placed {
-  /** What the lane did in the row of each centre action. */
+interface AlignedLane {
+  /** The action of the lane in the row of each centre action. */
   atCentre: Map<number, Cell>;
-  /** What it did besides, before the centre's action of that number. */
+  /** Extra actions of the lane before the centre action with this number. */
   before: Map<number, Action[]>;
 }
 
-/** Where the lane did something else, that stands in the rows of what the centre did instead; what is left over, behind them. */
-function place(rows: RolloutDiff['rows']): Placed {
+/** Puts different actions of a lane into the rows of the centre actions they replace; the remaining ones follow as extra actions. */
+function alignLane(rows: RolloutDiff['rows']): AlignedLane {
   const atCentre = new Map<number, Cell>();
   const before = new Map<number, Action[]>();
   let centre = 0;
   let free: number[] = [];
   let other: Action[] = [];
-  const settle = () => {
+  const flush = () => {
     other.slice(0, free.length).forEach((action, i) => atCentre.set(free[i]!, { action, same: false }));
     if (other.length > free.length) before.set(centre, other.slice(free.length));
     [free, other] = [[], []];
   };
   for (const { a, b, same } of rows) {
     if (same && b) {
-      settle();
+      flush();
       atCentre.set(centre, { action: b, same: true });
       centre += 1;
       continue;
@@ -51,24 +51,24 @@ function place(rows: RolloutDiff['rows']): Placed {
     }
     if (b) other.push(b);
   }
-  settle();
+  flush();
   return { atCentre, before };
 }
 
 /**
- * All lanes side by side: each was aligned with the same centre (the `a` of its comparison) by a longest common subsequence of tool and
- * arguments, and the centre's actions are the rows they share. A lane whose comparison is not here yet is empty and parts nowhere.
+ * Combines the lanes. Each lane is aligned with the same centre (the `a` of its comparison) by a longest common subsequence of tool and
+ * arguments; the actions of the centre are the shared rows. A lane whose comparison is loading is empty and does not diverge.
  */
 export function boardOf(alignments: readonly (RolloutDiff | undefined)[]): Board {
   const known = alignments.find((one) => one !== undefined);
   if (!known) return { rows: [], firstDivergence: null, partsAt: alignments.map(() => null) };
   const centre = known.rows.filter(({ a }) => a !== null).length;
-  const placed = alignments.map((one) => (one ? place(one.rows) : null));
+  const placed = alignments.map((one) => (one ? alignLane(one.rows) : null));
   const rows: BoardRow[] = [];
   for (let at = 0; at <= centre; at += 1) {
     const extra = Math.max(0, ...placed.map((lane) => lane?.before.get(at)?.length ?? 0));
     for (let i = 0; i < extra; i += 1) {
-      const cellOf = (lane: Placed | null) => {
+      const cellOf = (lane: AlignedLane | null) => {
         const action = lane?.before.get(at)?.[i];
         return action ? { action, same: false } : null;
       };
@@ -86,7 +86,7 @@ export function boardOf(alignments: readonly (RolloutDiff | undefined)[]): Board
   return { rows, firstDivergence: parted.length === 0 ? null : Math.min(...parted), partsAt };
 }
 
-/** A letter for each tool: its initial, else the next letter of its name that is free, else a figure. */
+/** A unique letter for each tool: its initial, else the next free letter of its name, else a digit. */
 export function glyphsOf(tools: readonly string[]): ReadonlyMap<string, string> {
   const glyphs = new Map<string, string>();
   const taken = new Set<string>();

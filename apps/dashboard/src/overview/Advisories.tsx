@@ -1,20 +1,20 @@
 import { Link } from '@tanstack/react-router';
-import type { Advisory } from '../data/run-reads.ts';
+import type { Advisory } from '../data/run-queries.ts';
 import { useRun } from '../run/context.ts';
 
-const looks = {
+const styles = {
   warning: { mark: '▲', word: 'Warning', className: 'bg-bad-wash', markClass: 'text-bad' },
   hint: { mark: '○', word: 'Hint', className: '', markClass: 'text-ink-3' },
 } as const;
 
-/** What the run's figures ask somebody to look at, with the way to the rollouts behind it. Nothing when there is nothing. */
+/** Advisories of the run with links to their rollouts. Renders nothing if there are none. */
 export function Advisories({ advisories }: { advisories: readonly Advisory[] }) {
   const { org, run, filter } = useRun();
   if (advisories.length === 0) return null;
   return (
     <ul aria-label="Advisories">
       {advisories.map(({ rule, level, text, threshold, q }) => {
-        const { mark, word, className, markClass } = looks[level];
+        const { mark, word, className, markClass } = styles[level];
         return (
           <li key={rule} className={`flex min-h-[28px] items-center gap-[10px] border-b border-line px-3 py-[3px] ${className}`}>
             <span className={markClass} aria-hidden="true">
@@ -33,7 +33,7 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
                 Show the rollouts
               </Link>
             )}
-            <span className="label ml-auto flex-none text-ink-2" title={threshold === null ? undefined : `Told from ${threshold} on`}>
+            <span className="label ml-auto flex-none text-ink-2" title={threshold === null ? undefined : `Shown from ${threshold}`}>
               {rule.replaceAll('_', ' ')}
             </span>
           </li>

@@ -1,9 +1,9 @@
 import { type ReactNode, useMemo, useState } from 'react';
 import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
 import type { Hover } from '../charts/Plot.tsx';
-import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
+import { Panel, type FigureDefinition, Readout } from '../charts/Panel.tsx';
 import { curveInWords, type Curves, hasValues } from './curves.ts';
-import { type Curve, factOf, formatAxis, formatFigure, formatShort, unitOf } from './figures.ts';
+import { type Curve, definitionOf, formatAxis, formatFigure, formatShort, unitOf } from './figures.ts';
 import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
@@ -11,7 +11,7 @@ export interface CurveEntry {
   name: string;
   series: Curve | undefined;
   colour: string;
-  /** Its name stands at the end of the line. */
+  /** Draws the name at the end of the line. */
   labelled?: boolean;
 }
 
@@ -30,16 +30,16 @@ interface Props {
   bands?: readonly BandEntry[];
   y: 'unit' | 'zero' | 'fit';
   note?: ReactNode;
-  /** What is missing and how to send it, when nothing is there to draw. */
+  /** Shown instead of an empty chart: what is missing and how to send it. */
   missing: ReactNode;
-  /** Clauses that a click adds to the step. */
+  /** Clauses that a click adds to the clause of the step. */
   clauses?: readonly string[];
   env?: string | null;
 }
 
 const NO_BANDS: readonly BandEntry[] = [];
 
-/** A question answered by lines over the run's steps. */
+/** A panel whose lines over the steps of a run answer one question. */
 export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env }: Props) {
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
@@ -64,10 +64,10 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
     ...areas.map(({ low, high }, band) => [bands[band]!.name, `${format('', low[i])}–${format('', high[i])}`, ''] as const),
     [whole, formatFigure('groups', denominators[i]), ''] as const,
   ];
-  const facts: PanelFact[] = [
+  const definitions: FigureDefinition[] = [
     ...shown.map(({ series }) => series!),
     ...bands.flatMap(({ low, high }) => [low, high].filter(hasValues)),
-  ].map(factOf);
+  ].map(definitionOf);
   const table = () => ({
     heads: ['step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), whole],
     rows: curves.steps.map((step, i) => [
@@ -80,7 +80,7 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
   return (
     <Panel
       title={title}
-      facts={facts}
+      definitions={definitions}
       note={note}
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatShort)} />}
       table={table}

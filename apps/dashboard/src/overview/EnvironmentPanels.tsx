@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { type ChartX, seriesQuery } from '../data/run-reads.ts';
+import { type ChartX, seriesQuery } from '../data/run-queries.ts';
 import { useRun } from '../run/context.ts';
 import { type Curves, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
@@ -12,7 +12,7 @@ import { RewardPanel } from './Panels.tsx';
 const METRICS = ['reward_p10', 'reward_p25', 'reward_p50', 'reward_p75', 'reward_p90', 'reward_mean', 'pass@1', 'turns'] as const;
 const MAX_FACETS = 8;
 
-/** The same questions, an environment each; only for a run with several. */
+/** Charts per environment, for a run with several environments. */
 export function EnvironmentPanels({ x }: { x: ChartX }) {
   const run = useRun();
   const { phase } = useOverview();
@@ -53,6 +53,6 @@ function Comparison({ title, m, curves, y }: { title: string; m: string; curves:
     [curves, m],
   );
   return (
-    <CurvePanel title={title} curves={curves} entries={entries} y={y} missing={<HowTo missing={`No ${m} here.`} send="rollout.log(…)" />} />
+    <CurvePanel title={title} curves={curves} entries={entries} y={y} missing={<HowTo missing={`No ${m}.`} send="rollout.log(…)" />} />
   );
 }

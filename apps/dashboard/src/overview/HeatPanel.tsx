@@ -5,7 +5,7 @@ import { binAt, HeatChart, HeatLegend, mostOf } from '../charts/HeatChart.tsx';
 import { binClauses, shownHeat } from '../charts/heat.ts';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
-import { heatmapQuery } from '../data/run-reads.ts';
+import { heatmapQuery } from '../data/run-queries.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { useRun } from '../run/context.ts';
 import { columnsOn } from './curves.ts';
@@ -13,11 +13,11 @@ import { formatAxis } from './figures.ts';
 import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
-const facts = [
+const definitions = [
   {
     name: 'Rollouts by step and reward',
-    formula: 'scored rollouts of the step whose total reward is in the bin; a bin holds its edge away from zero: (.40, .44]',
-    notes: ['Unscored rollouts are in no bin', 'Empty bins above the largest reward are left out'],
+    formula: 'scored rollouts of the step whose total reward is in the bin; a bin includes its edge away from zero: (.40, .44]',
+    notes: ['Unscored rollouts are not counted', 'Empty bins above the largest reward are not shown'],
   },
 ];
 const title = 'Where do rewards sit?';
@@ -26,7 +26,7 @@ const bounds = (low: number, high: number) =>
     ? `[${formatReward(low)}, ${formatReward(high)}${high > 0 ? ']' : ')'}`
     : `${low === 0 ? '[' : '('}${formatReward(low)}, ${formatReward(high)}]`;
 
-/** Steps × bins of reward. A click on a cell opens exactly its rollouts. */
+/** A heatmap of steps and bins of reward. A click on a cell opens its rollouts. */
 export function HeatPanel() {
   const { run, filter } = useRun();
   const heat = useQuery(heatmapQuery(run.id, { ...filter, y: 'reward', bins: 50 }));
@@ -34,10 +34,10 @@ export function HeatPanel() {
   return (
     <Panel
       title={title}
-      facts={facts}
+      definitions={definitions}
       readout={null}
       table={() => ({ heads: [], rows: [] })}
-      missing={heat.error ? <span>This could not be loaded: {heat.error.message}</span> : undefined}
+      missing={heat.error ? <span>Loading failed: {heat.error.message}</span> : undefined}
     >
       <div aria-busy="true" className="skeleton h-full" />
     </Panel>
@@ -68,14 +68,14 @@ function Heat({ answer }: { answer: RunHeatmap }) {
   return (
     <Panel
       title={title}
-      facts={facts}
+      definitions={definitions}
       note={empty ? null : <HeatLegend most={most} of="rollouts" />}
       readout={empty ? null : <Readout at={names[at]!} values={values} />}
       missing={
         empty ? (
           <>
-            <span>No rollout here has a reward.</span>
-            <span className="label">Log it with the message that earned it: rollout.log(ToolResult(…), reward=1.0)</span>
+            <span>No rollout has a reward.</span>
+            <span className="label">Log the reward with its message: rollout.log(ToolResult(…), reward=1.0)</span>
           </>
         ) : undefined
       }
@@ -90,7 +90,7 @@ function Heat({ answer }: { answer: RunHeatmap }) {
     >
       <HeatChart
         name={title}
-        label={`${title} ${counts.length} steps by ${edges.length - 1} bins of reward, at most ${most} rollouts a cell.`}
+        label={`${title} ${counts.length} steps by ${edges.length - 1} bins of reward, at most ${most} rollouts per cell.`}
         x={x}
         from={from}
         to={to}

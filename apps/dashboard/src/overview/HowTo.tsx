@@ -1,4 +1,4 @@
-/** What an empty chart lacks, and the line of code that sends it. */
+/** What is missing in an empty chart, and the line of code that sends it. */
 export function HowTo({ missing, send }: { missing: string; send: string }) {
   return (
     <>

@@ -1,15 +1,15 @@
 import { metric } from '@palestra/metrics';
 import type { Lens, RunSummary } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import type { Kpi } from '../data/run-reads.ts';
+import type { Kpi } from '../data/run-queries.ts';
 import { formatCount, formatShare } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { Known } from '../frame/Provenance.tsx';
-import { brokenOff } from './stops.ts';
+import { interruptedCount } from './stops.ts';
 import { lensMetrics } from './lens-metrics.ts';
 import { formatDenominator, formatFigure, formatInterval, provenanceOf } from './figures.ts';
 
-/** Shown large, in this order; the others follow small, in the order of the answer. */
+/** Large figures, in this order. The others are small, in the order of the answer. */
 const first = ['avg@n', 'reward_mean', 'pass@1', 'pass@n', 'zero_variance', 'turns', 'truncated', 'tool_error'];
 const MAX_LARGE = 8;
 
@@ -17,15 +17,17 @@ function largest(kpis: readonly Kpi[]): Kpi | undefined {
   return kpis.filter(({ key, value }) => /^pass@\d+$/.test(key) && key !== 'pass@1' && value !== null).at(-1);
 }
 
-/** What the trainer's own charts show, else whatever it says first. */
+/** The figures in the charts of the trainer, else its first figures. */
 function leadOfTrainer(lens: Lens, known: readonly Kpi[]): Kpi[] {
   const names = lensMetrics(lens, known).map((name) => name.split('{')[0]!);
-  const place = ({ key }: Kpi) => names.findIndex((name) => key.startsWith(name));
-  const own = known.filter((kpi) => place(kpi) >= 0).toSorted((a, b) => place(a) - place(b));
-  return own.slice(0, MAX_LARGE);
+  const rank = ({ key }: Kpi) => names.findIndex((name) => key.startsWith(name));
+  return known
+    .filter((kpi) => rank(kpi) >= 0)
+    .toSorted((a, b) => rank(a) - rank(b))
+    .slice(0, MAX_LARGE);
 }
 
-/** The figures that lead, and the rest. */
+/** Splits the figures into large, small and absent ones. */
 export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { lead: Kpi[]; rest: Kpi[]; absent: Kpi[] } {
   const known = kpis.filter(({ value, note }) => value !== null || note !== 'not in the upload');
   const absent = kpis.filter((kpi) => !known.includes(kpi));
@@ -39,16 +41,16 @@ export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { 
   return { lead, rest: known.filter((kpi) => !lead.includes(kpi)), absent };
 }
 
-/** Our label beside its parameter, `pass@4`; a trainer's figure by the name that it prints. */
+/** Short labels of canonical figures. Figures with a parameter (`pass@4`) and those of a trainer use their key. */
 const short: Record<string, string> = {
   reward_min: 'min',
   reward_max: 'max',
   reward_std: 'std',
   scored: 'scored',
   effective: 'effective',
-  zero_variance_all_fail: 'no signal, all fail',
-  zero_variance_all_pass: 'no signal, all pass',
-  zero_variance_equal_other: 'no signal, all equal',
+  zero_variance_all_fail: 'zero variance, all fail',
+  zero_variance_all_pass: 'zero variance, all pass',
+  zero_variance_equal_other: 'zero variance, all equal',
   solved_none: 'solved none',
   solved_some: 'solved some',
   solved_all: 'solved all',
@@ -116,27 +118,27 @@ function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   );
 }
 
-/** What was only counted: no lens has another opinion on it. */
+/** Plain counts, which are the same in every lens. */
 function countsOf(summary: RunSummary): { key: string; name: string; text: string; title: string }[] {
   const { rollouts, scored, stops, finished, messages, gaps, groups, incomplete_groups: waiting } = summary;
-  const errors = brokenOff(stops);
+  const errors = interruptedCount(stops);
   const of = (part: number) => `${formatCount(part)} of ${formatCount(rollouts)} rollouts`;
   return [
     { key: 'count:rollouts', name: 'rollouts', text: formatCount(rollouts), title: `${formatCount(messages)} messages` },
     { key: 'count:unscored', name: 'unscored', text: formatShare(rollouts - scored, rollouts), title: of(rollouts - scored) },
     {
       key: 'count:errors',
-      name: 'broken off',
+      name: 'interrupted',
       text: formatShare(errors, rollouts),
-      title: `${of(errors)}: env_error, infra_error, timeout, aborted, cancelled; never counted as 0`,
+      title: `${of(errors)}: env_error, infra_error, timeout, aborted, cancelled; not counted as reward 0`,
     },
     { key: 'count:finished', name: 'finished', text: formatShare(finished, rollouts), title: of(finished) },
-    { key: 'count:gaps', name: 'messages missing', text: formatCount(gaps), title: 'Were sent and never arrived' },
+    { key: 'count:gaps', name: 'messages missing', text: formatCount(gaps), title: 'Sent by the trainer but never received' },
     {
       key: 'count:incomplete',
-      name: 'groups waiting',
+      name: 'incomplete groups',
       text: formatCount(waiting),
-      title: `of ${formatCount(groups)} groups, for rollouts that they should still get`,
+      title: `of ${formatCount(groups)} groups; they expect more rollouts`,
     },
   ];
 }
@@ -144,9 +146,9 @@ function countsOf(summary: RunSummary): { key: string; name: string; text: strin
 const rows = [
   ['rewards', /^(reward_|success|scored|effective)/],
   ['groups', /^(groups|pass|solved|zero_variance|avg@n)/],
-  ['conduct', /./],
+  ['behaviour', /./],
 ] as const;
-const places = [
+const ORDER = [
   'reward_min',
   'reward_p10',
   'reward_p25',
@@ -161,24 +163,24 @@ const places = [
   'groups',
 ];
 
-/** Figures that belong together, in an order that a reader can learn; a trainer's are one row in its own order. */
+/** Canonical figures in rows by subject and in a fixed order. Figures of a trainer are one row in the order of the trainer. */
 function rowsOf({ lens }: Pick<RunSummary, 'lens'>, rest: readonly Kpi[]): { name: string; kpis: Kpi[] }[] {
   if (lens !== 'canonical') return [{ name: 'more', kpis: [...rest] }];
-  const place = ({ key }: Kpi) => (places.includes(key) ? places.indexOf(key) : places.length);
+  const rank = ({ key }: Kpi) => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
   const rowOf = ({ key }: Kpi) => rows.findIndex(([, keys]) => keys.test(key));
   return rows.map(([name], i) => ({
     name,
     kpis: rest
       .filter((kpi) => rowOf(kpi) === i)
-      .toSorted((a, b) => place(a) - place(b) || a.key.localeCompare(b.key, 'en', { numeric: true })),
+      .toSorted((a, b) => rank(a) - rank(b) || a.key.localeCompare(b.key, 'en', { numeric: true })),
   }));
 }
 
-/** Every figure of the filter, with its interval, what it counts, and what there is to know about it. */
+/** Every figure of the filtered run with its interval, denominator and note. */
 export function Kpis({ summary }: { summary: RunSummary }) {
   const { lead, rest, absent } = splitKpis(summary);
   return (
-    <section aria-label="Figures of the scope" className="border-b border-line">
+    <section aria-label="Figures" className="border-b border-line">
       <dl className="grid grid-cols-[repeat(auto-fit,minmax(128px,1fr))] overflow-hidden border-b border-line">
         {lead.map((kpi) => (
           <Large key={kpi.key} kpi={kpi} summary={summary} />
@@ -205,7 +207,7 @@ export function Kpis({ summary }: { summary: RunSummary }) {
         )}
         {absent.length > 0 && (
           <Popover
-            label={`${absent.length} not in the upload: which figures those are`}
+            label={`${absent.length} not in the upload: show these figures`}
             className="label link self-start"
             button={`${absent.length} not in the upload`}
           >
@@ -230,7 +232,7 @@ function Absent({ absent }: { absent: readonly Kpi[] }) {
   return (
     <>
       <h3 className="strong mb-1">Not in the upload</h3>
-      <p className="label mb-2">Nothing is shown under a trainer’s name that only resembles it.</p>
+      <p className="label mb-2">The upload lacks the data for these figures. Palestra does not approximate figures of a trainer.</p>
       <ul className="mono text-ink-2">
         {absent.map(({ key }) => (
           <li key={key} className="truncate" title={key}>

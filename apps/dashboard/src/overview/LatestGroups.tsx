@@ -1,7 +1,7 @@
 import type { Group } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { latestGroupsQuery } from '../data/run-reads.ts';
+import { latestGroupsQuery } from '../data/run-queries.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { useRun } from '../run/context.ts';
@@ -9,7 +9,7 @@ import { RunStep } from '../run/Step.tsx';
 
 const MAX_PIPS = 16;
 
-/** A dot a rollout: filled solved, hollow not, hatched unscored, dotted not here yet. */
+/** One dot per rollout: filled if solved, hollow if not, hatched if unscored; a count of expected rollouts follows. */
 export function GroupPips({ group }: { group: Pick<Group, 'received' | 'scored' | 'successes' | 'expected'> }) {
   const { received, scored, successes, expected } = group;
   const waiting = Math.max(0, (expected ?? received) - received);
@@ -18,7 +18,7 @@ export function GroupPips({ group }: { group: Pick<Group, 'received' | 'scored' 
     ...Array.from({ length: scored - successes }, () => 'empty'),
     ...Array.from({ length: received - scored }, () => 'none'),
   ];
-  const text = `${successes} of ${received} solved${received > scored ? `, ${received - scored} unscored` : ''}${waiting > 0 ? `, ${waiting} not here yet` : ''}`;
+  const text = `${successes} of ${received} solved${received > scored ? `, ${received - scored} unscored` : ''}${waiting > 0 ? `, ${waiting} expected` : ''}`;
   if (received > MAX_PIPS)
     return (
       <span className="tabular-nums" title={text}>
@@ -37,7 +37,7 @@ export function GroupPips({ group }: { group: Pick<Group, 'received' | 'scored' 
 
 const columns = 'grid-cols-[minmax(70px,1fr)_minmax(90px,1.6fr)_64px_minmax(76px,1.2fr)_56px_56px_minmax(70px,1fr)]';
 
-/** The groups of the newest steps: is there signal in them, right now? */
+/** The groups of the newest steps, and which of them have zero variance. */
 export function LatestGroups() {
   const { org, run, filter } = useRun();
   const { data } = useQuery(latestGroupsQuery(run.id, filter));
@@ -48,12 +48,12 @@ export function LatestGroups() {
           Latest groups
         </h2>
         <Link to="/$org/runs/$run/groups" params={{ org, run: run.name }} search={{ ...filter }} className="label link ml-auto">
-          all groups
+          Show all groups
         </Link>
       </div>
       <div role="table" aria-labelledby="latest-groups">
         <div role="row" className={`grid border-y border-line px-1 ${columns}`}>
-          {['task', 'environment', 'step', 'samples', 'mean', 'std', 'signal'].map((head, i) => (
+          {['task', 'environment', 'step', 'samples', 'mean', 'std', 'variance'].map((head, i) => (
             <span key={head} role="columnheader" className={`head-cell ${[2, 4, 5].includes(i) ? 'justify-end' : ''}`}>
               {head}
             </span>
@@ -65,14 +65,14 @@ export function LatestGroups() {
       </div>
       {data?.groups.length === 0 && (
         <p className="p-3 text-ink-3">
-          No group yet. Send metadata <code>group_id</code> with each rollout of a prompt, or a step and a task index.
+          No groups yet. Send metadata <code>group_id</code> with each rollout of a prompt, or a step and a task index.
         </p>
       )}
     </section>
   );
 }
 
-const signals = { 'all-pass': 'all solved', 'all-fail': 'none solved', 'equal-other': 'all equal' } as const;
+const varianceNames = { 'all-pass': 'all solved', 'all-fail': 'none solved', 'equal-other': 'all equal' } as const;
 
 function Row({ group }: { group: Group }) {
   const { org, run, filter } = useRun();
@@ -104,7 +104,7 @@ function Row({ group }: { group: Group }) {
         {formatReward(group.std)}
       </span>
       <span role="cell" className="cell text-ink-3">
-        {group.zero_variance === null ? '' : signals[group.zero_variance]}
+        {group.zero_variance === null ? '' : varianceNames[group.zero_variance]}
       </span>
     </Link>
   );

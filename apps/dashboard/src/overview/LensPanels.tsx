@@ -1,7 +1,7 @@
 import type { Lens } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { type ChartX, type Kpi, seriesQuery } from '../data/run-reads.ts';
+import { type ChartX, type Kpi, seriesQuery } from '../data/run-queries.ts';
 import { useRun } from '../run/context.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 import { curvesOf } from './curves.ts';
@@ -9,7 +9,7 @@ import { CurvePanel } from './CurvePanel.tsx';
 import { lensMetrics } from './lens-metrics.ts';
 import { useOverview } from './context.ts';
 
-/** The figures that a trainer prints, by its own names: one chart a name. */
+/** The figures of a trainer under the names that it prints, one chart each. */
 export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]; x: ChartX }) {
   const { run, filter } = useRun();
   const metrics = useMemo(() => lensMetrics(lens, kpis), [lens, kpis]);
@@ -43,7 +43,7 @@ export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]
       missing={
         <>
           <span>Not in the upload.</span>
-          <span className="label">Nothing is shown under a trainer’s name that only resembles it.</span>
+          <span className="label">Palestra does not approximate figures of a trainer.</span>
         </>
       }
     />

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useCallback, useMemo } from 'react';
 import { type ChartContext, ChartContextProvider } from '../charts/context.ts';
-import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-reads.ts';
+import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-queries.ts';
 import { ErrorState } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { Advisories } from './Advisories.tsx';
@@ -18,7 +18,7 @@ import { CANONICAL, CanonicalPanels } from './Panels.tsx';
 import { StopBars } from './StopBars.tsx';
 import { Toolbar } from './Toolbar.tsx';
 
-/** Is it alive, is the reward moving and honestly, is there signal left: the figures and curves of a run or of some of its steps. */
+/** The figures and curves of a run, or of the part of it that the filter selects. */
 export function OverviewPage() {
   const run = useRun();
   const { run: view, filter, setFilter } = run;
@@ -29,7 +29,7 @@ export function OverviewPage() {
   const phase = filter.phase ?? summary.data?.phase ?? null;
   const main = useMemo(() => curvesOf(series.data, phase), [series.data, phase]);
   const inferred = (summary.data?.provenance['step']?.['inferred'] ?? 0) > 0;
-  // Of a run whose other phase alone has steps the answer says `step`.
+  // The answer's axis is `step` as soon as one phase has steps; this phase may have arrival windows.
   const points = series.data?.series.find((one) => phase === null || one.phase === phase) ?? series.data;
   const axis = useMemo(() => chartAxis(points, main, inferred), [points, main, inferred]);
   const isWindow = points?.axis === 'window' || points?.window_ms != null;
@@ -88,7 +88,7 @@ export function OverviewPage() {
   );
 }
 
-/** More charts a row on a wide screen, not wider ones. */
+/** A wider screen shows more charts per row, not wider charts. */
 function Grid({ children }: { children: ReactNode }) {
   return <div className="chart-grid border-b border-line">{children}</div>;
 }
@@ -99,7 +99,7 @@ const Skeleton = ({ className }: { className: string }) => (
   </div>
 );
 
-/** Opens the Explorer with these clauses within the filter of the page. */
+/** Returns a function that opens the Explorer with these clauses and the filter of the page. */
 function useOpen(): (clauses: readonly string[]) => void {
   const run = useRun();
   const navigate = useNavigate();

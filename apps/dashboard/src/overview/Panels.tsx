@@ -2,14 +2,14 @@ import type { RunSeries, RunSteps } from '@palestra/protocol';
 import { useMemo } from 'react';
 import { columnsOn, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
-import { type Curve, factOf } from './figures.ts';
+import { type Curve, definitionOf } from './figures.ts';
 import { HeatPanel } from './HeatPanel.tsx';
 import { useOverview } from './context.ts';
 import { StackPanel } from './StackPanel.tsx';
-import { brokenOff, stopShades } from './stops.ts';
+import { interruptedCount, stopShades } from './stops.ts';
 import { HowTo } from './HowTo.tsx';
 
-/** What the canonical charts ask for, in one request. */
+/** Metrics of the canonical charts, read in one request. */
 export const CANONICAL = [
   'reward_p10',
   'reward_p25',
@@ -31,9 +31,9 @@ export const CANONICAL = [
 
 const passColours = ['hue-6', 'hue-1', 'hue-8', 'hue-4', 'hue-7', 'hue-2', 'hue-5', 'hue-3'];
 const bands = { outer: 0.12, inner: 0.24 };
-const noReward = <HowTo missing="No rollout here has a reward." send="rollout.log(ToolResult(text, call_id=…), reward=1.0)" />;
+const noReward = <HowTo missing="No rollout has a reward." send="rollout.log(ToolResult(text, call_id=…), reward=1.0)" />;
 
-/** Median and mean over their spread. */
+/** Median and mean of the reward over its percentile bands. */
 export function RewardPanel({
   curves,
   title,
@@ -73,7 +73,7 @@ export function RewardPanel({
   );
 }
 
-/** Every question that our own definitions answer. */
+/** The charts of canonical figures. */
 export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: RunSteps | undefined }) {
   const { main, phase, isWindow } = useOverview();
   const lines = useMemo(() => linesOf(main), [main]);
@@ -89,7 +89,7 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
         y="unit"
         missing={
           <HowTo
-            missing="No groups: pass@k needs several rollouts of one prompt."
+            missing="No groups. pass@k needs several rollouts of one prompt."
             send={'metadata={"group_id": prompt_id, "sample_idx": k}'}
           />
         }
@@ -137,16 +137,16 @@ function linesOf(main: ReturnType<typeof curvesOf>) {
   };
 }
 
-/** Shares of different things: each line says in its formula of what. */
+/** Error rates with different denominators; each formula names its own. */
 function errorLines(main: ReturnType<typeof curvesOf>, counts: RunSteps | undefined, isWindow: boolean) {
   const failed: Curve | undefined = counts && {
     key: 'errors',
-    formula: 'rollouts that stopped by env_error, infra_error, timeout, aborted or cancelled / rollouts',
+    formula: 'rollouts that stopped with env_error, infra_error, timeout, aborted or cancelled / rollouts',
     lens: null,
     den: null,
     step: columnsOn(counts, main, isWindow).from,
     value: counts.rollouts.map((rollouts, i) =>
-      rollouts === 0 ? null : brokenOff(Object.fromEntries(counts.stops.map((one) => [one.stop, one.counts[i]!]))) / rollouts,
+      rollouts === 0 ? null : interruptedCount(Object.fromEntries(counts.stops.map((one) => [one.stop, one.counts[i]!]))) / rollouts,
     ),
     denominator: counts.rollouts,
     of: counts.rollouts,
@@ -156,7 +156,7 @@ function errorLines(main: ReturnType<typeof curvesOf>, counts: RunSteps | undefi
   return [
     { name: 'tool errors', series: main.of('tool_error')[0], colour: 'environment', labelled: true },
     { name: 'truncated', series: main.of('truncated')[0], colour: 'policy', labelled: true },
-    { name: 'broken off', series: failed, colour: 'infrastructure', labelled: true },
+    { name: 'interrupted', series: failed, colour: 'infrastructure', labelled: true },
   ];
 }
 
@@ -177,8 +177,8 @@ function SolvedPanel() {
   const known = none?.value.some((value) => value !== null) ?? false;
   return (
     <StackPanel
-      title="Is there signal left in the groups?"
-      facts={[none, some, all].flatMap((series) => (series ? [factOf(series)] : []))}
+      title="How many groups are solved?"
+      definitions={[none, some, all].flatMap((series) => (series ? [definitionOf(series)] : []))}
       x={main.x}
       from={main.steps}
       to={main.steps}
@@ -199,10 +199,10 @@ function SolvedPanel() {
   );
 }
 
-const stopFact = {
+const stopDefinition = {
   name: 'Stop reasons',
   formula: 'rollouts of the step with this reason / rollouts of the step',
-  notes: ['All rollouts that were received', '● its own end · ▲ the policy · ◆ the environment · ✕ the infrastructure'],
+  notes: ['All rollouts that were received', '● finished · ▲ policy · ◆ environment · ✕ infrastructure'],
 };
 
 function StopsPanel({ counts }: { counts: RunSteps | undefined }) {
@@ -220,18 +220,18 @@ function StopsPanel({ counts }: { counts: RunSteps | undefined }) {
   return (
     <StackPanel
       title="How do rollouts end?"
-      facts={[stopFact]}
+      definitions={[stopDefinition]}
       {...columns}
       layers={layers}
       wholes={counts?.rollouts ?? []}
       unit="rollouts"
       clausesOf={(layer) => (layer === null ? [] : [`stop:${layer}`])}
-      missing={<HowTo missing="No rollouts here." send={'metadata={"stop_reason": "finished"}'} />}
+      missing={<HowTo missing="No rollouts." send={'metadata={"stop_reason": "finished"}'} />}
     />
   );
 }
 
-/** Only where both were uploaded: training and evaluation are never one figure. */
+/** Training and evaluation rewards side by side, if both phases were uploaded. */
 function EvalPanel({ answer, show }: { answer: RunSeries; show: boolean }) {
   const both = useMemo(() => curvesOf(answer, null), [answer]);
   const entries = useMemo(

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react';
 import { type Layer, StackChart } from '../charts/StackChart.tsx';
-import { Panel, type PanelFact, Readout } from '../charts/Panel.tsx';
+import { Panel, type FigureDefinition, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { formatCount, formatShare } from '../format/number.ts';
 import { useOverview } from './context.ts';
@@ -8,22 +8,22 @@ import { StepLink } from './StepLink.tsx';
 
 interface Props {
   title: string;
-  facts: readonly PanelFact[];
+  definitions: readonly FigureDefinition[];
   x: readonly number[];
   from: readonly number[];
   to: readonly number[];
-  /** From the ground up; values are shares of their column. */
+  /** From bottom to top; values are shares of their column. */
   layers: readonly Layer[];
   /** What each column is a share of. */
   wholes: readonly (number | null | undefined)[];
   unit: 'groups' | 'rollouts';
   missing: React.ReactNode;
-  /** Clauses of the rollouts of a layer; undefined: no query finds just those. */
+  /** Clauses of the rollouts of a layer; undefined if a query cannot select them. */
   clausesOf?: (layer: string | null) => readonly string[];
 }
 
-/** Shares of each step that together are everything. */
-export function StackPanel({ title, facts, x, from, to, layers, wholes, unit, missing, clausesOf }: Props) {
+/** A panel of stacked shares that add up to 1 at each step. */
+export function StackPanel({ title, definitions, x, from, to, layers, wholes, unit, missing, clausesOf }: Props) {
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const names = useMemo(() => from.map((step, i) => nameOf(step, x[i] ?? step)), [from, x, nameOf]);
@@ -39,7 +39,7 @@ export function StackPanel({ title, facts, x, from, to, layers, wholes, unit, mi
   return (
     <Panel
       title={title}
-      facts={facts}
+      definitions={definitions}
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at)} />}
       missing={empty ? missing : undefined}
       table={() => ({

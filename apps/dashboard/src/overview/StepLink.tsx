@@ -3,7 +3,7 @@ import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses, stepClause } from './links.ts';
 import { useOverview } from './context.ts';
 
-/** A step of a chart's table: leads to its rollouts, which a click on the canvas does, too. */
+/** A step in the table of a chart. Links to its rollouts, like a click on the chart. */
 export function StepLink({ from, to, x, env }: { from: number; to: number; x: number; env?: string | null }) {
   const run = useRun();
   const { phase, nameOf, open } = useOverview();

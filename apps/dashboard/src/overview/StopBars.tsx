@@ -6,7 +6,7 @@ import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses } from './links.ts';
 import { stopColour } from './stops.ts';
 
-/** Why the rollouts of the filter stopped, each leading to them. */
+/** Stop reasons of the filtered rollouts, each with a link to its rollouts. */
 export function StopBars({ summary }: { summary: RunSummary }) {
   const run = useRun();
   const stops = Object.entries(summary.stops).toSorted(([, a], [, b]) => b - a);
@@ -29,7 +29,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
               search={explorerSearch(run, [`stop:${stop}`, ...ownClauses(run, summary)])}
               className="row grid-cols-[132px_minmax(40px,1fr)_68px_72px] px-1"
             >
-              <span className="cell">{stop === 'unknown' ? <span className="text-ink-3">– not known</span> : <Stop stop={stop} />}</span>
+              <span className="cell">{stop === 'unknown' ? <span className="text-ink-3">– unknown</span> : <Stop stop={stop} />}</span>
               <span className="h-[8px]" aria-hidden="true">
                 <span
                   className="block h-full rounded-[2px]"

@@ -1,7 +1,7 @@
 import type { KnownPhase, RunSummary } from '@palestra/protocol';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef } from 'react';
-import { CHART_X, type ChartX, type RunFilter } from '../data/run-reads.ts';
+import { CHART_X, type ChartX, type RunFilter } from '../data/run-queries.ts';
 import { plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Menu, MenuChoice } from '../frame/Menu.tsx';
@@ -10,11 +10,11 @@ import { readFilter } from '../run/filter.ts';
 
 const xNames: Record<ChartX, [string, string]> = {
   step: ['Step', ''],
-  time: ['Time', 'when a step’s first rollout came'],
+  time: ['Time', 'arrival of the first rollout of a step'],
   count: ['Rollouts', 'so far'],
 };
 
-/** Which part of the run is shown, and over what; all of it is in the address. */
+/** The filter of the run and the horizontal axis; both are in the address. */
 export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string; summary: RunSummary | undefined }) {
   const { run, filter, setFilter } = useRun();
   const navigate = useNavigate();
@@ -34,7 +34,7 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
       )}
       <Menu label="Phase" align="start" button={<>{filter.phase ?? `${summary?.phase ?? 'train'} (most)`} ▾</>}>
         <MenuChoice
-          title="Training and evaluation are never one figure"
+          title="Phase of the rollouts"
           value={phase}
           options={[
             { value: 'all', label: 'The phase with the most rollouts' },
@@ -63,7 +63,7 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
   );
 }
 
-/** What the figures are of, and how fresh they are. */
+/** The number of rollouts and steps in the figures, and their age. */
 function FilterSummary({ summary }: { summary: RunSummary }) {
   const { steps, rollouts, lag_ms: lag, incomplete } = summary;
   return (
@@ -71,12 +71,12 @@ function FilterSummary({ summary }: { summary: RunSummary }) {
       {plural(rollouts, 'rollout')}
       {steps.count > 0 && ` of ${plural(steps.count, 'step')}`}
       {lag !== null && ` · newest event ${formatDuration(lag)} ago`}
-      {incomplete && ' · some figures are still being made'}
+      {incomplete && ' · some figures are still being computed'}
     </span>
   );
 }
 
-/** `40..80`, by hand or from a brush; a chip clears it. */
+/** The range of steps, typed or set by a brush; a chip clears it. */
 function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: (steps: RunFilter['steps']) => void }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -85,8 +85,8 @@ function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: 
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const typed = input.current?.value.trim().replace(/\s*(?:-|–|to)\s*/, '..');
-    const understood = readFilter({ steps: typed }).steps;
-    if (understood !== undefined || !typed) onChange(understood);
+    const parsed = readFilter({ steps: typed }).steps;
+    if (parsed !== undefined || !typed) onChange(parsed);
     else if (input.current) input.current.value = steps ?? '';
   };
   return (

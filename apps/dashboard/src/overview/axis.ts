@@ -14,7 +14,7 @@ function timeFormat(span: number): (at: number) => string {
   return (at) => new Date(at).toLocaleTimeString('en-GB', options);
 }
 
-/** The axis below all charts: what it is, whether anybody uploaded it, and from where to where it goes. */
+/** The axis of all charts of the Overview. */
 export function chartAxis(answer: Pick<RunSeries, 'axis' | 'axis_label'> | undefined, { x }: Curves, inferred: boolean): ChartAxis {
   const edges = columnEdges(x);
   const range: [number, number] = edges.length === 0 ? [0, 1] : [edges[0]![0], edges.at(-1)![1]];
@@ -26,7 +26,7 @@ export function chartAxis(answer: Pick<RunSeries, 'axis' | 'axis_label'> | undef
   return { kind, name, inferred, range, format };
 }
 
-/** How a point is called: `step 12`, `~step 12`, `step 12 · 14:05`, `from 14:05:10`, `after 96 rollouts`. */
+/** The name of a point: `step 12`, `~step 12`, `step 12 · 14:05`, `from 14:05:10`, `after 96 rollouts`. */
 export function pointName({ kind, inferred, format }: ChartAxis, isWindow: boolean): (step: number, x: number) => string {
   if (isWindow) return (_step, x) => (kind === 'count' ? `after ${formatCount(x)} rollouts` : `from ${format(x)}`);
   const step = (at: number) => `${inferred ? '~' : ''}step ${at}`;

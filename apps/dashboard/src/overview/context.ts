@@ -1,16 +1,16 @@
 import { createContext, useContext } from 'react';
 import type { Curves, Phase } from './curves.ts';
 
-/** What all panels of the Overview need beside the run: its phase, how a point is named, and what a click on it opens. */
+/** What all panels of the Overview share: the phase, the names of points, and the action of a click. */
 export interface OverviewContext {
   phase: Phase | null;
-  /** Points are windows of arrival: no step is known. */
+  /** Points are arrival windows, because no step is known. */
   isWindow: boolean;
   /** `step 12`, `~12`, `from 14:05`. */
   nameOf: (step: number, x: number) => string;
-  /** Opens the Explorer with the rollouts of these steps and clauses; undefined where points are no steps, which no query finds. */
+  /** Opens the Explorer with the rollouts of these steps and clauses; undefined for arrival windows, which a query cannot select. */
   open?: ((from: number, to: number, clauses?: readonly string[]) => void) | undefined;
-  /** x of a step, by the run's main curve. */
+  /** The curves that define the x of each step. */
   main: Curves;
 }
 
@@ -19,6 +19,6 @@ export const OverviewProvider = Context.Provider;
 
 export function useOverview(): OverviewContext {
   const context = useContext(Context);
-  if (!context) throw new Error('useOverview outside of the Overview');
+  if (!context) throw new Error('useOverview needs an OverviewProvider above it');
   return context;
 }

@@ -1,41 +1,41 @@
 import type { RunSeries } from '@palestra/protocol';
-import type { Series } from '../data/run-reads.ts';
+import type { Series } from '../data/run-queries.ts';
 import type { Curve } from './figures.ts';
 
 export type Phase = Series['phase'];
 type Values = readonly (number | null | undefined)[];
 
-/** Series of one phase on the same points. */
+/** Series of one phase on shared points. */
 export interface Curves {
   /** Ascending. */
   steps: number[];
   x: number[];
-  /** Some group of the step still waits for rollouts. */
+  /** Whether a group of the step is incomplete. */
   hollow: boolean[];
-  /** Those of a metric, in the answer's order: several for a family such as `pass@{k}`, or one an environment. */
+  /** The series of a metric, in the order of the answer: several for a family such as `pass@{k}`, or one per environment. */
   of: (m: string) => Series[];
-  /** Its values at `steps`: null where there is none, undefined where the answer left the point out. */
+  /** The values at `steps`: null for no value, undefined for a point that the answer omits. */
   values: (series: Curve | undefined) => Values;
-  /** Its denominators at `steps`. */
+  /** The denominators at `steps`. */
   denominators: (series: Curve | undefined) => Values;
 }
 
-/** Brings the series of an answer to common points: a long answer leaves out points, of each series its own. */
+/** Aligns the series of an answer: a long answer omits points, different ones in each series. */
 export function curvesOf(answer: RunSeries | undefined, phase: Phase | null): Curves {
-  const own = (answer?.series ?? []).filter((series) => phase === null || series.phase === phase);
+  const ofPhase = (answer?.series ?? []).filter((series) => phase === null || series.phase === phase);
   const points = new Map<number, { x: number; hollow: boolean }>();
-  for (const { step, x, incomplete_groups } of own) {
-    step.forEach((at, i) => {
-      const known = x[i];
-      if (typeof known === 'number' && !points.has(at)) points.set(at, { x: known, hollow: (incomplete_groups[i] ?? 0) > 0 });
+  for (const { step, x, incomplete_groups } of ofPhase) {
+    step.forEach((number, i) => {
+      const at = x[i];
+      if (typeof at === 'number' && !points.has(number)) points.set(number, { x: at, hollow: (incomplete_groups[i] ?? 0) > 0 });
     });
   }
   const steps = [...points.keys()].toSorted((a, b) => a - b);
-  const place = new Map(steps.map((step, i) => [step, i]));
+  const positions = new Map(steps.map((step, i) => [step, i]));
   const spread = (series: Curve | undefined, column: readonly (number | null)[]): Values => {
     const values: (number | null | undefined)[] = steps.map(() => undefined);
     series?.step.forEach((step, i) => {
-      const at = place.get(step);
+      const at = positions.get(step);
       if (at !== undefined) values[at] = column[i] ?? null;
     });
     return values;
@@ -44,13 +44,13 @@ export function curvesOf(answer: RunSeries | undefined, phase: Phase | null): Cu
     steps,
     x: steps.map((step) => points.get(step)!.x),
     hollow: steps.map((step) => points.get(step)!.hollow),
-    of: (m) => own.filter((series) => series.m === m || series.key === m),
+    of: (m) => ofPhase.filter((series) => series.m === m || series.key === m),
     values: (series) => spread(series, series?.value ?? []),
     denominators: (series) => spread(series, series?.denominator ?? []),
   };
 }
 
-/** Columns of an answer on the points of the curves: their first and last step, and where they stand. */
+/** Columns of an answer on the points of the curves: first step, last step, and x. */
 export interface Columns {
   from: number[];
   to: number[];
@@ -58,8 +58,8 @@ export interface Columns {
 }
 
 /**
- * A column of several steps stands in the middle of them. Of windows of arrival an answer says when they were: curves number them in their
- * order, and there are never so many that one column holds two.
+ * A column of several steps stands in their middle. For arrival windows the answer has times, and the curves number the windows in order;
+ * there are never so many that a column covers two.
  */
 export function columnsOn(
   { from, to }: Pick<Columns, 'from' | 'to'>,
@@ -70,16 +70,16 @@ export function columnsOn(
     const numbers = from.map((_at, i) => steps[i] ?? i);
     return { from: numbers, to: numbers, x: from.map((at, i) => x[i] ?? at) };
   }
-  const place = new Map(steps.map((step, i) => [step, x[i]!]));
-  const placeOf = (step: number) => place.get(step) ?? step;
-  return { from, to, x: from.map((step, i) => (placeOf(step) + placeOf(to[i]!)) / 2) };
+  const known = new Map(steps.map((step, i) => [step, x[i]!]));
+  const xOf = (step: number) => known.get(step) ?? step;
+  return { from, to, x: from.map((step, i) => (xOf(step) + xOf(to[i]!)) / 2) };
 }
 
-/** Whether a series has anything to draw. */
+/** Whether a series has values to draw. */
 export const hasValues = (series: Curve | undefined): series is Curve =>
   series !== undefined && series.value.some((value) => value !== null);
 
-/** First, last, least and largest value in words, for who cannot see the curve. */
+/** First, last, smallest and largest value in words, for screen readers. */
 export function curveInWords(name: string, values: Values, at: readonly string[], format: (value: number) => string): string {
   const known = values.flatMap((value, i) => (typeof value === 'number' ? [[value, i] as const] : []));
   if (known.length === 0) return `${name}: no values`;

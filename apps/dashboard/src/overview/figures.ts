@@ -1,15 +1,15 @@
 import { type Provenance, PROVENANCES, type RunSummary } from '@palestra/protocol';
-import type { Kpi, Series } from '../data/run-reads.ts';
+import type { Kpi, Series } from '../data/run-queries.ts';
 import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 
-/** How a figure reads, by what it is: a reward or a chance, a share of a whole, a count, a mean of counts. */
+/** The format of a figure: a reward or probability, a share of a whole, a count, or a mean of counts. */
 type Kind = 'reward' | 'share' | 'count' | 'mean';
 
 const shares = /^(success|truncated|tool_error|errors|zero_variance.*|solved_.*)$/;
 const counts = /^(scored|effective|groups)$/;
 const means = /^(turns|calls|tokens_.*)$/;
-/** Ours: of trainers' figures nobody knows whether they count something. */
+/** Canonical rewards. A whole number of a trainer may be a count, so it is not formatted as a reward. */
 const rewards = /^(reward_.*|avg@n)$/;
 
 function kindOf(key: string, value: number): Kind {
@@ -29,7 +29,7 @@ export function formatFigure(key: string, value: number | null | undefined): str
   return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
 }
 
-/** The same with fewer digits, for the line of values above a chart. */
+/** Like `formatFigure` with fewer digits, for the values above a chart. */
 export function formatShort(key: string, value: number | null | undefined): string {
   return typeof value === 'number' &&
     Number.isFinite(value) &&
@@ -46,7 +46,7 @@ const AXIS_UNITS = [
   [1e3, 'k'],
 ] as const;
 
-/** Shorter than the figures: an axis has few places. */
+/** Shorter than `formatFigure`, for the labels of an axis. */
 export function formatAxis(key: string, value: number): string {
   if (shares.test(key)) return `${Number((100 * value).toPrecision(3))} %`;
   const [unit, suffix] = AXIS_UNITS.find(([least]) => Math.abs(value) >= least) ?? [1, ''];
@@ -54,7 +54,7 @@ export function formatAxis(key: string, value: number): string {
   return digits.replace(/^(-?)0\./, '$1.').replace('-', '−') + suffix;
 }
 
-/** The 95 % interval beside a figure: `±.020`, or both ends where they are not alike. */
+/** The 95 % interval of a figure: `±.020`, or both ends if the interval is asymmetric. */
 export function formatInterval({ key, value, low, high }: Pick<Kpi, 'key' | 'value' | 'low' | 'high'>): string | null {
   if (value === null || low === null || high === null) return null;
   const [below, above] = [value - low, high - value];
@@ -62,7 +62,7 @@ export function formatInterval({ key, value, low, high }: Pick<Kpi, 'key' | 'val
   return `${formatFigure(key, low)}–${formatFigure(key, high)}`;
 }
 
-/** What a figure's denominator counts; null for trainers' figures that say it only in their formula. */
+/** What the denominator of a figure counts; null for figures of trainers that state it only in their formula. */
 export function unitOf(key: string): 'rollouts' | 'groups' | 'results' | null {
   if (key === 'tool_error') return 'results';
   if (/^(pass[@^]|avg@n|zero_variance|solved_|groups$)|pass_at_\d+$/.test(key)) return 'groups';
@@ -84,31 +84,31 @@ const denominatorWords = {
   effective: 'counts rollouts without errors',
 } as const;
 
-/** Lens, denominators and provenance of a curve, in words. */
-/** What panels need of a curve: of the API, or counted by step. */
+/** The data of a curve: a series of the API, or counts by step. */
 export type Curve = Pick<Series, 'key' | 'formula' | 'step' | 'value' | 'denominator' | 'of' | 'provenance' | 'notes'> & {
   lens: Series['lens'] | null;
   den: Series['den'];
 };
 
+/** Lens, denominators and provenance of a curve, in words. */
 export function notesOfSeries(series: Curve): string[] {
   const sum = (column: readonly number[]) => column.reduce((a, b) => a + b, 0);
   const weakest = PROVENANCES.find((one) => series.provenance.includes(one));
   return [
     series.lens === null
-      ? 'Counted, whatever the lens'
+      ? 'A count, the same in every lens'
       : series.lens === 'canonical'
         ? `Lens: canonical, ${denominatorWords[series.den ?? 'scored']}`
         : `Lens: as ${lensNames[series.lens]}`,
     `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${formatCount(series.step.length)} steps`,
     ...remarksOf(series),
-    ...(weakest ? [`Provenance: ${weakest === 'reported' ? 'as uploaded' : `${weakest}, the weakest of what went in`}`] : []),
+    ...(weakest ? [`Provenance: ${weakest === 'reported' ? 'as uploaded' : `${weakest}, the weakest of its inputs`}`] : []),
   ];
 }
 
 const MAX_REMARKS = 3;
 
-/** What the API remarked at some steps, the most frequent first, and at how many nothing could be computed. */
+/** The notes of the API about some steps, most frequent first, and the number of steps without a value. */
 function remarksOf({ value, notes }: Curve): string[] {
   const counted = new Map<string, number>();
   for (const { note } of notes) counted.set(note, (counted.get(note) ?? 0) + 1);
@@ -120,9 +120,9 @@ function remarksOf({ value, notes }: Curve): string[] {
   ];
 }
 
-export const factOf = (series: Curve) => ({ name: series.key, formula: series.formula, notes: notesOfSeries(series) });
+export const definitionOf = (series: Curve) => ({ name: series.key, formula: series.formula, notes: notesOfSeries(series) });
 
-/** Fields of an upload that a figure is made of, as the summary's provenance names them. */
+/** The fields of an upload that a figure uses, with the names in the provenance of the summary. */
 function fieldsOf(key: string): string[] {
   const fields = ['step'];
   if (unitOf(key) === 'groups') fields.push('group');
@@ -133,7 +133,7 @@ function fieldsOf(key: string): string[] {
   return fields;
 }
 
-/** The weakest way in which what went into a figure became known. What nobody knows went into none. */
+/** The weakest provenance of the inputs of a figure. Unknown fields are not inputs. */
 export function provenanceOf(key: string, { provenance }: Pick<RunSummary, 'provenance'>): Exclude<Provenance, 'unknown'> {
   const used = fieldsOf(key).map((field) => provenance[field]);
   if (used.some((counted) => (counted?.inferred ?? 0) > 0)) return 'inferred';

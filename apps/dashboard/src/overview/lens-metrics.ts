@@ -1,7 +1,7 @@
 import type { Lens } from '@palestra/protocol';
-import type { Kpi } from '../data/run-reads.ts';
+import type { Kpi } from '../data/run-queries.ts';
 
-/** What a trainer's own dashboard shows first; of the others, what they can say of the upload. */
+/** The first charts of a trainer's dashboard. Other lenses chart their first known figures. */
 const first: Partial<Record<Lens, readonly string[]>> = {
   skyrl: [
     'reward/avg_raw_reward',

@@ -1,10 +1,10 @@
 import { printText } from '@palestra/query';
 import type { RunContext } from '../run/context.ts';
 
-/** Clauses of the steps from one to another. */
+/** The clause of an inclusive range of steps. */
 export const stepClause = (from: number, to: number): string => (from === to ? `step:${from}` : `step:${from}..${to}`);
 
-/** What a chart of one phase and environment is about, as far as the address does not say it already. */
+/** The clauses of a chart's phase and environment that the filter in the address does not have yet. */
 export function ownClauses(
   { filter }: Pick<RunContext, 'filter'>,
   { phase, env }: { phase?: string | null; env?: string | null },
@@ -15,7 +15,7 @@ export function ownClauses(
   ];
 }
 
-/** Search of the Explorer that shows exactly the rollouts of these clauses within the filter of the page. */
+/** The search parameters of the Explorer for these clauses and the filter of the page. */
 export const explorerSearch = ({ filter }: Pick<RunContext, 'filter'>, clauses: readonly string[]) => ({
   ...filter,
   q: clauses.join(' ') || undefined,

@@ -1,5 +1,7 @@
-/** Who ended a rollout, as a colour of tokens.css: its own end, the policy, the environment, the infrastructure, or nobody knows. */
-const colours: Record<string, string> = {
+import type { StopReason } from '@palestra/protocol';
+
+/** The colour (tokens.css) of a stop reason, by who caused the stop: normal end, policy, environment, infrastructure, or unknown. */
+const colours: Readonly<Record<string, string>> = {
   finished: 'good',
   max_turns: 'policy',
   max_tokens: 'policy',
@@ -11,13 +13,13 @@ const colours: Record<string, string> = {
   timeout: 'infrastructure',
   aborted: 'infrastructure',
   cancelled: 'infrastructure',
-};
+} satisfies Record<Exclude<StopReason, 'unknown'>, string>;
 export const stopColour = (stop: string): string => colours[stop] ?? 'unscored';
 
 const order = ['good', 'policy', 'environment', 'infrastructure', 'unscored'];
 const alphas = [0.75, 0.5, 0.32, 0.2, 0.12];
 
-/** Stops as layers from the ground up, those of one culprit together, each of them in another shade of its colour. */
+/** Stop reasons as layers from bottom to top, grouped by colour, each in a different shade. */
 export function stopShades(stops: readonly string[]): { stop: string; colour: string; alpha: number }[] {
   return order.flatMap((colour) =>
     stops
@@ -26,6 +28,6 @@ export function stopShades(stops: readonly string[]): { stop: string; colour: st
   );
 }
 
-/** Rollouts that something else than the policy broke off; `effective` figures leave them out. */
-export const brokenOff = (stops: Readonly<Record<string, number>>): number =>
+/** The number of rollouts that the environment or the infrastructure interrupted; `effective` figures exclude them. */
+export const interruptedCount = (stops: Readonly<Record<string, number>>): number =>
   Object.entries(stops).reduce((sum, [stop, count]) => sum + (['environment', 'infrastructure'].includes(stopColour(stop)) ? count : 0), 0);

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
-import { newSid, openPlay, type Opening } from '../data/playground.ts';
+import { newSid, openSession, type SessionChoice } from '../data/playground.ts';
 import { TASK_PAGE, tasksQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
@@ -39,7 +39,7 @@ export function Setup({ place, variants }: SetupProps) {
     const wrong = byHand ? problemOf(spec ?? '') : problemOfIndex(index, split.num_tasks);
     setProblem(wrong);
     if (wrong !== null) return;
-    const asked: Opening = {
+    const asked: SessionChoice = {
       environment: `${place.owner}/${place.name}`,
       variant: variant.name,
       task: byHand ? { spec: spec ?? '' } : { split: split.name, index },
@@ -47,7 +47,7 @@ export function Setup({ place, variants }: SetupProps) {
     const controller = new AbortController();
     opening.current = controller;
     setSince(Date.now());
-    openPlay(newSid(), asked, controller.signal).then(
+    openSession(newSid(), asked, controller.signal).then(
       (sid) =>
         void navigate({
           search: (before) => ({ ...before, variant: variant.name, split: split?.name, task: byHand ? undefined : index, sid }),

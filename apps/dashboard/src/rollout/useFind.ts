@@ -1,7 +1,7 @@
 import type { RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { findQuery, lookAround } from '../data/rollout.ts';
+import { findQuery, relatedInterval } from '../data/rollout.ts';
 import { rowsByIndex, type TranscriptItem } from './transcript.ts';
 
 const TYPING_MS = 200;
@@ -22,7 +22,7 @@ export interface Find {
 /** Finds a text in all messages of the rollout; the server searches. */
 export function useFind(header: RolloutHeader, typed: string, outline: RolloutOutline, items: readonly TranscriptItem[]): Find {
   const { id, run } = header;
-  const growing = lookAround(header) !== false;
+  const growing = relatedInterval(header) !== false;
   const [text, setText] = useState('');
   useEffect(() => {
     const timer = setTimeout(() => setText(typed.trim().slice(0, 120)), TYPING_MS);

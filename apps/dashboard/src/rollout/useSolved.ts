@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useCallback } from 'react';
-import { summaryQuery } from '../data/run-reads.ts';
+import { summaryQuery } from '../data/run-queries.ts';
 
 /** Whether a reward is a success by the run's threshold for the environment; 1 until that is loaded. `run` is its id. */
 export function useSolved(run: string, environment: string | null): (reward: number) => boolean {

@@ -18,7 +18,7 @@ const denominators: Record<Denominator, [label: string, hint: string]> = {
   effective: ['Effective', 'without errors'],
 };
 
-/** Whose definitions the figures follow, and which rollouts a canonical figure counts. */
+/** Chooses the lens of the figures and the denominator of canonical figures. */
 export function LensMenu() {
   const { filter, setFilter } = useRun();
   const lens = filter.lens ?? 'canonical';
@@ -30,14 +30,14 @@ export function LensMenu() {
       button={<>{lens === 'canonical' ? `Canonical, ${denominators[den][0].toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
     >
       <MenuChoice
-        title="Metrics as defined by"
+        title="Definitions of the figures"
         value={lens}
         options={LENSES.map((value) => ({ value, label: lensNames[value] }))}
         onChange={(value) => setFilter({ lens: value === 'canonical' ? undefined : value })}
       />
       <MenuLine />
       <MenuChoice
-        title="Canonical figures count"
+        title="Rollouts in canonical figures"
         value={den}
         options={DENOMINATORS.map((value) => ({ value, label: denominators[value][0], hint: denominators[value][1] }))}
         onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}

@@ -8,10 +8,10 @@ import { useKeys } from '../frame/keyboard.ts';
 import { Pending, pendingText } from './Pending.tsx';
 import { RunStep } from './Step.tsx';
 
-/** Who cannot see the page is told at most this often. */
+/** Screen readers announce the counts at most this often. */
 const ANNOUNCE_MS = 10_000;
 
-/** Whether the run is alive, how far behind the figures are, and the switch that holds the page still. */
+/** Shows whether the run is live and the delay of its figures; a button freezes the page. */
 export function LiveStatus({ run }: { run: RunView }) {
   const { counters, frozenAt, link } = useFeed();
   const now = counters.get(run.id);
@@ -30,13 +30,13 @@ export function LiveStatus({ run }: { run: RunView }) {
           </>
         )}{' '}
         · {plural(now?.rollouts ?? run.num_rollouts, 'rollout')}
-        {live && now && now.live > 0 && <> · {formatCount(now.live)} under way</>} ·{' '}
+        {live && now && now.live > 0 && <> · {formatCount(now.live)} in progress</>} ·{' '}
         {lag === null ? (
           <Age iso={run.updated_at} />
         ) : (
-          <span title="Time between the newest event that is in the figures, and now">lag {formatDuration(lag)}</span>
+          <span title="Time since the newest event in the figures">lag {formatDuration(lag)}</span>
         )}
-        {link === 'polling' && <> · read every 5 s</>}
+        {link === 'polling' && <> · refreshed every 5 s</>}
       </span>
       {run.pending !== null && <Pending text={pendingText(run.pending)} />}
       <button
@@ -44,7 +44,7 @@ export function LiveStatus({ run }: { run: RunView }) {
         className="button"
         aria-pressed={frozenAt !== null}
         aria-keyshortcuts="z"
-        title={frozenAt === null ? 'Hold the page as it is' : 'Let the page go on'}
+        title={frozenAt === null ? 'Stop updating the page' : 'Resume updating the page'}
         onClick={() => feed.toggleFreeze()}
       >
         {frozenAt === null ? 'Freeze' : `Frozen at ${new Date(frozenAt).toLocaleTimeString('en-GB')}`}
@@ -55,19 +55,19 @@ export function LiveStatus({ run }: { run: RunView }) {
 }
 
 function Announcer({ text }: { text: string }) {
-  const [said, setSaid] = useState(text);
+  const [announced, setAnnounced] = useState(text);
   const last = useRef(0);
   useEffect(() => {
     const wait = Math.max(0, last.current + ANNOUNCE_MS - Date.now());
     const timer = setTimeout(() => {
       last.current = Date.now();
-      setSaid(text);
+      setAnnounced(text);
     }, wait);
     return () => clearTimeout(timer);
   }, [text]);
   return (
     <span className="sr-only" aria-live="polite">
-      {said}
+      {announced}
     </span>
   );
 }

@@ -4,7 +4,7 @@ import { useCallback, useMemo } from 'react';
 import { isGone } from '../data/http.ts';
 import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
-import type { RunFilter } from '../data/run-reads.ts';
+import type { RunFilter } from '../data/run-queries.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { RunProvider } from './context.ts';
@@ -48,7 +48,7 @@ function Tabs({ org, run, filter }: { org: string; run: string; filter: RunFilte
   );
 }
 
-/** The room around every page of a run: its name and state, whose definitions its figures follow, and the way between its pages. */
+/** The frame of every page of a run: name, live state, lens and tabs. */
 export function RunLayout() {
   const { org, run: name } = useParams({ from: '/$org/runs/$run' });
   const search = useSearch({ from: '/$org/runs/$run' });

@@ -3,10 +3,10 @@ import { UNKNOWN } from '../format/number.ts';
 import { Known } from '../frame/Provenance.tsx';
 import { useRun } from './context.ts';
 
-/** Whether step inference found steps of the run: then what is told of its steps is as sure as that. */
+/** Whether some steps of the run are inferred. Pages then mark all steps of the run as inferred. */
 export const hasInferredSteps = ({ inference }: Pick<RunView, 'inference'>): boolean => Number(inference?.['rollouts'] ?? 0) > 0;
 
-/** A step of the run, as surely as its steps are known. */
+/** A step of the run with the provenance of the steps. */
 export function RunStep({ step }: { step: number | null }) {
   const { run } = useRun();
   const confidence = run.inference?.['confidence'];

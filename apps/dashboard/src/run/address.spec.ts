@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runOfSegment, runPath, segmentOfRun } from './address.ts';
 
 test.each(['.', '..', '~.', '~..', '~~.', '...', '.a', '~', '~a', 'a/..', '%2e', 'x y'])(
-  'a run named %j has an address of its own, which browsers leave as it is',
+  'a run named %j has a unique address that browsers do not change',
   (name) => {
     expect(runOfSegment(segmentOfRun(name))).toBe(name);
     const path = runPath('acme', name);
@@ -10,7 +10,7 @@ test.each(['.', '..', '~.', '~..', '~~.', '...', '.a', '~', '~a', 'a/..', '%2e',
   },
 );
 
-test('only what a browser would take for a way is written in another way', () => {
+test('only names that a browser would resolve as a relative path are escaped', () => {
   expect(['.', '..', '~.', '...', 'a/b'].map((name) => runPath('acme', name))).toEqual([
     '/acme/runs/~.',
     '/acme/runs/~..',

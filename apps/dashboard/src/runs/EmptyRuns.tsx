@@ -16,7 +16,7 @@ function Snippet({ title, text }: { title: string; text: string }) {
   );
 }
 
-/** What a new organisation sees: the lines that fill this page, by trainer, with the reader's own address and key. */
+/** Shown to an organisation without runs: how to upload from each trainer, with the address and key of the reader. */
 export function EmptyRuns() {
   const apiKeys = useQuery(apiKeysQuery);
   const prefix = apiKeys.data?.keys.find((key) => key.revoked_at === null)?.prefix;
@@ -31,14 +31,12 @@ export function EmptyRuns() {
   return (
     <div className="mx-auto flex max-w-[820px] flex-col gap-5 px-4 py-8">
       <div>
-        <h2 className="text-[16px] leading-[22px] strong">No run yet</h2>
-        <p className="text-ink-2">
-          A run appears here with the first rollout that a trainer uploads under its name. Nothing else needs to be set up.
-        </p>
+        <h2 className="text-[16px] leading-[22px] strong">No runs yet</h2>
+        <p className="text-ink-2">A run appears when a trainer uploads its first rollout. No other setup is needed.</p>
       </div>
       <Snippet title="1. Point the client at this server" text={lines} />
       <p className="label -mt-3">
-        {prefix ? `Your key begins with ${prefix}. ` : ''}Keys are shown once when they are made; make another one under API keys.
+        {prefix ? `Your key begins with ${prefix}. ` : ''}A key is shown only once, when it is created. Create another one under API keys.
       </p>
       <Trainers />
     </div>

@@ -4,7 +4,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
 import { formatCount, plural } from '../format/number.ts';
-import { useReadings } from '../table/restore.ts';
+import { useReadings } from '../table/history-entry.ts';
 import { useKeys } from '../frame/keyboard.ts';
 import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
@@ -16,24 +16,24 @@ import { DataTable } from '../table/DataTable.tsx';
 import { refOf, runColumns } from './columns.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
 
-/** Runs that one comparison takes. */
+/** The maximum number of runs in a comparison. */
 const MAX_COMPARED = 4;
 const MIN_WIDTH = 1030;
 
-/** A run as the comparison's address names it, and as people do. */
+/** A selected run: its reference in the address of a comparison, and its name. */
 interface Chosen {
   ref: string;
   name: string;
 }
 
-/** All runs of the organisation, newest activity first: is one alive, is it moving, which ones shall be compared. */
+/** All runs of the organisation, newest activity first. Runs can be selected for a comparison. */
 export function RunsPage() {
   const { org } = useParams({ from: '/$org/runs' });
   const { q, tag } = useSearch({ from: '/$org/runs' });
   const navigate = useNavigate({ from: '/$org/runs' });
-  const ask = { search: q, tag };
-  const { snapshot, reload } = useReadings(JSON.stringify(['runs', org, ask]));
-  const pages = useInfiniteQuery(runPagesQuery(ask, snapshot));
+  const request = { search: q, tag };
+  const { snapshot, reload } = useReadings(JSON.stringify(['runs', org, request]));
+  const pages = useInfiniteQuery(runPagesQuery(request, snapshot));
   const search = useRef<HTMLInputElement>(null);
   const [selected, setSelected] = useState<readonly Chosen[]>([]);
   const [focused, setFocused] = useState<ListedRun | null>(null);
@@ -54,7 +54,7 @@ export function RunsPage() {
   const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
   const total = pages.data?.pages.at(-1)?.total;
   const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];
-  const now = useQuery(runsNowQuery(ask, snapshot, first, pages.dataUpdatedAt)).data;
+  const now = useQuery(runsNowQuery(request, snapshot, first, pages.dataUpdatedAt)).data;
   const { runs, fresh } = useMemo(() => runsWithNews(read, total ?? 0, now), [read, total, now]);
   const behind = runs.filter(({ pending }) => pending !== null);
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
@@ -80,7 +80,7 @@ export function RunsPage() {
           <button
             type="button"
             className="chip hover:text-ink-1"
-            aria-label={`Show runs with other tags than ${tag}, too`}
+            aria-label={`Clear the tag ${tag}`}
             onClick={() => void navigate({ search: { q, tag: undefined } })}
           >
             tag {tag} <span aria-hidden="true">×</span>
@@ -121,7 +121,7 @@ export function RunsPage() {
               minWidth={MIN_WIDTH}
               empty={
                 <p className="p-4 text-ink-3">
-                  No run has {[q && `“${q}” in its name`, tag && `the tag “${tag}”`].filter(Boolean).join(' and ')}.
+                  No runs have {[q && `“${q}” in their name`, tag && `the tag “${tag}”`].filter(Boolean).join(' and ')}.
                 </p>
               }
             />
@@ -132,7 +132,7 @@ export function RunsPage() {
   );
 }
 
-/** Chosen runs, and what can be done with them. */
+/** The selected runs with actions. */
 function SelectionBar({ chosen, clear }: { chosen: readonly Chosen[]; clear: () => void }) {
   const navigate = useNavigate();
   const few = chosen.length < 2;
@@ -149,7 +149,7 @@ function SelectionBar({ chosen, clear }: { chosen: readonly Chosen[]; clear: () 
         type="button"
         className="button primary ml-auto"
         disabled={few}
-        title={few ? 'Choose a second run, with its box or with x' : undefined}
+        title={few ? 'Select a second run with its checkbox or with x' : undefined}
         onClick={() => void navigate({ to: '/compare', search: { runs: chosen.map(({ ref }) => ref).join(',') } })}
       >
         Compare

@@ -9,7 +9,7 @@ import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-const newest = 'of the newest 10 steps, of training where there is any; of all rollouts where no step is known';
+const newest = 'over the newest 10 training steps; over all rollouts if no step is known';
 
 function Delta({ value }: { value: number | null | undefined }) {
   if (value === null || value === undefined) return <span className="text-ink-3">{UNKNOWN}</span>;
@@ -22,12 +22,12 @@ function Delta({ value }: { value: number | null | undefined }) {
   );
 }
 
-/** How a comparison's address names a run: a name with a comma would be two. */
+/** The reference to a run in the address of a comparison: its id if the name contains a comma, which separates runs. */
 export const refOf = ({ id, name }: Pick<ListedRun, 'id' | 'name'>): string => (name.includes(',') ? id : name);
 
 function ownerTitle({ origin }: ListedRun): string | undefined {
-  if (origin?.user) return `${origin.user}${origin.key ? `\nkey ${origin.key}` : ''}, by the session of the newest rollout`;
-  return origin?.agent ? `agent ${origin.agent}, as its uploader named it` : undefined;
+  if (origin?.user) return `${origin.user}${origin.key ? `\nkey ${origin.key}` : ''}, from the session of the newest rollout`;
+  return origin?.agent ? `agent ${origin.agent}, as uploaded` : undefined;
 }
 
 interface Selection {
@@ -37,11 +37,11 @@ interface Selection {
 
 const typeOf = ({ phases }: ListedRun): string => phases.filter((phase) => phase !== 'unknown').join(' + ') || UNKNOWN;
 
-/** Who uploaded it has a column where there is room; elsewhere it is told with the model. */
+/** A column for wide screens. On narrow screens the title of the model has the source. */
 const source: Column<ListedRun> = {
   id: 'source',
   head: 'source',
-  explain: 'Trainer of the newest rollout, as its upload shows it',
+  explain: 'Trainer that uploaded the newest rollout',
   track: 'minmax(64px,0.7fr)',
   title: (run) => run.origin?.source ?? undefined,
   cell: (run) => <span className="text-ink-3">{run.origin?.source ?? UNKNOWN}</span>,
@@ -67,7 +67,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'state',
       head: 'event',
-      explain: 'Whether something came in the last seconds, and how long ago',
+      explain: 'Time of the newest event; a filled dot means live',
       track: '70px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
@@ -91,7 +91,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'environments',
       head: 'envs',
-      explain: 'Environments of its rollouts',
+      explain: 'Environments of the rollouts',
       track: 'minmax(78px,1.3fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
@@ -130,7 +130,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'reward',
       head: 'mean reward',
-      explain: `Mean reward over steps, and ${newest}`,
+      explain: `Mean reward by step, and ${newest}`,
       track: '144px',
       title: (run) =>
         `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
@@ -144,7 +144,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'delta',
       head: 'Δ 10',
-      explain: 'Mean reward of the newest 10 steps less that of the 10 before',
+      explain: 'Mean reward of the newest 10 steps minus that of the 10 steps before',
       track: '72px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
@@ -166,16 +166,16 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'zero',
-      head: 'no signal',
-      explain: `Groups whose rewards have no spread, ${newest}`,
+      head: 'zero variance',
+      explain: `Share of groups with equal rewards, ${newest}`,
       track: '67px',
       align: 'right',
       cell: (run) => formatShare(run.recent?.zero_variance, 1),
     },
     {
       id: 'errors',
-      head: 'broken off',
-      explain: `Rollouts that the environment or the infrastructure broke off, ${newest}`,
+      head: 'interrupted',
+      explain: `Share of rollouts that the environment or the infrastructure interrupted, ${newest}`,
       track: '68px',
       align: 'right',
       cell: (run) => {
@@ -186,7 +186,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'tokens',
       head: '≈ tokens',
-      explain: `Mean tokens of a rollout, of the model and of tools, ${newest}`,
+      explain: `Mean tokens of the model and the tools per rollout, ${newest}`,
       track: '58px',
       align: 'right',
       cell: (run) => <span className="text-ink-3">{formatCount(run.recent?.tokens)}</span>,
@@ -195,7 +195,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
       id: 'owner',
       head: 'owner',
       explain:
-        'Who played the newest rollout: the user of its session, and the API key. Who uploaded it is not kept; without a session it is the agent that its uploader named',
+        'User and API key of the session of the newest rollout. Without a session: the agent that its upload names. Palestra does not store who uploaded a rollout.',
       track: 'minmax(54px,0.9fr)',
       title: (run) => ownerTitle(run),
       cell: ({ origin }) => (

@@ -1,8 +1,8 @@
-/** What a trainer needs so that its rollouts arrive here, by trainer: true for the code that each of them ships. */
+/** How to upload from each trainer, for the code that each of them ships. */
 export interface TrainerSnippet {
   id: string;
   name: string;
-  /** What happens by itself and what does not. */
+  /** What the trainer uploads without changes. */
   about: string;
   language: 'sh' | 'python';
   text: string;
@@ -29,7 +29,7 @@ const skyrl = `export OPENREWARD_UPLOAD_ROLLOUT=true
 export OPENREWARD_RUN_NAME=my-skyrl-run
 python examples/train_integrations/openreward/prepare_tasks.py \\
   --env palestra/whodunit --split train --output tasks.parquet
-# Start ray from this shell: its workers inherit the three addresses from it.
+# Start ray from this shell, so that its workers inherit the three addresses.
 bash examples/train_integrations/openreward/run_openreward.sh`;
 
 const cookbook = (run: string) => `# In the shell that starts ray; generate.py of the openreward cookbook
@@ -52,7 +52,7 @@ def reward(prompts, completions, trainer_state, **columns):
         rollout.log(AssistantMessage(str(completion)), reward=r, is_finished=True)
     return rewards`;
 
-const verl = `# reward.py, given as custom_reward_function.path=reward.py custom_reward_function.name=compute_score
+const verl = `# reward.py; pass custom_reward_function.path=reward.py custom_reward_function.name=compute_score
 from openreward import AssistantMessage, OpenReward, UserMessage
 
 client = OpenReward()
@@ -66,14 +66,14 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_)
     rollout.log(AssistantMessage(solution_str), reward=r, is_finished=True)
     return r`;
 
-const primeRl = `# verifiers saves what an evaluation or a run generated; the same file again changes nothing.
+const primeRl = `# verifiers saves the results of an evaluation or a run. Importing a file again changes nothing.
 npm run palestra -- import results.jsonl --format verifiers --run my-prime-run`;
 
 export const snippets: readonly TrainerSnippet[] = [
   {
     id: 'sdk',
     name: 'Plain SDK',
-    about: 'One rollout with everything that pages can use: step, group and sample are plain figures then, nothing is inferred.',
+    about: 'One rollout with all fields that pages use. Step, group and sample are uploaded, so nothing is inferred.',
     language: 'python',
     text: plain,
   },
@@ -81,43 +81,49 @@ export const snippets: readonly TrainerSnippet[] = [
     id: 'skyrl',
     name: 'SkyRL',
     about:
-      'Its openreward integration uploads unmodified. It sends no step: steps are inferred from the order of arrival, and shown as such.',
+      'Its openreward integration uploads without changes. It sends no step, so steps are inferred from the order of arrival and marked as inferred.',
     language: 'sh',
     text: skyrl,
   },
   {
     id: 'slime',
     name: 'slime',
-    about: 'The cookbook’s generate.py uploads by itself once the lines above are set. It sends no step: steps are inferred.',
+    about: 'The generate.py of the cookbook uploads once the variables above are set. It sends no step, so steps are inferred.',
     language: 'sh',
     text: cookbook('slime-training'),
   },
   {
     id: 'miles',
     name: 'miles',
-    about: 'As slime: the same generate.py under another run name.',
+    about: 'Like slime: the same generate.py with another run name.',
     language: 'sh',
     text: cookbook('miles-training'),
   },
   {
     id: 'tinker',
     name: 'tinker',
-    about: 'The recipe of the openreward cookbook uploads by itself, with step and sample. Failed and timed-out episodes are never sent.',
+    about: 'The recipe of the openreward cookbook uploads step and sample. It does not send failed and timed-out episodes.',
     language: 'sh',
-    text: `# Nothing but the lines above: the run is named by the recipe's config.\nexport TINKER_API_KEY=…`,
+    text: `# Only the variables above are needed: the config of the recipe names the run.\nexport TINKER_API_KEY=…`,
   },
   {
     id: 'verl',
     name: 'verl',
-    about: 'Uploads nothing by itself. A reward function is not told the step: without one in metadata, steps are inferred.',
+    about: 'Uploads nothing by default. A reward function does not know the step. Without a step in metadata, steps are inferred.',
     language: 'python',
     text: verl,
   },
-  { id: 'trl', name: 'TRL', about: 'Uploads nothing by itself: log from a reward function of GRPOTrainer.', language: 'python', text: trl },
+  {
+    id: 'trl',
+    name: 'TRL',
+    about: 'Uploads nothing by default. Log from a reward function of GRPOTrainer.',
+    language: 'python',
+    text: trl,
+  },
   {
     id: 'prime-rl',
     name: 'prime-rl',
-    about: 'Uploads nothing by itself. Import what verifiers saved, or log as with the plain SDK.',
+    about: 'Uploads nothing by default. Import a file that verifiers saved, or log as with the plain SDK.',
     language: 'sh',
     text: primeRl,
   },

@@ -2,7 +2,7 @@ import type { Share } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { sharesQuery, takeBackShare } from '../data/shares.ts';
+import { sharesQuery, revokeShare } from '../data/shares.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
@@ -71,7 +71,7 @@ export function SharesTab() {
             <ConfirmDialog
               title="Take the link back?"
               action="Take it back now"
-              onConfirm={() => takeBackShare(asked.id)}
+              onConfirm={() => revokeShare(asked.id)}
               onClose={() => setAsked(null)}
             >
               <p>

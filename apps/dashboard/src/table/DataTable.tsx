@@ -22,7 +22,7 @@ export interface Sort {
 }
 
 export interface DataTableHandle {
-  /** Focuses the row and brings it into view. */
+  /** Scrolls to the row and focuses it. */
   focus: (index: number) => void;
 }
 
@@ -31,19 +31,19 @@ interface Props<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string;
-  /** All rows there are, when that is known and more than are loaded. */
+  /** The number of all rows, if known and larger than the number of loaded rows. */
   total?: number;
   sort?: Sort;
   onSort?: (sort: Sort) => void;
-  /** The reader chose a row with Enter or a click; `newTab` with Ctrl, ⌘ or the middle button. */
+  /** Called on Enter or a click on a row; `newTab` with Ctrl, ⌘ or the middle button. */
   onOpen?: (row: Row, newTab: boolean) => void;
-  /** The row that has the focus, or null: what a peek panel shows. */
+  /** Called with the focused row, which a preview panel shows, or null. */
   onFocusRow?: (row: Row | null) => void;
   /** The row marked as current. */
   current?: string | null;
-  /** Loads the next page; null: there is none, or it is under way. */
+  /** Loads the next page; null if there is none or it is loading. */
   more?: (() => void) | null;
-  /** Of rows that are no line of text; else the reader's setting. */
+  /** For rows taller than a line of text; default: the reader's setting. */
   rowHeight?: number;
   minWidth?: number;
   handle?: Ref<DataTableHandle>;
@@ -54,8 +54,8 @@ const OVERSCAN = 8;
 const PREFETCH_ROWS = 30;
 
 /**
- * A table of any length: only the rows in view exist. `j`/`k` and the arrows move the focus, Enter opens; the head stays. It fills its
- * parent and scrolls inside.
+ * A virtualised table: only visible rows are rendered. `j`/`k` and the arrow keys move the focus, Enter opens a row, and the head is sticky.
+ * The table fills its parent and scrolls inside it.
  */
 export function DataTable<Row>(props: Props<Row>) {
   const {
@@ -70,13 +70,13 @@ export function DataTable<Row>(props: Props<Row>) {
     onFocusRow,
     current,
     more,
-    rowHeight: ownHeight,
+    rowHeight: fixedHeight,
     minWidth = 0,
     handle,
     empty,
   } = props;
   const density = useRowHeight();
-  const rowHeight = ownHeight ?? density;
+  const rowHeight = fixedHeight ?? density;
   const scroller = useRef<HTMLDivElement>(null);
   /** The row that gets the focus as soon as it is rendered. */
   const wanted = useRef<number | null>(null);

@@ -6,13 +6,13 @@ const HEIGHT = 16;
 /** Px between the lines of a hatch, along a row. */
 const HATCH = 4;
 
-/** Solve rates from orange (none) over grey to blue (all), as the tokens have them. */
+/** The colour of a solve rate, from orange (0) over grey to blue (1). */
 function colour(rate: number): string {
-  const towards = rate >= 0.5 ? token('good') : token('bad');
-  return `color-mix(in oklab, ${towards} ${Math.round(Math.abs(rate - 0.5) * 200)}%, ${token('line-strong')})`;
+  const end = rate >= 0.5 ? token('good') : token('bad');
+  return `color-mix(in oklab, ${end} ${Math.round(Math.abs(rate - 0.5) * 200)}%, ${token('line-strong')})`;
 }
 
-/** Grey lines over the whole height: what has no rate has no height either. They go on in the next cell, so that narrow cells show them, too. */
+/** Grey lines over the whole height of a cell without a rate. They continue in the next cell, so that narrow cells show them, too. */
 function hatch(pen: CanvasRenderingContext2D, left: number, width: number): void {
   pen.save();
   pen.beginPath();
@@ -29,8 +29,8 @@ function hatch(pen: CanvasRenderingContext2D, left: number, width: number): void
 }
 
 /**
- * One cell a step, from `from` to `to`: how much of a task was solved. Height is the rate, too, so that colour is not the only channel. A step
- * without a score is hatched, one at which it was not tried stays empty.
+ * One cell per step with the solve rate of a task, as colour and as height. A step without scored rollouts is hatched; a step without rollouts
+ * is empty.
  */
 export function HeatStrip({
   steps,

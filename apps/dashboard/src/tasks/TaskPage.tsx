@@ -18,16 +18,16 @@ import { HeatStrip } from './HeatStrip.tsx';
 const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
 const MOST_STEPS = 4;
 
-/** The steps that the address names, else the first and the last one at which the task was tried. */
+/** The steps in the address, else the first and the last step with rollouts of the task. */
 function chosenSteps(at: string | undefined, groups: readonly TaskGroup[]): number[] {
   const known = groups.map(({ step }) => step).filter((step) => step !== null);
-  const asked = (at ?? '').split(',').map(Number);
-  const chosen = at === undefined ? [] : asked.filter((step) => known.includes(step)).slice(0, MOST_STEPS);
+  const requested = (at ?? '').split(',').map(Number);
+  const chosen = at === undefined ? [] : requested.filter((step) => known.includes(step)).slice(0, MOST_STEPS);
   if (chosen.length > 0) return chosen;
   return [...new Set([known.at(-1), known[0]])].filter((step) => step !== undefined);
 }
 
-/** The least reward that is a success: successes are the highest rewards of a group. */
+/** The smallest successful reward: successes are the highest rewards of a group. */
 function successLine(rollouts: readonly { reward: number | null }[], successes: number): number {
   const rewards = rollouts.map(({ reward }) => reward).filter((reward) => reward !== null);
   return rewards.toSorted((a, b) => b - a)[successes - 1] ?? Infinity;
@@ -105,7 +105,7 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
   const last = steps.at(-1) ?? 0;
   const scrubbed = chosen.at(-1) ?? last;
   const shown = chosen.map((step) => task.groups.find((group) => group.step === step)).filter((group) => group !== undefined);
-  // What one click away would show is read ahead.
+  // Prefetches the groups that one click would show.
   useQueries({ queries: shown.map((group) => taskGroupQuery(run.id, group)) });
   return (
     <>
@@ -128,7 +128,7 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
           label={`Solve rate of ${taskName(task.task)} from step ${first} to ${last}`}
         />
         <label className="mt-2 flex items-center gap-3">
-          <span className="label flex-none">Step scrubber</span>
+          <span className="label flex-none">Last step</span>
           <input
             type="range"
             className="flex-1 accent-accent"
@@ -163,7 +163,7 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
   );
 }
 
-/** One task: the same prompt at chosen steps, side by side. */
+/** The rollouts of one task at the selected steps, side by side. */
 export function TaskPage() {
   const { task: id } = useParams({ from: '/$org/runs/$run/tasks/$task' });
   const { run, filter } = useRun();

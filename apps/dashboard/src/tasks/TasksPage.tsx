@@ -4,7 +4,7 @@ import { printText } from '@palestra/query';
 import { useEffect, useMemo } from 'react';
 import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
-import { useFirstRows, useReadings } from '../table/restore.ts';
+import { useFirstRows, useReadings } from '../table/history-entry.ts';
 import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
@@ -15,7 +15,7 @@ import { type Column, DataTable } from '../table/DataTable.tsx';
 import { type Change, changeBetween } from './flips.ts';
 import { HeatStrip } from './HeatStrip.tsx';
 
-/** Tasks that are loaded without being asked for, so that the filters see all of an ordinary run. */
+/** Tasks that load without scrolling, so that the filters cover all tasks of most runs. */
 const EAGER = 2_000;
 const SHOWN = {
   all: 'All tasks',
@@ -70,7 +70,7 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
       id: 'strip',
       head: `Solved, step ${range[0]}–${range[1]}`,
       track: 'minmax(200px,2.4fr)',
-      explain: 'Successes of the scored rollouts at each step: height and colour',
+      explain: 'Share of successes in the scored rollouts of each step, as height and colour',
       cell: (strip) => (
         <HeatStrip
           steps={strip.step}
@@ -93,7 +93,7 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
       head: 'Flips',
       track: '56px',
       ...right,
-      explain: 'How often solved became unsolved, or the other way round',
+      explain: 'Number of changes between solved and unsolved',
       cell: (strip) => formatCount(strip.flips),
     },
     {
@@ -107,7 +107,7 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
       id: 'change',
       head: 'Change',
       track: '84px',
-      explain: 'Between the two steps above',
+      explain: 'Change between the two chosen steps',
       cell: (strip) => {
         const [mark, className] = changeMark[change(strip)];
         return <span className={className}>{mark}</span>;
@@ -149,7 +149,7 @@ function StepInput({
   );
 }
 
-/** Task × step: what the policy learned, when, and what it lost again. */
+/** Solve rates by task and step: what the policy gained and lost between steps. */
 export function TasksPage() {
   const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/tasks' });
@@ -198,7 +198,7 @@ export function TasksPage() {
   return (
     <div className="flex h-full flex-col">
       <div className="flex flex-none flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-2">
-        <div role="group" aria-label="Which tasks" className="flex gap-1">
+        <div role="group" aria-label="Tasks to show" className="flex gap-1">
           {(Object.keys(SHOWN) as Shown[]).map((kind) => (
             <button
               key={kind}
@@ -220,7 +220,7 @@ export function TasksPage() {
             <button
               type="button"
               className="button"
-              title="The rollouts of these tasks, as a query: filter further or export them"
+              title="Opens a query for the rollouts of these tasks, to filter or export them"
               onClick={() =>
                 void navigate({
                   to: '/$org/runs/$run/rollouts',
@@ -229,13 +229,13 @@ export function TasksPage() {
                 })
               }
             >
-              Rollouts of these
+              Show their rollouts
             </button>
           )}
           <NewsPill news={news} what="tasks" onShow={reload} />
           <span className="label">
             {formatCount(rows.length)} of {plural(tasks.length, 'task')}
-            {hasNextPage && ' loaded so far'}
+            {hasNextPage && ' loaded'}
           </span>
         </span>
       </div>
@@ -252,7 +252,7 @@ export function TasksPage() {
             <p className="p-4 text-ink-2">
               {tasks.length === 0
                 ? 'No rollout of this run names its task. Send rollout_info.task_index, or a task_spec.'
-                : 'No task is of that kind.'}
+                : 'No task matches this filter.'}
             </p>
           }
         />

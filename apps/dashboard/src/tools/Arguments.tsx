@@ -7,14 +7,14 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { PlainText } from '../text/PlainText.tsx';
 
-/** Newest calls that are held against the schema. */
-const LOOKED_AT = 200;
+/** The number of newest calls that are validated. */
+const CHECKED_CALLS = 200;
 const EXAMPLES = 3;
 
-/** Whether the policy calls the tool as its schema wants it. */
+/** Validates the newest calls of a tool against its schema. */
 export function Arguments({ tool }: { tool: string }) {
   const { run, filter } = useRun();
-  const check = useQuery(toolCheckQuery(run.id, tool, filter, LOOKED_AT));
+  const check = useQuery(toolCheckQuery(run.id, tool, filter, CHECKED_CALLS));
   return (
     <section aria-label="Arguments against the schema" className="border-t border-line px-3 py-3">
       <h3 className="panel-title">Do the arguments match its schema?</h3>
@@ -26,31 +26,29 @@ export function Arguments({ tool }: { tool: string }) {
 
 function Verdict({ data }: { data: ToolCheck }) {
   const unread = [
-    data.without_schema > 0 && `${formatCount(data.without_schema)} where no schema is published`,
-    data.unread > 0 && `${formatCount(data.unread)} too long to be read here`,
+    data.without_schema > 0 && `${formatCount(data.without_schema)} without a published schema`,
+    data.unread > 0 && `${formatCount(data.unread)} too long`,
   ].filter(Boolean);
   return (
     <>
       <p className="text-ink-2">
-        Newest {plural(data.calls, 'call')} in {plural(data.rollouts, 'rollout')} looked at
-        {data.incomplete && ', as far as time allowed'}
+        Checked the newest {plural(data.calls, 'call')} in {plural(data.rollouts, 'rollout')}
+        {data.incomplete && ' (stopped at the time limit)'}
         {unread.length > 0 && <> · not checked: {unread.join(', ')}</>}
       </p>
       {data.checked === 0 ? (
         <p className="mt-1 text-ink-3">
-          {data.calls === 0
-            ? 'No calls match the filter.'
-            : 'Nothing to hold them against: no environment of these calls publishes a schema of this tool.'}
+          {data.calls === 0 ? 'No calls match the filter.' : 'Not checked: no environment of these calls publishes a schema of this tool.'}
         </p>
       ) : (
         <p className="mt-1" data-verdict>
           <span className={data.invalid > 0 ? 'strong text-bad' : 'strong'}>{formatCount(data.invalid)}</span> of{' '}
-          {formatCount(data.checked)} checked calls break it ({formatShare(data.invalid, data.checked)})
+          {formatCount(data.checked)} checked calls violate it ({formatShare(data.invalid, data.checked)})
         </p>
       )}
       {data.violations.length > 0 && (
         <table className="mt-2 w-full">
-          <caption className="sr-only">What breaks the schema, the first thing of each call</caption>
+          <caption className="sr-only">First schema violation of each call</caption>
           <thead>
             <tr className="label text-left">
               <th scope="col" className="num pr-3 font-[450]">
@@ -110,7 +108,7 @@ function Verdict({ data }: { data: ToolCheck }) {
               search={{ tab: 'tools' }}
               className="link"
             >
-              all its tools
+              Show all tools
             </Link>
           )}
         </details>

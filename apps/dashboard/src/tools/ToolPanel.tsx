@@ -15,7 +15,7 @@ import { useRun } from '../run/context.ts';
 import { hasInferredSteps } from '../run/Step.tsx';
 import { Arguments } from './Arguments.tsx';
 
-/** One tool: by step, and its calls against the schema that the environment publishes. */
+/** One tool: its figures by step, and its calls validated against the published schema. */
 export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: ToolFigures | undefined; q: string; close: () => void }) {
   const { org, run, filter } = useRun();
   const steps = useQuery(toolStepsQuery(run.id, tool, filter));
@@ -26,7 +26,7 @@ export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: 
           {tool}
         </h2>
         <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link whitespace-nowrap">
-          rollouts that called it
+          Show rollouts
         </Link>
         <button type="button" className="button ml-auto" onClick={close}>
           Close
@@ -36,8 +36,8 @@ export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: 
         {figures?.published === false && (
           <p className="border-b border-line bg-paper-1 px-3 py-2 text-ink-2">
             <span className="text-policy">▲ unknown name</span>: {figures.unpublished_in.join(', ')}{' '}
-            {figures.unpublished_in.length === 1 ? 'publishes' : 'publish'} no tool of this name. A task may bring tools of its own;
-            otherwise the policy made it up.
+            {figures.unpublished_in.length === 1 ? 'publishes' : 'publish'} no tool of this name. It can be a tool of a task; otherwise the
+            policy invented the name.
           </p>
         )}
         <Loaded query={steps}>{(data) => <Charts data={data} />}</Loaded>
@@ -78,14 +78,14 @@ function Charts({ data }: { data: ToolSteps }) {
         lines={lines.calls}
         format={formatCount}
         formula="calls of the tool in the rollouts of the step"
-        note={data.unknown_step > 0 ? `${formatCount(data.unknown_step)} calls of no known step are left out` : 'All received rollouts'}
+        note={data.unknown_step > 0 ? `${formatCount(data.unknown_step)} calls without a known step are excluded` : 'All received rollouts'}
       />
       <ToolChart
         title="How often does it fail?"
         data={data}
         lines={lines.errors}
         format={(value) => formatShare(value, 1)}
-        formula="results that are errors, as uploaded / calls"
+        formula="results uploaded as errors / calls"
         note="All received rollouts"
       />
       <ToolChart
@@ -93,9 +93,9 @@ function Charts({ data }: { data: ToolSteps }) {
         data={data}
         lines={lines.latency}
         format={formatDuration}
-        formula="true time of the calls, measured by the server that ran them; over several environments weighted by calls"
-        note={`${formatCount(timed)} calls are timed`}
-        missing={timed === 0 ? <p>No call is timed: only rollouts that are verified by the session ledger are.</p> : undefined}
+        formula="duration of the calls, measured by the server that ran them; weighted by calls over several environments"
+        note={`${formatCount(timed)} calls have a duration`}
+        missing={timed === 0 ? <p>No durations: only calls of verified rollouts have one.</p> : undefined}
       />
     </ChartContextProvider>
   );
@@ -128,7 +128,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing }: ToolC
   return (
     <Panel
       title={title}
-      facts={[{ name: lines.map(({ name }) => name).join(', '), formula, notes: [note] }]}
+      definitions={[{ name: lines.map(({ name }) => name).join(', '), formula, notes: [note] }]}
       readout={
         <Readout
           at={`${axis.inferred ? '~' : ''}step ${data.step[at] ?? UNKNOWN}`}
@@ -139,7 +139,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing }: ToolC
         />
       }
       table={() => ({
-        heads: [axis.name, ...lines.map(({ name }) => name), 'calls in all'],
+        heads: [axis.name, ...lines.map(({ name }) => name), 'all calls'],
         rows: data.step.map((step, i) => [formatCount(step), ...lines.map((line) => textOf(line, i)), formatCount(data.calls[i])]),
       })}
       missing={missing}

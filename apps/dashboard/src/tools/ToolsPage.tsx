@@ -10,14 +10,14 @@ import { filterClauses } from '../run/filter.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { ToolPanel } from './ToolPanel.tsx';
 
-/** Errors by whose they are, as our own ledger knows it: `▲` policy, `◆` environment, `✕` infrastructure. */
+/** Errors by failure class, from the session ledger: `▲` policy, `◆` environment, `✕` infrastructure. */
 function Classes({ tool }: { tool: ToolFigures }) {
   const { policy, environment, infrastructure } = tool.failures;
   if (tool.latency.timed === 0) return <span className="text-ink-3">{UNKNOWN}</span>;
   const parts = [
-    ['▲', policy, 'text-policy', 'by the policy: bad arguments, no such tool'],
+    ['▲', policy, 'text-policy', 'by the policy: bad arguments, unknown tool'],
     ['◆', environment, 'text-environment', 'by the environment: the tool raised'],
-    ['✕', infrastructure, 'text-infrastructure', 'by the infrastructure: time-outs, lost sessions'],
+    ['✕', infrastructure, 'text-infrastructure', 'by the infrastructure: timeouts, lost sessions'],
   ] as const;
   return (
     <span className="flex justify-end gap-2">
@@ -45,16 +45,16 @@ const columns: Column<ToolFigures>[] = [
     head: 'Rollouts',
     track: '72px',
     align: 'right',
-    explain: 'Rollouts that called it',
+    explain: 'Rollouts that called the tool',
     cell: ({ rollouts }) => formatCount(rollouts),
   },
-  { id: 'per', head: 'Calls a rollout', track: '96px', align: 'right', cell: (tool) => tool.calls_per_rollout.toFixed(2) },
+  { id: 'per', head: 'Calls per rollout', track: '96px', align: 'right', cell: (tool) => tool.calls_per_rollout.toFixed(2) },
   {
     id: 'errors',
     head: 'Errors',
     track: '108px',
     align: 'right',
-    explain: 'Results that are errors, of all results, as uploaded',
+    explain: 'Share of results that were uploaded as errors',
     cell: ({ errors, calls }) => (
       <span className={errors > 0.05 * calls ? 'text-bad' : ''}>
         {formatShare(errors, calls)} <span className="text-ink-3">({formatCount(errors)})</span>
@@ -63,10 +63,10 @@ const columns: Column<ToolFigures>[] = [
   },
   {
     id: 'classes',
-    head: 'By whom',
+    head: 'Failure class',
     track: '120px',
     align: 'right',
-    explain: 'Failures of the calls that our session ledger knows',
+    explain: 'Failures of the calls in the session ledger, by class',
     cell: (tool) => <Classes tool={tool} />,
   },
   {
@@ -74,7 +74,7 @@ const columns: Column<ToolFigures>[] = [
     head: 'p50',
     track: '66px',
     align: 'right',
-    explain: 'True time of half of the calls, measured by the server that ran them',
+    explain: 'Median duration of a call, measured by the server that ran it',
     cell: ({ latency }) => formatDuration(latency.p50_ms),
   },
   { id: 'p95', head: 'p95', track: '66px', align: 'right', cell: ({ latency }) => formatDuration(latency.p95_ms) },
@@ -83,7 +83,7 @@ const columns: Column<ToolFigures>[] = [
     head: 'Timed',
     track: '66px',
     align: 'right',
-    explain: 'Calls whose true time is known: those of verified rollouts',
+    explain: 'Share of calls with a known duration: those of verified rollouts',
     cell: ({ latency, calls }) => formatShare(latency.timed, calls),
   },
   {
@@ -99,21 +99,21 @@ const columns: Column<ToolFigures>[] = [
     head: 'Δ reward, used',
     track: '104px',
     align: 'right',
-    explain: 'Mean reward of rollouts that used it, minus that of those that did not: a correlation, no cause',
+    explain: 'Mean reward of rollouts that used the tool minus that of the others. A correlation, not a cause.',
     cell: ({ reward_used, reward_unused }) =>
       reward_used === null || reward_unused === null ? UNKNOWN : formatReward(reward_used - reward_unused, { signed: true, digits: 3 }),
   },
 ];
 
-/** Columns that are left while one tool is open beside them. */
+/** Columns that are visible while the panel of a tool is open. */
 const BESIDE_PANEL = new Set(['tool', 'calls', 'errors', 'p50', 'p95']);
 
-/** A name that no environment publishes is one that the policy made up, or a tool that a task brought. */
+/** Marks a tool that no environment publishes: the policy invented the name, or a task added the tool. */
 function Name({ tool: { tool, published, unpublished_in } }: { tool: ToolFigures }) {
   return (
     <>
       {published === false && (
-        <span className="text-policy" title={`Not among the tools that ${unpublished_in.join(', ')} publishes; a task may bring its own`}>
+        <span className="text-policy" title={`Not among the tools that ${unpublished_in.join(', ')} publishes; it can be a tool of a task`}>
           <span aria-hidden="true">▲ </span>
           <span className="sr-only">unknown name: </span>
         </span>
@@ -123,7 +123,7 @@ function Name({ tool: { tool, published, unpublished_in } }: { tool: ToolFigures
   );
 }
 
-/** What the tools of a run did: how often, how well, how fast, and whose fault it was when they failed. */
+/** The tools of a run: calls, errors, failure classes and latency. */
 export function ToolsPage() {
   const { run, filter } = useRun();
   const tools = useQuery(toolsQuery(run.id, filter));
@@ -154,11 +154,7 @@ export function ToolsPage() {
                 rows={data.tools}
                 rowKey={({ tool }) => tool}
                 minWidth={opened === undefined ? 1000 : 0}
-                empty={
-                  <p className="p-4 text-ink-2">
-                    No rollout of this filter called a tool. Calls are messages of the type tool_call with a name.
-                  </p>
-                }
+                empty={<p className="p-4 text-ink-2">No tool calls match the filter. A call is a message of type tool_call with a name.</p>}
               />
               {opened !== undefined && (
                 <ToolPanel

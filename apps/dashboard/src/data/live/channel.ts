@@ -1,18 +1,18 @@
 import { STREAM_EVENTS } from '@palestra/protocol';
 import workerUrl from './stream.worker.ts?sharedworker&url';
-import { type FromTab, type ToTab } from './wire.ts';
+import { type FromTab, type ToTab } from './worker-messages.ts';
 
-/** A tab says so often that it is still there. */
+/** How often a tab tells the worker that it is open. */
 const ALIVE_MS = 20_000;
 
 interface ScriptPolicy {
   createScriptURL(url: string): string;
 }
 const factory = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy } }).trustedTypes;
-/** The page's CSP takes no plain text as the address of a script; this one is part of the build. */
+/** The page's CSP requires a trusted type for the URL of a script. The build sets this URL. */
 const policy = factory?.createPolicy('palestra-worker', {
   createScriptURL: (url) => {
-    if (new URL(url, location.href).origin !== location.origin) throw new TypeError('A worker comes from this origin alone.');
+    if (new URL(url, location.href).origin !== location.origin) throw new TypeError('A worker must come from this origin.');
     return url;
   },
 });
@@ -20,7 +20,7 @@ const policy = factory?.createPolicy('palestra-worker', {
 let port: MessagePort | undefined;
 const listeners = new Set<(message: ToTab) => void>();
 
-function shared(): MessagePort {
+function sharedPort(): MessagePort {
   if (port) return port;
   const opened = new SharedWorker(policy?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module', name: 'palestra-stream' }).port;
   opened.addEventListener('message', ({ data }: MessageEvent<ToTab>) => listeners.forEach((listener) => listener(data)));
@@ -30,8 +30,8 @@ function shared(): MessagePort {
   return opened;
 }
 
-/** Where there is no SharedWorker: a connection of this tab's own. */
-function own(url: string, listener: (message: ToTab) => void): () => void {
+/** Follows a stream over a connection of this tab, for browsers without SharedWorker. */
+function listenAlone(url: string, listener: (message: ToTab) => void): () => void {
   let failures = 0;
   const source = new EventSource(url);
   source.addEventListener('open', () => {
@@ -47,17 +47,17 @@ function own(url: string, listener: (message: ToTab) => void): () => void {
   return () => source.close();
 }
 
-/** Hears a stream of the API, over a connection that all tabs share. Returns the function that stops it. */
+/** Follows a stream of the API over a connection that all tabs share. Returns a function that stops it. */
 export function listen(url: string, listener: (message: ToTab) => void): () => void {
-  if (typeof SharedWorker === 'undefined') return own(url, listener);
-  const mine = (message: ToTab) => {
+  if (typeof SharedWorker === 'undefined') return listenAlone(url, listener);
+  const forUrl = (message: ToTab) => {
     if (message.url === url) listener(message);
   };
-  listeners.add(mine);
-  const connection = shared();
+  listeners.add(forUrl);
+  const connection = sharedPort();
   connection.postMessage({ kind: 'join', url } satisfies FromTab);
   const leave = () => {
-    if (listeners.delete(mine)) connection.postMessage({ kind: 'leave', url } satisfies FromTab);
+    if (listeners.delete(forUrl)) connection.postMessage({ kind: 'leave', url } satisfies FromTab);
     removeEventListener('pagehide', leave);
   };
   addEventListener('pagehide', leave);

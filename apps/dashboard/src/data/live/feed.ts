@@ -1,7 +1,7 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import type { StreamCounters, StreamMessage, StreamRollout } from '@palestra/protocol';
 import { listen } from './channel.ts';
-import type { ToTab } from './wire.ts';
+import type { ToTab } from './worker-messages.ts';
 
 const REFRESH_MS = 1_000;
 const POLL_MS = 5_000;
@@ -13,22 +13,22 @@ export interface LiveCounters extends StreamCounters {
   at: number;
 }
 export interface FeedState {
-  /** `polling`: the stream is down, everything is read again every five seconds. */
+  /** `polling`: the stream is down, and everything is refetched every five seconds. */
   link: 'connecting' | 'live' | 'polling';
-  /** When the reader froze the page, ms since the epoch; nothing changes by itself until it is let go. */
+  /** When the reader froze the page, ms since the epoch; null while the page updates. */
   frozenAt: number | null;
   counters: ReadonlyMap<string, LiveCounters>;
   rollout: StreamRollout | null;
 }
-/** What the page is about: its stream tells more of it. */
+/** The run or rollout of the page, for which the stream sends more events. */
 export interface Focus {
   run?: string;
   rollout?: string;
 }
 
 /**
- * The news of a tab: one stream, about what its page shows. It reads again what is visible and grows (`meta.live`), and nothing else; what a
- * reader reads stays as it is. One of these per page, made by main.tsx.
+ * Follows one stream for the page of a tab. It refetches only active queries with `meta.live`, so lists and transcripts do not move while
+ * they are read. There is one instance per tab (`useFeed.ts`).
  */
 export class Feed {
   #state: FeedState = { link: 'connecting', frozenAt: null, counters: new Map(), rollout: null };
@@ -38,9 +38,9 @@ export class Feed {
   #stop: (() => void) | null = null;
   #polling: ReturnType<typeof setInterval> | undefined;
   #pending: ReturnType<typeof setTimeout> | undefined;
-  /** Ids of runs whose figures changed since they were last read; null: all of them. */
+  /** Ids of runs that changed since the last refetch; null for all runs. */
   #stale: Set<string> | null = new Set();
-  #on = false;
+  #running = false;
   /** Ids and names of runs that are being erased. */
   readonly #leaving = new Set<string>();
 
@@ -54,17 +54,17 @@ export class Feed {
   };
   readonly state = (): FeedState => this.#state;
 
-  /** Follows from now on, while the page is visible. Returns the function that stops it. */
+  /** Follows the stream while the page is visible. Returns a function that stops it. */
   start(): () => void {
-    this.#on = true;
+    this.#running = true;
     this.#reconnect();
     return () => {
-      this.#on = false;
+      this.#running = false;
       this.#reconnect();
     };
   }
 
-  /** Says what the page is about until the returned function is called. */
+  /** Sets the focus of the page until the returned function is called. */
   focus(focus: Focus): () => void {
     this.#foci.push(focus);
     this.#reconnect();
@@ -74,14 +74,14 @@ export class Feed {
     };
   }
 
-  /** Holds everything as it is; the second time lets it go on and reads what came meanwhile. */
+  /** Freezes the page, or resumes it and refetches everything. */
   toggleFreeze(): void {
     const frozenAt = this.#state.frozenAt === null ? Date.now() : null;
     this.#set({ frozenAt });
-    if (frozenAt === null) this.#soon(null);
+    if (frozenAt === null) this.#scheduleRefresh(null);
   }
 
-  /** Of a run that is being erased nothing is read again, until the returned function is called: it would only be refused. */
+  /** Stops refetching a run that is being erased, until the returned function is called: the server would refuse the requests. */
   leave(names: readonly string[]): () => void {
     for (const name of names) this.#leaving.add(name);
     return () => names.forEach((name) => this.#leaving.delete(name));
@@ -90,31 +90,31 @@ export class Feed {
   #reconnect(): void {
     const { run, rollout } = this.#foci.at(-1) ?? {};
     const search = new URLSearchParams({ ...(run && { run }), ...(rollout && { rollout }) }).toString();
-    const wanted = this.#on && document.visibilityState === 'visible' ? `/v1/stream${search && `?${search}`}` : null;
+    const wanted = this.#running && document.visibilityState === 'visible' ? `/v1/stream${search && `?${search}`}` : null;
     if (wanted === this.#url) return;
     this.#stop?.();
     this.#url = wanted;
     this.#poll(false);
     this.#set({ rollout: null });
-    this.#stop = wanted === null ? null : listen(wanted, (message) => this.#hear(message));
+    this.#stop = wanted === null ? null : listen(wanted, (message) => this.#receive(message));
   }
 
-  #hear(message: ToTab): void {
+  #receive(message: ToTab): void {
     if (message.kind === 'open') {
       this.#poll(false);
       this.#set({ link: 'live' });
-      // What came before it was open.
-      this.#soon(null);
+      // Changes before the stream opened.
+      this.#scheduleRefresh(null);
     } else if (message.kind === 'down') {
       if (message.failures >= FAILURES_BEFORE_POLLING || message.closed) this.#poll(true);
-    } else this.#take({ event: message.event, data: JSON.parse(message.data) } as StreamMessage);
+    } else this.#apply({ event: message.event, data: JSON.parse(message.data) } as StreamMessage);
   }
 
-  #take({ event, data }: StreamMessage): void {
+  #apply({ event, data }: StreamMessage): void {
     const { run } = this.#foci.at(-1) ?? {};
-    if (event === 'reset') this.#soon(null);
-    else if (event === 'run') this.#soon(data.id);
-    else if ((event === 'dirty' || event === 'advisory') && run) this.#soon(run);
+    if (event === 'reset') this.#scheduleRefresh(null);
+    else if (event === 'run') this.#scheduleRefresh(data.id);
+    else if ((event === 'dirty' || event === 'advisory') && run) this.#scheduleRefresh(run);
     else if (event === 'counters' && run) this.#set({ counters: new Map(this.#state.counters).set(run, { ...data, at: Date.now() }) });
     else if (event === 'rollout') this.#set({ rollout: data });
   }
@@ -124,11 +124,11 @@ export class Feed {
     this.#polling = undefined;
     if (!on) return;
     this.#set({ link: 'polling' });
-    this.#polling = setInterval(() => this.#soon(null), POLL_MS);
+    this.#polling = setInterval(() => this.#scheduleRefresh(null), POLL_MS);
   }
 
-  /** Reads again what changed, at most once a second. */
-  #soon(run: string | null): void {
+  /** Marks a run (null: all runs) as changed and refetches at most once a second. */
+  #scheduleRefresh(run: string | null): void {
     if (run === null) this.#stale = null;
     else this.#stale?.add(run);
     if (this.#state.frozenAt !== null) return;
@@ -137,7 +137,7 @@ export class Feed {
 
   #refresh(): void {
     this.#pending = undefined;
-    // Asked for before the page was frozen; letting it go reads everything.
+    // Scheduled before the page was frozen. Resuming refetches everything.
     if (this.#state.frozenAt !== null) return;
     const stale = this.#stale;
     this.#stale = new Set();
@@ -151,7 +151,7 @@ export class Feed {
     });
   }
 
-  /** The ids, and the names by which pages have read these runs. */
+  /** These ids and the names under which pages have read the runs. */
   #namesOf(ids: ReadonlySet<string>): Set<string> {
     const names = new Set(ids);
     const reads = this.client

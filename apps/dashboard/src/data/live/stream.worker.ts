@@ -1,11 +1,11 @@
 /**
- * One connection per stream address for all tabs of the browser (dashboard.md section 7): over HTTP/1.1 a browser has six to one origin,
- * and every open page would hold one of them.
+ * Shares one connection per stream URL between all tabs of the browser. Over HTTP/1.1 a browser opens at most six connections to one origin,
+ * and without this worker every open page would use one of them.
  */
 import { STREAM_EVENTS } from '@palestra/protocol';
-import { type FromTab, type ToTab } from './wire.ts';
+import { type FromTab, type ToTab } from './worker-messages.ts';
 
-/** A tab that has not been heard of for so long is gone: browsers do not say when one closes. */
+/** A tab that has sent nothing for this long is closed: a worker gets no event when a tab closes. */
 const SILENT_MS = 60_000;
 const SWEEP_MS = 20_000;
 
@@ -15,21 +15,21 @@ interface Stream {
   tabs: Set<MessagePort>;
 }
 const streams = new Map<string, Stream>();
-const heardOf = new Map<MessagePort, number>();
+const lastMessageAt = new Map<MessagePort, number>();
 
 function open(url: string): Stream {
   const stream: Stream = { source: new EventSource(url), failures: 0, tabs: new Set() };
-  const tell = (message: ToTab) => stream.tabs.forEach((tab) => tab.postMessage(message));
+  const broadcast = (message: ToTab) => stream.tabs.forEach((tab) => tab.postMessage(message));
   stream.source.addEventListener('open', () => {
     stream.failures = 0;
-    tell({ url, kind: 'open' });
+    broadcast({ url, kind: 'open' });
   });
   stream.source.addEventListener('error', () => {
     stream.failures += 1;
-    tell({ url, kind: 'down', failures: stream.failures, closed: stream.source.readyState === EventSource.CLOSED });
+    broadcast({ url, kind: 'down', failures: stream.failures, closed: stream.source.readyState === EventSource.CLOSED });
   });
   for (const event of STREAM_EVENTS)
-    stream.source.addEventListener(event, ({ data }: MessageEvent<string>) => tell({ url, kind: 'event', event, data }));
+    stream.source.addEventListener(event, ({ data }: MessageEvent<string>) => broadcast({ url, kind: 'event', event, data }));
   streams.set(url, stream);
   return stream;
 }
@@ -41,28 +41,28 @@ function leave(tab: MessagePort, url: string): void {
   streams.delete(url);
 }
 
-function take(tab: MessagePort, message: FromTab): void {
-  heardOf.set(tab, Date.now());
+function receive(tab: MessagePort, message: FromTab): void {
+  lastMessageAt.set(tab, Date.now());
   if (message.kind === 'leave') leave(tab, message.url);
   if (message.kind !== 'join') return;
   const known = streams.get(message.url);
   if (known?.source.readyState === EventSource.CLOSED) streams.delete(message.url);
   const stream = streams.get(message.url) ?? open(message.url);
   stream.tabs.add(tab);
-  // Who comes later reads everything anew, as after any opening.
+  // A tab that joins an open stream refetches everything, as after any opening.
   if (stream.source.readyState === EventSource.OPEN) tab.postMessage({ url: message.url, kind: 'open' } satisfies ToTab);
 }
 
 setInterval(() => {
-  for (const [tab, at] of heardOf) {
+  for (const [tab, at] of lastMessageAt) {
     if (Date.now() - at < SILENT_MS) continue;
-    heardOf.delete(tab);
+    lastMessageAt.delete(tab);
     for (const url of streams.keys()) leave(tab, url);
   }
 }, SWEEP_MS);
 
 addEventListener('connect', (event) => {
   const tab = (event as MessageEvent).ports[0]!;
-  tab.addEventListener('message', ({ data }: MessageEvent<FromTab>) => take(tab, data));
+  tab.addEventListener('message', ({ data }: MessageEvent<FromTab>) => receive(tab, data));
   tab.start();
 });

@@ -5,13 +5,13 @@ interface RowProps {
   name: string;
   title?: string;
   count: number | undefined;
-  /** Counting stopped: there may be more. */
+  /** Counting stopped, so the count is a minimum. */
   more: boolean;
   choice: Choice | null;
   onChoose: (choice: Choice | null) => void;
 }
 
-/** A value of a facet: the box wants it, the minus refuses it, each once more takes it back. */
+/** A value of a facet: the checkbox includes it, the minus excludes it, and a second click undoes either. */
 export function Row({ name, title = name, count, more, choice, onChoose }: RowProps) {
   return (
     <div className="group -mx-1 flex h-[22px] items-center gap-[6px] rounded-[3px] px-1 hover:bg-paper-2">

@@ -22,7 +22,7 @@ export function Facets(context: FacetContext) {
         title="Errors"
         of="has"
         counts={(facets) => [{ value: 'error', count: facets.errors }]}
-        name={() => 'a tool failed'}
+        name={() => 'tool failed'}
         {...context}
       />
       <ValueFacet title="Tool" of="tool" counts={(facets) => facets.tool} {...context} />
@@ -34,7 +34,7 @@ export function Facets(context: FacetContext) {
   );
 }
 
-/** The owner stands in the title: names of environments are read by their end. */
+/** The name of an environment without its owner, which the title has. */
 const shortName = (value: string): string => value.split('/').at(-1)!;
 
 export function Section({ title, of, children }: { title: string; of: QueryKey; children: ReactNode }) {
@@ -115,7 +115,7 @@ function ValueFacet({ title, of, counts, name = (value) => value, ...context }: 
   const [all, setAll] = useState(false);
   const choices = choicesOf(query, of);
   const found = facets ? counts(facets) : [];
-  // What the query names and no rollout has: it can still be taken back.
+  // Values in the query that no rollout has, so that they can be removed.
   const absent = of === 'has' ? [] : [...choices.keys()].filter((value) => !found.some((one) => one.value === value));
   const values = [...found.filter(({ count, value }) => count > 0 || choices.has(value)), ...absent.map((value) => ({ value, count: 0 }))];
   if (values.length === 0) return null;

@@ -3,11 +3,11 @@ import { type FacetContext, useFacets } from './facet-counts.ts';
 import { Row } from './FacetRow.tsx';
 import { choicesOf, choose } from '../query/query-edit.ts';
 
-/** How each field came to be known. Folded: it matters when something looks wrong, or when the query asks for it. */
+/** Provenance of each field. Closed unless the query uses it. */
 export function ProvenanceFacet(context: FacetContext) {
-  const asked = context.query.clauses.some((clause) => clause.kind === 'field' && clause.key.startsWith('prov.'));
+  const used = context.query.clauses.some((clause) => clause.kind === 'field' && clause.key.startsWith('prov.'));
   return (
-    <details className="flex-none px-3 pt-3" open={asked || undefined}>
+    <details className="flex-none px-3 pt-3" open={used || undefined}>
       <summary className="label cursor-pointer strong">Provenance</summary>
       {PROVENANCE_FIELDS.map((field) => (
         <Field key={field} field={field} {...context} />
@@ -24,7 +24,7 @@ function Field({ field, ...context }: FacetContext & { field: ProvenanceField })
   const choices = choicesOf(query, key);
   const shown = PROVENANCES.filter((value) => (counts?.[value] ?? 0) > 0 || choices.has(value));
   return (
-    <div role="group" aria-label={`How ${field} is known`} className="pt-1">
+    <div role="group" aria-label={`Provenance of ${field}`} className="pt-1">
       <h3 className="label">{field}</h3>
       {shown.map((value) => (
         <Row

@@ -4,7 +4,7 @@ import type { Bounds } from '../query/query-edit.ts';
 const asText = (value: number | undefined): string => (value === undefined ? '' : String(value));
 const hint = (value: number | null): string => (value === null ? '' : String(Number(value.toPrecision(4))));
 
-/** Two fields for the ends of a range; what the run has stands in them in grey. Applied by Enter or by leaving them. */
+/** Two fields for the ends of a range, with the range of the run as placeholders. Enter or leaving a field applies them. */
 export function RangeFields(props: {
   name: string;
   bounds: Bounds;
@@ -36,7 +36,7 @@ export function RangeFields(props: {
     const below = to.startsWith('<') ? read(to.slice(1)) : undefined;
     const top = below === undefined ? read(to) : undefined;
     const end = below ?? top;
-    // Ends the wrong way round are read as they were meant.
+    // Swapped ends are put in order.
     const [a, b] = low !== undefined && end !== undefined && low > end ? [end, low] : [low, top];
     onChange({ ...(a !== undefined && { from: a }), ...(b !== undefined && { to: b }), ...(below !== undefined && { below }) });
   };

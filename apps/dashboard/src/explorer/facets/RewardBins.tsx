@@ -10,7 +10,7 @@ const isIn = ({ from, below }: Bin, bounds: Bounds): boolean =>
   (bounds.below === undefined || below <= bounds.below) &&
   (bounds.to === undefined || below <= bounds.to);
 
-/** How many rollouts have which reward. A bar narrows the query to its bin, with Shift the range up to it; once more takes that back. */
+/** A histogram of rewards. A click on a bar sets the query to its bin, Shift+click extends the range, and a second click clears it. */
 export function RewardBins({
   bins,
   more,

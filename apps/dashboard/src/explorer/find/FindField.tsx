@@ -1,7 +1,7 @@
 import { type RefObject, useState } from 'react';
 import type { FindMode } from '../../data/find.ts';
 
-/** Looks for words, or for a regex, in the messages of the query's rollouts. Enter finds, Escape leaves. */
+/** Searches for words or a regex in the messages of the query's rollouts. Enter searches, Escape closes the search. */
 export function FindField(props: {
   input: RefObject<HTMLInputElement | null>;
   find: string;
@@ -48,7 +48,7 @@ export function FindField(props: {
         className={`mono absolute right-[3px] top-[3px] grid h-[22px] w-[26px] place-items-center rounded-[3px] hover:bg-paper-2 ${regex ? 'bg-accent-wash text-accent' : 'text-ink-3'}`}
         aria-pressed={regex}
         aria-label="As a regex"
-        title="A regex (RE2) instead of words in a row"
+        title="Search for a regex (RE2) instead of a phrase"
         onClick={() => onFind(text.trim(), regex ? 'text' : 'regex')}
       >
         .*

@@ -12,44 +12,44 @@ import { useRowFocus } from '../../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../../frame/states.tsx';
 import { useRun } from '../../run/context.ts';
 import { HitCurve } from './HitCurve.tsx';
-import { holding, setBounds } from '../query/query-edit.ts';
-import type { Place } from '../../table/restore.ts';
+import { withTextClause, setBounds } from '../query/query-edit.ts';
+import type { HistoryEntry } from '../../table/history-entry.ts';
 import { StatusRow } from '../StatusRow.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 
 const LIST = 'hits';
-/** Hits come as their rollouts were stored. */
+/** Hits are in the order in which their rollouts were stored. */
 const STORED_FIRST: ListOrder = { id: 'created_at', order: 'asc' };
 
 interface Props {
   q: string;
   valid: boolean;
-  place: Place;
+  entry: HistoryEntry;
   status: ReactNode;
   find: string;
   mode: FindMode;
-  /** The query of the bar, which a click into the curve narrows. */
+  /** The query of the bar; a click on the curve adds a step. */
   query: Query;
   onQuery: (text: string) => void;
   onLeave: () => void;
 }
 
-/** The messages of the query's rollouts that hold a text, newest rollouts last as they were stored, and how many there are at each step. */
-export function FindPanel({ q, valid, place, status, find, mode, query, onQuery, onLeave }: Props) {
+/** Messages that contain a text, oldest rollouts first, and the number of hits at each step. */
+export function FindPanel({ q, valid, entry, status, find, mode, query, onQuery, onLeave }: Props) {
   const { run } = useRun();
-  const { left } = place;
-  const found = useInfiniteQuery({ ...findQuery(run.id, q, find, mode, place.snapshot), enabled: valid });
+  const { saved } = entry;
+  const found = useInfiniteQuery({ ...findQuery(run.id, q, find, mode, entry.snapshot), enabled: valid });
   const { data, error, hasNextPage, isFetching, fetchNextPage } = found;
   const first = data?.pages[0];
   const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
   const scroller = useRef<HTMLDivElement>(null);
   const move = useRowFocus(scroller);
   useKeys({ j: () => move(1), k: () => move(-1), Escape: onLeave });
-  const from = useMemo<FromList>(() => ({ q: holding(q, find, mode), sort: printOrder(STORED_FIRST) }), [q, find, mode]);
+  const from = useMemo<FromList>(() => ({ q: withTextClause(q, find, mode), sort: printOrder(STORED_FIRST) }), [q, find, mode]);
   const ready = data !== undefined;
   useEffect(() => {
-    if (ready && scroller.current) scroller.current.scrollTop = left.get(LIST) ?? 0;
-  }, [ready, left]);
+    if (ready && scroller.current) scroller.current.scrollTop = saved.get(LIST) ?? 0;
+  }, [ready, saved]);
 
   const refused = error instanceof ApiError && error.code === 'invalid_query' ? error.message.replace(/^query\.\w+(\.\d+)?: /, '') : null;
   return (
@@ -60,7 +60,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
         {refused && <span className="truncate text-bad">▲ {refused}</span>}
         <span className="flex-1" />
         <button type="button" className="label link flex-none" onClick={onLeave}>
-          back to the list <kbd>Esc</kbd>
+          Back to the list <kbd>Esc</kbd>
         </button>
       </StatusRow>
       {error && !refused ? (
@@ -68,7 +68,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
       ) : !data ? (
         valid && !refused && <SkeletonRows />
       ) : (
-        <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto" onScroll={(event) => left.set(LIST, event.currentTarget.scrollTop)}>
+        <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto" onScroll={(event) => saved.set(LIST, event.currentTarget.scrollTop)}>
           {first?.steps && first.steps.length > 0 && (
             <HitCurve
               steps={first.steps}
@@ -81,10 +81,10 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
               <HitCard key={`${hit.rollout} ${hit.index}`} hit={hit} from={from} />
             ))}
           </ol>
-          {hits.length === 0 && !hasNextPage && <p className="p-4 text-ink-3">No message of these rollouts holds that.</p>}
+          {hits.length === 0 && !hasNextPage && <p className="p-4 text-ink-3">No messages of these rollouts contain this text.</p>}
           {hasNextPage && (
             <button type="button" className="button m-3" disabled={isFetching} onClick={() => void fetchNextPage()}>
-              {isFetching ? 'Looking …' : hits.length === 0 ? 'Look further' : 'Show more'}
+              {isFetching ? 'Searching…' : hits.length === 0 ? 'Continue the search' : 'Show more'}
             </button>
           )}
         </div>
@@ -93,7 +93,7 @@ export function FindPanel({ q, valid, place, status, find, mode, query, onQuery,
   );
 }
 
-/** How many there are, and what the figure leaves out. */
+/** The number of hits, and what it does not include. */
 function Summary({ hits, first, more }: { hits: number; first: SearchPage; more: boolean }) {
   const counted = first.steps?.reduce((sum, { hits: some }) => sum + some, 0);
   const total =
@@ -120,7 +120,7 @@ const kinds: Record<string, string> = {
   tool_result: 'result',
 };
 
-/** One message: where it is, and what stands around the first match. */
+/** One message with the text around the first match. */
 function HitCard({ hit, from }: { hit: Hit; from: FromList }) {
   return (
     <li className="border-b border-line">
@@ -152,7 +152,7 @@ function HitCard({ hit, from }: { hit: Hit; from: FromList }) {
 
 const CONTEXT = 90;
 
-/** The text around the first match; it is untrusted, so it stays text. */
+/** The text around the first match. The text is untrusted and is never interpreted. */
 function Snippet({ hit }: { hit: Hit }) {
   const start = Math.max(0, (hit.matches[0]?.[0] ?? 0) - CONTEXT);
   const parts: ReactNode[] = [start > 0 || hit.offset > 0 ? '… ' : ''];

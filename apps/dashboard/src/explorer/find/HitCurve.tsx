@@ -4,10 +4,10 @@ import { formatCount } from '../../format/number.ts';
 
 type Steps = NonNullable<SearchPage['steps']>;
 const HEIGHT = 44;
-/** Of a bar at most: few steps make a short curve, no wall. */
+/** Maximum width of a bar: few steps make a narrow chart. */
 const BAR_PX = 18;
 
-/** Messages found at each step: where something was first seen, and whether it grows. A bar narrows the query to its step. */
+/** The number of hits at each step. A click on a bar adds its step to the query. */
 export function HitCurve({ steps, capped, onStep }: { steps: Steps; capped: boolean; onStep: (step: number) => void }) {
   const [asTable, setAsTable] = useState(false);
   const known = steps.filter((one): one is { step: number; hits: number } => one.step !== null).toSorted((a, b) => a.step - b.step);
@@ -21,7 +21,7 @@ export function HitCurve({ steps, capped, onStep }: { steps: Steps; capped: bool
       <h2 className="label mb-1 flex gap-2">
         <span>Hits per step</span>
         <span>
-          · first seen at step {first.step} · most {formatCount(most)}
+          · first at step {first.step} · maximum {formatCount(most)}
           {capped ? ` · counted up to step ${last.step}` : ''}
           {elsewhere > 0 ? ` · ${formatCount(elsewhere)} without a step` : ''}
         </span>
@@ -68,7 +68,7 @@ function Bars({ steps, most, onStep }: { steps: Known; most: number; onStep: (st
       </svg>
       <div className="label flex justify-between">
         <span>{low}</span>
-        <span>{at === null ? 'a click narrows to a step' : `step ${at}: ${formatCount(hits)}`}</span>
+        <span>{at === null ? 'click to filter by step' : `step ${at}: ${formatCount(hits)}`}</span>
         <span>{low + span - 1}</span>
       </div>
     </div>

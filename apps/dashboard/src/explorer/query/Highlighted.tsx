@@ -14,11 +14,11 @@ const colour: Record<PieceKind, string> = {
 };
 const wrong = 'underline decoration-wavy decoration-bad underline-offset-[3px]';
 
-/** A query in the colours of its parts; the piece that an error is about is underlined. Cut at the error's ends, so that both show. */
+/** A query with syntax colours. The range of an error is underlined, so pieces are split at its ends. */
 export function Highlighted({ text, error }: { text: string; error: QueryError | null }) {
   let at = 0;
   const from = error?.position ?? -1;
-  // At the end of the text something is missing: the last character stands for it.
+  // An error at the end of the text marks the last character.
   const begin = error && from >= text.length ? text.length - 1 : from;
   const end = error ? Math.max(begin + 1, from + error.length) : -1;
   return piecesOf(text).map((piece) => {

@@ -9,14 +9,14 @@ export interface QueryBarHandle {
 }
 
 interface Props {
-  /** What is in the bar, also while it is no query yet. */
+  /** The text in the bar, valid or not. */
   draft: string;
   onDraft: (text: string) => void;
-  /** Enter, or leaving the bar: the canonical text of a valid query. */
+  /** Called with the canonical text of a valid query on Enter or when the bar loses the focus. */
   onApply: (text: string) => void;
-  /** What is wrong with the draft, once that may be said. */
+  /** The error of the draft, after a pause in typing. */
   error: QueryError | null;
-  /** Says the error under its place while the reader writes. */
+  /** The message shown below the error while the reader types. */
   problem: ReactNode;
   onWriting: (writing: boolean) => void;
   known: KnownValues;
@@ -25,18 +25,18 @@ interface Props {
 
 const text = 'mono absolute inset-0 h-full w-full overflow-hidden whitespace-pre px-2 leading-[26px]';
 
-/** The query as text: coloured, completed by Tab or the arrows, printed canonically when it is left. */
+/** The query as text, with syntax colours and completion (Tab, arrow keys); it becomes canonical when the bar loses the focus. */
 export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, known, handle }: Props) {
   const input = useRef<HTMLInputElement>(null);
   const listId = useId();
   const [scrolled, setScrolled] = useState(0);
   const [cursor, setCursor] = useState<number | null>(null);
   const [active, setActive] = useState(-1);
-  const [asked, setAsked] = useState(false);
+  const [allKeys, setAllKeys] = useState(false);
   useImperativeHandle(handle, () => ({ focus: () => input.current?.select() }), []);
   const found = useMemo(() => (cursor === null ? null : complete(draft, cursor, known)), [draft, cursor, known]);
-  // All keys at once only for who asks: while one writes they would cover the list after each space.
-  const fits = found !== null && (asked || found.to > found.from || found.candidates[0]?.kind === 'value');
+  // All keys are offered only on request: while typing they would cover the list after each space.
+  const fits = found !== null && (allKeys || found.to > found.from || found.candidates[0]?.kind === 'value');
   const candidates = fits ? found.candidates : [];
   const open = candidates.length > 0;
 
@@ -45,9 +45,9 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
     setScrolled(element.scrollLeft);
     if (cursor !== null) setCursor(element.selectionStart);
   };
-  const take = (candidate: Completion) => {
+  const insert = (candidate: Completion) => {
     const next = accept(draft, found!, candidate);
-    setAsked(false);
+    setAllKeys(false);
     onDraft(next.text);
     setActive(-1);
     setCursor(next.cursor);
@@ -58,7 +58,7 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
   };
   const close = () => {
     setCursor(null);
-    setAsked(false);
+    setAllKeys(false);
     setActive(-1);
   };
   const apply = () => {
@@ -69,21 +69,21 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
     onDraft(canonical);
     onApply(canonical);
   };
-  const ask = () => {
+  const openCompletions = () => {
     setCursor(input.current!.selectionStart);
-    setAsked(true);
+    setAllKeys(true);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const chosen = candidates[active];
     const typed = found !== null && found.to > found.from;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
-      if (!open) ask();
+      if (!open) openCompletions();
       else setActive((active + step + candidates.length + (active < 0 && step < 0 ? 1 : 0)) % candidates.length);
     } else if (event.key === 'Enter') {
-      if (open && chosen) take(chosen);
+      if (open && chosen) insert(chosen);
       else apply();
-    } else if (event.key === 'Tab' && !event.shiftKey && open && (chosen || typed)) take(chosen ?? candidates[0]!);
+    } else if (event.key === 'Tab' && !event.shiftKey && open && (chosen || typed)) insert(chosen ?? candidates[0]!);
     else if (event.key === 'Escape' && open) close();
     else if (event.key === 'Escape') input.current?.blur();
     else return;
@@ -114,12 +114,12 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
             onDraft(event.target.value);
             setCursor(event.target.selectionStart);
             setActive(-1);
-            setAsked(false);
+            setAllKeys(false);
           }}
           onFocus={() => onWriting(true)}
           onKeyDown={onKeyDown}
           onKeyUp={(event) => /^(Arrow(Left|Right)|Home|End)$/.test(event.key) && follow()}
-          onClick={() => (draft === '' ? ask() : setCursor(input.current!.selectionStart))}
+          onClick={() => (draft === '' ? openCompletions() : setCursor(input.current!.selectionStart))}
           onScroll={follow}
           onSelect={() => setScrolled(input.current!.scrollLeft)}
           onBlur={() => {
@@ -148,7 +148,7 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
               id={`${listId}-${index}`}
               candidate={candidate}
               active={index === active}
-              take={() => take(candidate)}
+              insert={() => insert(candidate)}
             />
           ))}
         </ul>
@@ -157,7 +157,7 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
   );
 }
 
-function Option({ id, candidate, active, take }: { id: string; candidate: Completion; active: boolean; take: () => void }) {
+function Option({ id, candidate, active, insert }: { id: string; candidate: Completion; active: boolean; insert: () => void }) {
   return (
     <li
       id={id}
@@ -169,7 +169,7 @@ function Option({ id, candidate, active, take }: { id: string; candidate: Comple
       className="flex h-[26px] cursor-pointer items-center gap-3 rounded-[3px] px-2 hover:bg-paper-2 aria-selected:bg-paper-2"
       onMouseDown={(event) => {
         event.preventDefault();
-        take();
+        insert();
       }}
     >
       <span className="mono flex-none">{candidate.text}</span>

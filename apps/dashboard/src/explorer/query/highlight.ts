@@ -1,4 +1,4 @@
-/** What a piece of a query's text is, for its colour alone: it reads any text, also one that is no query yet. */
+/** The kind of a piece of a query, for its colour. Works on any text, also on invalid queries. */
 export type PieceKind = 'space' | 'sign' | 'key' | 'operator' | 'value' | 'string' | 'regex' | 'join' | 'text';
 export interface Piece {
   text: string;

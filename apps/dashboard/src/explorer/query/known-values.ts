@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { facetsQuery } from '../../data/explorer.ts';
-import type { RunFilter } from '../../data/run-reads.ts';
+import type { RunFilter } from '../../data/run-queries.ts';
 import type { KnownValues } from './complete.ts';
 import { effectiveQuery } from './query-edit.ts';
 
-/** The values that rollouts of the filter have, for completion: whatever the query asks for. */
+/** The values of all rollouts that match the filter of the run, for completion. */
 export function useKnownValues(run: string, filter: RunFilter, snapshot: string): KnownValues {
   const { data } = useQuery(facetsQuery(run, effectiveQuery(filter, ''), snapshot));
   return useMemo(() => {

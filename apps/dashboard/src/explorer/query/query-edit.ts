@@ -10,11 +10,11 @@ import {
   type Value,
 } from '@palestra/query';
 import { filterClauses } from '../../run/filter.ts';
-import type { RunFilter } from '../../data/run-reads.ts';
+import type { RunFilter } from '../../data/run-queries.ts';
 
-/** How facets read and write the text of a query: only its own clauses count, not those inside of parentheses. */
+/** How facets read and edit the text of a query. They use top-level clauses only, not those in parentheses. */
 
-/** The query of the page within the filter of the run. Clauses are joined by a space, which is AND. */
+/** The query of the page with the filter of the run. Clauses are joined by a space, which means AND. */
 export const effectiveQuery = (filter: RunFilter, q: string): string => [filterClauses(filter), q].filter((part) => part !== '').join(' ');
 
 export function readQuery(text: string): Query | QueryError {
@@ -29,7 +29,7 @@ export function readQuery(text: string): Query | QueryError {
 const nowhere = { position: 0, length: 0 };
 const isOf = (key: QueryKey, clause: Clause): clause is FieldClause => clause.kind === 'field' && clause.key === key;
 
-/** What a facet calls a value; undefined for ranges, comparisons and regexes. */
+/** The name of a value in a facet; undefined for ranges, comparisons and regexes. */
 function nameOf(value: Value): string | undefined {
   if (value.kind === 'text') return value.text;
   if (value.kind === 'null') return 'null';
@@ -39,7 +39,7 @@ function nameOf(value: Value): string | undefined {
 
 export type Choice = 'in' | 'out';
 
-/** The values that the query wants (`in`) or refuses (`out`) by name. */
+/** The values that the query includes (`in`) or excludes (`out`) by name. */
 export function choicesOf(query: Query, key: QueryKey): Map<string, Choice> {
   const found = new Map<string, Choice>();
   for (const clause of query.clauses) {
@@ -52,7 +52,7 @@ export function choicesOf(query: Query, key: QueryKey): Map<string, Choice> {
   return found;
 }
 
-/** Wants a value, refuses it, or takes back what the query said of it (null). Other values of the key stay. */
+/** The query with a value included, excluded or removed (null). Other values of the key stay. */
 export function choose(query: Query, key: QueryKey, name: string, choice: Choice | null): string {
   const clauses = query.clauses.flatMap((clause): Clause[] => {
     if (!isOf(key, clause)) return [clause];
@@ -63,7 +63,7 @@ export function choose(query: Query, key: QueryKey, name: string, choice: Choice
   return print(clauses);
 }
 
-/** Beside the wanted values of the key: comma is OR. What is refused is refused with the others: a negated clause is the complement of all. */
+/** Adds a value to the clause of its key: a comma means OR, and a negated clause excludes all of its values. */
 function add(clauses: Clause[], key: QueryKey, value: Value, negated: boolean): void {
   const at = clauses.findIndex(
     (clause) => isOf(key, clause) && clause.negated === negated && clause.values.every((one) => nameOf(one) !== undefined),
@@ -75,12 +75,12 @@ function add(clauses: Clause[], key: QueryKey, value: Value, negated: boolean): 
 
 const print = (clauses: Clause[]): string => printQuery({ clauses, ...nowhere });
 
-/** The query without what it wants of a key: what the counts of that key's facet are of, so that another value can still be chosen. */
+/** The query without the included values of a key. A facet counts this query, so that another value can be chosen. */
 export function withoutKey(query: Query, key: QueryKey): string {
   return print(query.clauses.filter((clause) => !isOf(key, clause) || clause.negated));
 }
 
-/** Bounds of a key as the query says them. `below`: exclusive, as `<` writes it. */
+/** Bounds of a key in the query. `below` is exclusive, like `<`. */
 export interface Bounds {
   from?: number;
   to?: number;
@@ -108,7 +108,7 @@ function set(bounds: Bounds, change: { [Name in keyof Bounds]: number | undefine
   for (const name of ['from', 'to', 'below'] as const) if (change[name] !== undefined) bounds[name] = change[name];
 }
 
-/** Puts bounds in the place of all that the query wants of the key; none takes them away. */
+/** The query with these bounds instead of the included values of the key; empty bounds remove them. */
 export function setBounds(query: Query, key: QueryKey, { from, to, below }: Bounds): string {
   const rest = withoutKey(query, key);
   const range = from === undefined && to === undefined ? [] : from === to ? [`${key}:${from}`] : [`${key}:${from ?? ''}..${to ?? ''}`];
@@ -116,8 +116,8 @@ export function setBounds(query: Query, key: QueryKey, { from, to, below }: Boun
   return [rest, ...(below === undefined ? range : half)].filter((part) => part !== '').join(' ');
 }
 
-/** The query, and one more clause: a message of the rollout holds the text that was searched for. */
-export function holding(q: string, find: string, mode: 'text' | 'regex'): string {
+/** The query with a clause for the text that was searched for. */
+export function withTextClause(q: string, find: string, mode: 'text' | 'regex'): string {
   const pattern = find.replaceAll(/\\[^]|\//g, (part) => (part === '/' ? '\\/' : part));
   const value = mode === 'regex' ? ({ kind: 'regex', pattern, ignoreCase: false } as const) : ({ kind: 'text', text: find } as const);
   const clause = print([{ kind: 'text', negated: false, value: { ...value, ...nowhere }, ...nowhere }]);

@@ -1,21 +1,21 @@
 import { parseQuery, type Query } from '@palestra/query';
 import { describe, expect, test } from 'vitest';
-import { accept, complete, spell } from './complete.ts';
+import { accept, complete, printValue } from './complete.ts';
 import { piecesOf } from './highlight.ts';
-import { boundsOf, choicesOf, choose, effectiveQuery, holding, setBounds, withoutKey } from './query-edit.ts';
+import { boundsOf, choicesOf, choose, effectiveQuery, withTextClause, setBounds, withoutKey } from './query-edit.ts';
 
 const of = (text: string): Query => parseQuery(text);
 
-test('what was searched for becomes a clause of the list that is walked', () => {
-  expect(holding('step:3', 'the lamp', 'text')).toBe('step:3 "the lamp"');
-  expect(holding('', 'lamp', 'text')).toBe('lamp');
+test('the searched text becomes a clause of the list', () => {
+  expect(withTextClause('step:3', 'the lamp', 'text')).toBe('step:3 "the lamp"');
+  expect(withTextClause('', 'lamp', 'text')).toBe('lamp');
   const written = String.raw`a/b\/c\d`;
-  expect(holding('step:3', written, 'regex')).toBe(String.raw`step:3 /a\/b\/c\d/`);
-  expect(parseQuery(holding('', written, 'regex')).clauses).toMatchObject([{ kind: 'text', value: { kind: 'regex' } }]);
+  expect(withTextClause('step:3', written, 'regex')).toBe(String.raw`step:3 /a\/b\/c\d/`);
+  expect(parseQuery(withTextClause('', written, 'regex')).clauses).toMatchObject([{ kind: 'text', value: { kind: 'regex' } }]);
 });
 
-describe('facets write the text of a query', () => {
-  test('a value is wanted beside others of its key, refused, and taken back', () => {
+describe('facets edit the text of a query', () => {
+  test('a value is included with others of its key, excluded, and removed', () => {
     expect(choose(of(''), 'stop', 'finished', 'in')).toBe('stop:finished');
     expect(choose(of('reward:0 stop:finished "a b"'), 'stop', 'max_turns', 'in')).toBe('reward:0 stop:finished,max_turns "a b"');
     expect(choose(of('stop:finished,max_turns'), 'stop', 'finished', null)).toBe('stop:max_turns');
@@ -26,7 +26,7 @@ describe('facets write the text of a query', () => {
     expect(choose(of(''), 'env', 'null', 'in')).toBe('env:null');
   });
 
-  test('a regex or a range of the key keeps a clause of its own, and parentheses are left alone', () => {
+  test('a regex or a range of the key keeps a separate clause, and parentheses do not change', () => {
     expect(choose(of('tool:/^ba/'), 'tool', 'search', 'in')).toBe('tool:/^ba/ tool:search');
     expect(choose(of('(stop:finished OR reward:1)'), 'stop', 'finished', null)).toBe('(stop:finished OR reward:1)');
     expect([...choicesOf(of('(stop:finished OR x) stop:timeout -stop:aborted tool:/a/'), 'stop')]).toEqual([
@@ -35,11 +35,11 @@ describe('facets write the text of a query', () => {
     ]);
   });
 
-  test('counts of a facet leave out what the query wants of its key, and only that', () => {
+  test('counts of a facet ignore only the included values of its key', () => {
     expect(withoutKey(of('stop:finished reward:0 -stop:timeout'), 'stop')).toBe('reward:0 -stop:timeout');
   });
 
-  test('bounds are read and written; a bin is half open', () => {
+  test('bounds are parsed and printed, and a bin is half open', () => {
     expect(boundsOf(of('step:10..20 reward:>=0.1 reward:<0.2'), 'step')).toEqual({ from: 10, to: 20 });
     expect(boundsOf(of('step:10..20 reward:>=0.1 reward:<0.2'), 'reward')).toEqual({ from: 0.1, below: 0.2 });
     expect(setBounds(of('step:10..20 x'), 'step', { from: 3 })).toBe('x step:3..');
@@ -65,16 +65,16 @@ describe('completion', () => {
   };
   const words = (text: string) => complete(text, text.length, known).candidates.map((candidate) => candidate.text);
 
-  test('offers the names that the run has, spelled as a query wants them', () => {
+  test('offers the values of the run in query syntax', () => {
     expect(words('tool:')).toEqual(['search', '"read notes"', 'research']);
     expect(words('reward:1 -tool:SEA')).toEqual(['search', 'research']);
     expect(words('tool:search,rea')).toEqual(['"read notes"']);
     expect(words('tool.err')).toEqual(['tool.error:']);
     expect(words('stop:max')).toEqual(['max_turns', 'max_tokens']);
-    expect(spell('env', 'palestra/whodunit')).toBe('palestra/whodunit');
+    expect(printValue('env', 'palestra/whodunit')).toBe('palestra/whodunit');
   });
 
-  test('is written in place of what is typed', () => {
+  test('replaces the typed text', () => {
     const found = complete('x tool:sea', 10, known);
     expect(accept('x tool:sea', found, found.candidates[0]!)).toEqual({ text: 'x tool:search ', cursor: 14 });
     const key = complete('too x', 3, known);
@@ -82,7 +82,7 @@ describe('completion', () => {
   });
 });
 
-test('pieces of a text make up the text, whatever it is', () => {
+test('the pieces of any text add up to the text', () => {
   const text = '-stop:finished,timeout reward:<=0.2 step:1..2 ("a b" OR /x y/i) "open \\" nokey: /usr/bin -';
   const pieces = piecesOf(text);
   expect(pieces.map((piece) => piece.text).join('')).toBe(text);

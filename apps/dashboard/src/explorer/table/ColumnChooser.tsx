@@ -1,7 +1,7 @@
 import { Popover } from '../../frame/Popover.tsx';
 import { COLUMN_IDS, COLUMN_NAMES, columnIds } from './columns.tsx';
 
-/** Which columns the table has. The address carries them; without them the table shows those that fit. */
+/** Chooses the columns of the table. They are in the address; by default the table shows the columns that fit. */
 export function ColumnChooser({ cols, onCols }: { cols: string | undefined; onCols: (cols: string | undefined) => void }) {
   const chosen = columnIds(cols, innerWidth);
   const toggle = (id: (typeof COLUMN_IDS)[number]) => {
@@ -19,7 +19,7 @@ export function ColumnChooser({ cols, onCols }: { cols: string | undefined; onCo
         ))}
       </div>
       <button type="button" className="button mt-2" disabled={cols === undefined} onClick={() => onCols(undefined)}>
-        Those that fit
+        Reset
       </button>
     </Popover>
   );

@@ -1,6 +1,6 @@
 import type { RolloutRow } from '@palestra/protocol';
 import { type ReactNode, type RefObject, useEffect, useRef } from 'react';
-import type { RolloutPages } from '../pages.ts';
+import type { RolloutPages } from '../rollout-pages.ts';
 import { DataTable, type Column, type DataTableHandle, type Sort } from '../../table/DataTable.tsx';
 
 const LIST = 'rollouts';
@@ -14,24 +14,24 @@ interface Props {
   selected: string | null;
   onSelect: (id: string) => void;
   onOpen: (row: RolloutRow, newTab: boolean) => void;
-  /** Whether a panel shows the selected row: then a first click only selects. */
-  peeking: boolean;
-  /** Of this entry of the history: where the list was. */
-  left: Map<string, number>;
+  /** Whether a panel previews the selected row. Then the first click only selects. */
+  previewing: boolean;
+  /** Scroll positions of the history entry. */
+  saved: Map<string, number>;
   total: number | undefined;
 }
 
-/** The rollouts of the query: the focus moves with ↑ and ↓, and comes back where it was. */
-export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect, onOpen, peeking, left, total, empty }: Props) {
+/** The rollouts of the query. Focus and scroll position are restored when the reader returns. */
+export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect, onOpen, previewing, saved, total, empty }: Props) {
   const { rows, more } = pages;
   const holder = useRef<HTMLDivElement>(null);
   const table = useRef<DataTableHandle>(null);
   const beforeClick = useRef<string | null>(null);
-  useRestored(holder, table, left, rows, selected);
+  useRestored(holder, table, saved, rows, selected);
   const open = (row: RolloutRow, newTab: boolean) => {
     const clicked = beforeClick.current;
     beforeClick.current = null;
-    if (peeking && clicked !== null && clicked !== row.id && !newTab) return;
+    if (previewing && clicked !== null && clicked !== row.id && !newTab) return;
     onOpen(row, newTab);
   };
   return (
@@ -61,16 +61,16 @@ export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect,
   );
 }
 
-/** The sum of the tracks' smallest widths. */
+/** The sum of the minimum widths of the columns. */
 function minWidthOf(columns: readonly Column<RolloutRow>[]): number {
   return columns.reduce((sum, { track }) => sum + Number(/\d+/.exec(track)?.[0] ?? 0), 16);
 }
 
-/** Writes the scroll position down as it changes; at the first rows puts it, and the focus, back where they were. */
+/** Saves the scroll position, and restores it and the focus when the first rows arrive. */
 function useRestored(
   holder: RefObject<HTMLDivElement | null>,
   table: RefObject<DataTableHandle | null>,
-  left: Map<string, number>,
+  saved: Map<string, number>,
   rows: readonly RolloutRow[],
   selected: string | null,
 ): void {
@@ -78,16 +78,16 @@ function useRestored(
   useEffect(() => {
     const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
     if (!scroller) return;
-    const write = () => left.set(LIST, scroller.scrollTop);
+    const write = () => saved.set(LIST, scroller.scrollTop);
     scroller.addEventListener('scroll', write, { passive: true });
     return () => scroller.removeEventListener('scroll', write);
-  }, [holder, left]);
+  }, [holder, saved]);
   useEffect(() => {
-    if (done.current === left || rows.length === 0) return;
-    const top = left.get(LIST);
-    // After the table has measured itself: it begins at its own idea of the position.
+    if (done.current === saved || rows.length === 0) return;
+    const top = saved.get(LIST);
+    // Runs after the table has measured itself, which sets an initial position.
     const frame = requestAnimationFrame(() => {
-      done.current = left;
+      done.current = saved;
       const scroller = holder.current?.querySelector('[role=table]')?.parentElement;
       if (!scroller || top === undefined) return;
       scroller.scrollTop = top;
@@ -95,5 +95,5 @@ function useRestored(
       if (index >= 0) requestAnimationFrame(() => table.current?.focus(index));
     });
     return () => cancelAnimationFrame(frame);
-  }, [holder, table, left, rows, selected]);
+  }, [holder, table, saved, rows, selected]);
 }

@@ -10,12 +10,12 @@ import { Known } from '../../frame/Provenance.tsx';
 import { RewardDot } from '../../frame/Reward.tsx';
 import { Stop } from '../../frame/Stop.tsx';
 import type { Column } from '../../table/DataTable.tsx';
-import { flagWord, VerifiedMark } from './marks.tsx';
+import { flagName, VerifiedMark } from './marks.tsx';
 import type { Solved } from './solved.ts';
 
 type Cell = (row: RolloutRow) => ReactNode;
 interface Entry extends Omit<Column<RolloutRow>, 'cell' | 'sortable' | 'id'> {
-  /** In the list of columns. */
+  /** The name in the column chooser. */
   name: string;
   cell: Cell;
 }
@@ -51,7 +51,7 @@ const entries = (solved: Solved, from: FromList) =>
     sample: {
       name: 'Sample',
       head: 'smp',
-      explain: 'index of the sample inside of its group',
+      explain: 'Index of the sample in its group',
       track: '44px',
       ...right,
       cell: known('sample', (row) => row.sample),
@@ -59,7 +59,7 @@ const entries = (solved: Solved, from: FromList) =>
     reward: {
       name: 'Reward',
       head: 'reward',
-      explain: 'sum of message rewards, else the total as reported; – is unscored, never 0',
+      explain: 'Sum of the message rewards, else the reported total; – means unscored, not 0',
       track: '78px',
       ...right,
       cell: (row) => <Reward row={row} solved={solved} />,
@@ -69,7 +69,7 @@ const entries = (solved: Solved, from: FromList) =>
     errors: {
       name: 'Tool errors',
       head: 'err',
-      explain: 'tool results that are errors',
+      explain: 'Tool results that are errors',
       track: '42px',
       ...right,
       cell: (row) => (row.num_errors > 0 ? <span className="text-bad">{row.num_errors}</span> : count(0)),
@@ -77,7 +77,7 @@ const entries = (solved: Solved, from: FromList) =>
     stop: {
       name: 'Stop',
       head: 'stop',
-      explain: 'why it stopped: ▲ the policy, ◆ the environment, ✕ the infrastructure',
+      explain: 'Stop reason: ▲ policy, ◆ environment, ✕ infrastructure',
       track: 'minmax(104px,0.8fr)',
       cell: known('stop', (row) => <Stop stop={row.stop} />),
     },
@@ -91,9 +91,9 @@ const entries = (solved: Solved, from: FromList) =>
       cell: known('tokens', (row) => formatCount(row.tokens)),
     },
     latency: {
-      name: 'True latency',
+      name: 'Latency',
       head: 'latency',
-      explain: 'sum of the tools’ latencies, from the ledger of our own sessions',
+      explain: 'Sum of the latencies of tool calls, from the session ledger',
       track: '72px',
       ...right,
       cell: (row) => (
@@ -103,7 +103,7 @@ const entries = (solved: Solved, from: FromList) =>
     verified: {
       name: 'Verified',
       head: 'ledger',
-      explain: '✓ its calls are those that our session ledger recorded',
+      explain: '✓ all calls are in the session ledger',
       track: '52px',
       cell: (row) => <VerifiedMark verified={row.verified} />,
     },
@@ -111,8 +111,8 @@ const entries = (solved: Solved, from: FromList) =>
       name: 'Flags',
       head: 'flags',
       track: 'minmax(80px,0.8fr)',
-      title: (row) => row.flags.map(flagWord).join(', ') || undefined,
-      cell: (row) => <span className="text-ink-3">{[...(row.gaps > 0 ? ['gap'] : []), ...row.flags.map(flagWord)].join(' · ')}</span>,
+      title: (row) => row.flags.map(flagName).join(', ') || undefined,
+      cell: (row) => <span className="text-ink-3">{[...(row.gaps > 0 ? ['gap'] : []), ...row.flags.map(flagName)].join(' · ')}</span>,
     },
     split: { name: 'Split', head: 'split', track: '74px', cell: (row) => <span className="text-ink-2">{row.split ?? UNKNOWN}</span> },
     phase: { name: 'Phase', head: 'phase', track: '58px', cell: known('phase', (row) => <span className="text-ink-2">{row.phase}</span>) },
@@ -176,14 +176,14 @@ const wide: ColumnId[] = [
 ];
 const WIDE_PX = 900;
 
-/** Columns of an address, or those that fit: wide screens show more. */
+/** The columns of an address, else the default columns for the width. */
 export function columnIds(cols: string | undefined, width: number): ColumnId[] {
-  const asked = (cols ?? '').split(',').filter((id): id is ColumnId => id in shape);
-  if (asked.length > 0) return asked;
+  const requested = (cols ?? '').split(',').filter((id): id is ColumnId => id in shape);
+  if (requested.length > 0) return requested;
   return width >= WIDE_PX ? wide : narrow;
 }
 
-/** `from`: what links to a rollout carry. */
+/** `from`: search parameters of the links to a rollout. */
 export function rolloutColumns(ids: readonly ColumnId[], solved: Solved, from: FromList): Column<RolloutRow>[] {
   const all: Record<ColumnId, Entry> = entries(solved, from);
   return ids.map((id) => ({ ...all[id], id, sortable: ROLLOUT_SORTS.some((sort) => sort === id) }));

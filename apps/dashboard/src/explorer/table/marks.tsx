@@ -1,20 +1,20 @@
 import type { RolloutRow } from '@palestra/protocol';
 import { UNKNOWN } from '../../format/number.ts';
 
-/** `has_image` is a column's word, `image` the query's. */
-export const flagWord = (flag: string): string => flag.replace(/^has_/, '').replaceAll('_', ' ');
+/** The name of a flag without the prefix of its column: `has_image` is `image`, as in queries. */
+export const flagName = (flag: string): string => flag.replace(/^has_/, '').replaceAll('_', ' ');
 
 const marks: Record<'verified' | 'partial' | 'unverified', readonly [mark: string, className: string, title: string]> = {
-  verified: ['✓', 'text-good', 'Its calls are those that our session ledger recorded.'],
-  partial: ['◐', 'text-ink-2', 'Some of its calls are in our session ledger.'],
-  unverified: [UNKNOWN, 'text-ink-3', 'No session of our ledger fits its calls.'],
+  verified: ['✓', 'text-good', 'All calls are in the session ledger.'],
+  partial: ['◐', 'text-ink-2', 'Some calls are in the session ledger.'],
+  unverified: [UNKNOWN, 'text-ink-3', 'No session of the ledger matches the calls.'],
 };
 
-/** Whether the calls of a rollout are those that we saw ourselves. */
+/** Whether the calls of a rollout are in the session ledger. */
 export function VerifiedMark({ verified }: { verified: RolloutRow['verified'] }) {
   if (verified === null)
     return (
-      <span className="text-ink-3" title="Not looked at yet.">
+      <span className="text-ink-3" title="Not checked yet.">
         …
       </span>
     );

@@ -3,11 +3,11 @@ import type { RolloutRow } from '@palestra/protocol';
 import { useMemo } from 'react';
 import { type SuccessRule, successQuery } from '../../data/explorer.ts';
 
-/** Summed step rewards of 1 arrive as 0.9999999999999999. */
+/** A sum of step rewards of 1 can be 0.9999999999999999. */
 const TOLERANCE = 1e-6;
 type SolvedRow = Pick<RolloutRow, 'environment' | 'variant'>;
 
-/** Whether a reward counts as solved in the environment of a row (dashboard.md 14.3). Until the rule is known nothing does. */
+/** Whether a reward is a success in the environment of a row (docs/reference/metrics.md#success). False until the rules are loaded. */
 export function solvedBy(rules: readonly SuccessRule[]): (row: SolvedRow, reward: number) => boolean {
   const byEnvironment = new Map(rules.map((rule) => [`${rule.environment} ${rule.variant}`, rule]));
   return ({ environment, variant }, reward) => {

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { FromList } from '../data/list-order.ts';
-import { peekQuery } from '../data/explorer.ts';
+import { previewQuery } from '../data/explorer.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { formatDuration } from '../format/time.ts';
@@ -11,13 +11,13 @@ import { Known } from '../frame/Provenance.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { PlainText } from '../text/PlainText.tsx';
-import { flagWord } from './table/marks.tsx';
+import { flagName } from './table/marks.tsx';
 import type { Solved } from './table/solved.ts';
 
 const SETTLE_MS = 90;
 const PREVIEW_CHARACTERS = 420;
 
-/** The id once the reader stays on it: running down a list reads nothing on the way. */
+/** The id after a pause, so that moving through a list does not load every row. */
 function useSettled(id: string | null): string | null {
   const [settled, setSettled] = useState(id);
   useEffect(() => {
@@ -27,10 +27,10 @@ function useSettled(id: string | null): string | null {
   return settled;
 }
 
-/** What the selected rollout did, beside the list: facts, tool calls in their order, first and last messages. */
-export function Peek({ id, from, solved, onClose }: { id: string | null; from: FromList; solved: Solved; onClose: () => void }) {
+/** The selected rollout beside the list: details, tool calls in order, first and last messages. */
+export function PreviewPanel({ id, from, solved, onClose }: { id: string | null; from: FromList; solved: Solved; onClose: () => void }) {
   const settled = useSettled(id);
-  const { data, error, isPlaceholderData } = useQuery({ ...peekQuery(settled ?? ''), enabled: settled !== null });
+  const { data, error, isPlaceholderData } = useQuery({ ...previewQuery(settled ?? ''), enabled: settled !== null });
   return (
     <aside
       aria-label="Preview of the rollout"
@@ -53,7 +53,7 @@ export function Peek({ id, from, solved, onClose }: { id: string | null; from: F
         </button>
       </div>
       {!id || !settled ? (
-        <p className="p-3 text-ink-3">Choose a row with ↑ ↓ or a click.</p>
+        <p className="p-3 text-ink-3">Select a row with ↑ ↓ or a click.</p>
       ) : error ? (
         <p className="p-3 text-ink-3">{error.message}</p>
       ) : data ? (
@@ -61,14 +61,14 @@ export function Peek({ id, from, solved, onClose }: { id: string | null; from: F
           className={`min-h-0 flex-1 overflow-y-auto p-3 ${isPlaceholderData ? 'opacity-60' : ''}`}
           tabIndex={0}
           role="region"
-          aria-label="What it did"
+          aria-label="Content of the rollout"
         >
-          <Facts header={data.header} solved={solved} />
+          <Details header={data.header} solved={solved} />
           <Calls outline={data.outline} />
           <Messages head={data.head} tail={data.tail} total={data.outline.total} id={settled} from={from} />
         </div>
       ) : (
-        <p className="p-3 text-ink-3">Reading …</p>
+        <p className="p-3 text-ink-3">Loading…</p>
       )}
     </aside>
   );
@@ -79,7 +79,7 @@ const title = (header: RolloutHeader): string =>
     .filter((part) => part !== null)
     .join(' · ');
 
-function Fact({ label, children }: { label: string; children: ReactNode }) {
+function Detail({ label, children }: { label: string; children: ReactNode }) {
   return (
     <>
       <dt className="label leading-[18px]">{label}</dt>
@@ -88,12 +88,12 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
   );
 }
 
-function Facts({ header, solved }: { header: RolloutHeader; solved: Solved }) {
+function Details({ header, solved }: { header: RolloutHeader; solved: Solved }) {
   const { provenance, reward } = header;
   const best = header.neighbours.best_sample;
   return (
     <dl className="grid grid-cols-[64px_minmax(0,1fr)] gap-x-2 gap-y-[2px]">
-      <Fact label="reward">
+      <Detail label="reward">
         <span className="inline-flex items-center gap-2 tabular-nums strong">
           <Known provenance={reward === null ? 'unknown' : provenance['reward']} rule={header.rules['reward']}>
             {formatReward(reward)}
@@ -102,36 +102,36 @@ function Facts({ header, solved }: { header: RolloutHeader; solved: Solved }) {
           {reward === null && <span className="label">unscored</span>}
           {best && <span className="label">best of its group {formatReward(best.reward)}</span>}
         </span>
-      </Fact>
-      <Fact label="stop">
+      </Detail>
+      <Detail label="stop">
         <Known provenance={provenance['stop']} rule={header.rules['stop']}>
           <Stop stop={header.stop} />
         </Known>
-      </Fact>
-      <Fact label="turns">
+      </Detail>
+      <Detail label="turns">
         {formatCount(header.turns)}{' '}
         <span className="text-ink-3">
           · {plural(header.num_tool_calls, 'call')} · {plural(header.num_messages, 'message')}
         </span>
-      </Fact>
-      <Fact label="where">
+      </Detail>
+      <Detail label="env">
         <span title={header.environment ?? undefined}>{header.environment ?? UNKNOWN}</span>
-      </Fact>
-      {header.latency_ms !== null && <Fact label="latency">{formatDuration(header.latency_ms)}</Fact>}
-      {header.flags.length > 0 && <Fact label="flags">{header.flags.map(flagWord).join(' · ')}</Fact>}
+      </Detail>
+      {header.latency_ms !== null && <Detail label="latency">{formatDuration(header.latency_ms)}</Detail>}
+      {header.flags.length > 0 && <Detail label="flags">{header.flags.map(flagName).join(' · ')}</Detail>}
     </dl>
   );
 }
 
 const CALLS = 60;
 
-/** Tool calls as three letters each; a failed one and a reward are told beside it. */
+/** The names of tool calls, with marks for failures and rewards. */
 function Calls({ outline }: { outline: RolloutOutline }) {
   const callType = outline.types.indexOf('tool_call');
   const calls = outline.type.flatMap((type, at) => (type === callType ? [at] : []));
-  if (calls.length === 0) return <p className="mt-3 text-ink-3">No tool call.</p>;
+  if (calls.length === 0) return <p className="mt-3 text-ink-3">No tool calls.</p>;
   return (
-    <ol className="mt-3 flex flex-wrap gap-1" aria-label="Tool calls in their order">
+    <ol className="mt-3 flex flex-wrap gap-1" aria-label="Tool calls in order">
       {calls.slice(0, CALLS).map((at) => {
         const result = outline.pair[at];
         const name = outline.names[outline.name[at] ?? -1] ?? 'tool';

@@ -6,18 +6,18 @@ import type { ListOrder } from '../data/list-order.ts';
 
 export interface RolloutPages {
   rows: readonly RolloutRow[];
-  /** Of the query, when the first page was read. */
+  /** The number of matching rollouts when the first page was read. */
   total: { count: number; atLeast: boolean } | undefined;
-  /** Loads the next page; null: there is none, or it is under way. */
+  /** Loads the next page; null if there is none or it is loading. */
   more: (() => void) | null;
-  /** Whether every row of the query is in `rows`. */
+  /** Whether `rows` has every row of the query. */
   complete: boolean;
   loading: boolean;
   error: Error | null;
   retry: () => void;
 }
 
-/** All loaded rows of the query in their order, each once: a rollout that changed between two pages may be in both. */
+/** The loaded rows of the query in order, each once: a rollout that changes between two pages can be in both. */
 export function useRolloutPages(run: string, q: string, order: ListOrder, snapshot: string, enabled: boolean): RolloutPages {
   const pages = useInfiniteQuery({ ...rolloutPagesQuery(run, q, order, snapshot), enabled });
   const { data, hasNextPage, isFetching, fetchNextPage, refetch, error } = pages;

@@ -1,9 +1,9 @@
 import { printText } from '@palestra/query';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { Denominator, KnownPhase, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
+import type { Axis, Denominator, KnownPhase, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
 import { api, type Query } from './http.ts';
 
-/** Which part of a run a page is about, as its address says it (dashboard.md section 5): all pages of a run share it. */
+/** The part of a run that a page shows, from its address; all pages of a run share it. */
 export interface RunFilter {
   /** `40..80`, `40..`, `40`. */
   steps?: string | undefined;
@@ -17,13 +17,13 @@ export type Kpi = RunSummary['kpis'][number];
 export type Advisory = RunSummary['advisories'][number];
 export type Series = RunSeries['series'][number];
 const live = { live: 'replace' } as const;
-/** An answer that is still being made is asked for again. */
-const AGAIN_MS = 1_000;
+/** How often an incomplete answer is read again. */
+const INCOMPLETE_MS = 1_000;
 const untilComplete = (query: { state: { data?: { incomplete: boolean } | undefined } }) =>
-  query.state.data?.incomplete ? AGAIN_MS : false;
+  query.state.data?.incomplete ? INCOMPLETE_MS : false;
 const filterQuery = ({ steps, env, phase, lens, den }: RunFilter): Query => ({ steps, env, phase, lens, den });
 
-/** KPIs, stops, advisories of the filter. */
+/** KPIs, stop reasons and advisories of the filtered run. */
 export const summaryQuery = (run: string, filter: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'summary', filter],
@@ -33,16 +33,16 @@ export const summaryQuery = (run: string, filter: RunFilter) =>
     meta: live,
   });
 
-export const CHART_X = ['step', 'time', 'count'] as const;
-export type ChartX = (typeof CHART_X)[number];
+export type ChartX = Exclude<Axis, 'window'>;
+export const CHART_X: readonly ChartX[] = ['step', 'time', 'count'];
 
-export interface SeriesAsk extends RunFilter {
-  /** Our metric ids or the names that trainers print. */
+export interface SeriesRequest extends RunFilter {
+  /** Ids of canonical metrics, or names that trainers print. */
   m: readonly string[];
   x?: ChartX | undefined;
   by?: 'env' | undefined;
 }
-export const seriesQuery = (run: string, { m, x, by, ...filter }: SeriesAsk) =>
+export const seriesQuery = (run: string, { m, x, by, ...filter }: SeriesRequest) =>
   queryOptions({
     queryKey: ['run', run, 'series', m, x, by, filter],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...filterQuery(filter), m, x, by }, signal }),
@@ -75,7 +75,7 @@ export const stepCountsQuery = (run: string, { steps, env, phase }: RunFilter) =
   });
 
 export const LATEST_GROUPS = 12;
-/** The newest groups of the filter, for a strip that grows at its head. */
+/** The newest groups of the filtered run. */
 export const latestGroupsQuery = (run: string, { steps, env, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'latest-groups', steps, env, phase],
