@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { OrsBackend } from '@palestra/ors/client';
 import { PalestraError } from '@palestra/protocol';
-import { everyTask, ToolFailedError, type BackendCreate } from '@palestra/session';
+import { listAllTasks, ToolFailedError, type BackendCreate } from '@palestra/session';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startForwarder, type Forwarder } from './support/cutting-forwarder.ts';
 import { type PythonName, startUpstream, type Upstream } from './support/python.ts';
@@ -66,7 +66,7 @@ describe.each(generations)('$interpreter server', ({ interpreter, kind, reason, 
     expect(await backend.splits(null, soon())).toEqual([{ name: 'train', type: 'train' }]);
     expect(await backend.tasks('Gateway', 'train', soon())).toHaveLength(3);
     await expect(backend.tasks('indexed', 'train', soon())).rejects.toMatchObject({ code: 'tasks_not_listable' });
-    expect(await everyTask(backend, 'indexed', 'train', soon())).toEqual(Array.from({ length: 7 }, (_, id) => ({ id })));
+    expect(await listAllTasks(backend, 'indexed', 'train', soon())).toEqual(Array.from({ length: 7 }, (_, id) => ({ id })));
     expect(await backend.taskRange('indexed', 'train', -2, null, soon())).toEqual([{ id: 5 }, { id: 6 }]);
     const { tools } = await backend.tools(null, soon());
     expect(tools.map((tool) => Object.keys(tool).toSorted())).toEqual(tools.map(() => ['description', 'input_schema', 'name']));

@@ -30,7 +30,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
   });
 
   test('is recognised', async () => {
-    expect(await backend.openenv.shape(soon())).toMatchObject({ generation, mode: 'simulation', toolActions: false });
+    expect(await backend.native.shape(soon())).toMatchObject({ generation, mode: 'simulation', toolActions: false });
     expect(await backend.environments(soon())).toEqual([name]);
   });
 
@@ -56,7 +56,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     if (first) await expect(invalid).rejects.toBeInstanceOf(ToolFailedError);
     else expect(await invalid).toMatchObject({ ok: false, reason: 'input_validation' });
     expect(await acted(session, { add: 6 })).toMatchObject({ observation: { total: 10 }, reward: 1, finished: true });
-    const { reply } = await session.openenv!.exchange({ type: 'state' }, null, soon());
+    const { reply } = await session.native!.exchange({ type: 'state' }, null, soon());
     expect(JSON.parse(reply)).toMatchObject({ type: 'state', data: { step_count: 3 } });
     await session.delete(soon());
   });
@@ -110,7 +110,7 @@ test.each(toolboxes)('tools of a $version server', async ({ python }) => {
   const server = await startOpenEnv({ python, app: 'openenv_older_environments:toolbox_app' });
   const backend = new OpenEnvBackend({ url: server.url });
   try {
-    expect(await backend.openenv.shape(soon())).toMatchObject({ toolActions: true });
+    expect(await backend.native.shape(soon())).toMatchObject({ toolActions: true });
     const tools = await backend.tools(null, soon());
     expect(tools.tools.map(({ name }) => name)).toEqual(['double', 'submit']);
     expect(tools.tools[0]).toMatchObject({ description: 'Twice the number.', input_schema: { required: ['n'] } });
@@ -120,7 +120,7 @@ test.each(toolboxes)('tools of a $version server', async ({ python }) => {
     expect(textsOf(await call(session, 'double', { n: 21 }))).toEqual(['42']);
     expect(await call(session, 'nope')).toMatchObject({ ok: false, reason: 'not_found' });
     expect(await call(session, 'submit', { answer: '42' })).toMatchObject({ ok: true, reward: 1, finished: true });
-    const { reply } = await session.openenv!.exchange({ type: 'state' }, null, soon());
+    const { reply } = await session.native!.exchange({ type: 'state' }, null, soon());
     // Listing tools was no step.
     expect(JSON.parse(reply)).toMatchObject({ data: { step_count: 3 } });
     await session.delete(soon());

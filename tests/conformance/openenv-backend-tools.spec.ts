@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { OpenEnvBackend } from '@palestra/openenv/client';
 import type { JsonObject } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import type { OpenEnvMessage } from '@palestra/openenv/server';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { full } from '../support/full.ts';
 import { call, open, openWhenFree, pause, rejection, soon, textsOf } from './support/openenv-play.ts';
@@ -23,14 +23,14 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
 
   const rpc = async (method: string, params: JsonObject) => {
     const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
-    const answer = await backend.openenv.relay({ method: 'POST', path: '/mcp', body, contentType: 'application/json' }, soon());
+    const answer = await backend.native.relay({ method: 'POST', path: '/mcp', body, contentType: 'application/json' }, soon());
     return JSON.parse(answer.body.toString()) as { result?: JsonObject; error?: { message: string } };
   };
 
   test('is recognised', async () => {
-    expect(await backend.openenv.shape(soon())).toMatchObject({ generation: 'E', mode, toolActions: true });
+    expect(await backend.native.shape(soon())).toMatchObject({ generation: 'E', mode, toolActions: true });
     expect(await backend.splits(null, soon())).toEqual([{ name: 'train', type: 'train' }]);
-    const reset = await backend.openenv.relay({ method: 'POST', path: '/reset', body: null, contentType: null }, soon());
+    const reset = await backend.native.relay({ method: 'POST', path: '/reset', body: null, contentType: null }, soon());
     expect(reset.status).toBe(mode === 'production' ? 404 : 200);
   });
 
@@ -72,7 +72,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
 
   test('messages of JSON-RPC reach the session that they belong to, under whatever name its client knows it', async () => {
     const session = await open(backend, { kind: 'none' });
-    const exchange = (message: OpenEnvMessage) => session.openenv!.exchange(message, { taskId: randomUUID() }, soon());
+    const exchange = (message: OpenEnvMessage) => session.native!.exchange(message, { taskId: randomUUID() }, soon());
     const request = {
       jsonrpc: '2.0',
       id: 'x',
@@ -131,7 +131,7 @@ test('an environment whose constructor fails', async () => {
   const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'broken_app' });
   onTestFinished(() => server.stop());
   const backend = new OpenEnvBackend({ url: server.url });
-  expect(await backend.openenv.shape(soon())).toMatchObject({ generation: 'E', metadata: { name: 'broken' } });
+  expect(await backend.native.shape(soon())).toMatchObject({ generation: 'E', metadata: { name: 'broken' } });
   const detail = "Environment factory 'BrokenEnvironment' failed to create instance.";
   expect(await rejection(open(backend))).toMatchObject({ code: 'environment_failed', detail });
   expect(await rejection(open(backend, { kind: 'none' }))).toMatchObject({ code: 'environment_failed', detail });

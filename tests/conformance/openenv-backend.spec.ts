@@ -20,7 +20,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
   });
 
   test('is recognised', async () => {
-    expect(await backend.openenv.shape(soon())).toMatchObject({
+    expect(await backend.native.shape(soon())).toMatchObject({
       generation: 'E',
       mode: 'simulation',
       toolActions: false,
@@ -81,7 +81,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
 
   test('keywords of the reset: seed, episode id', async () => {
     const session = await open(backend, { kind: 'spec', spec: { seed: 7, episode_id: 'mine', unknown: 1 } });
-    const { reply } = await session.openenv!.exchange({ type: 'state' }, null, soon());
+    const { reply } = await session.native!.exchange({ type: 'state' }, null, soon());
     expect(JSON.parse(reply)).toMatchObject({ type: 'state', data: { episode_id: 'mine', step_count: 0 } });
     await session.delete(soon());
     const refused = open(backend, { kind: 'spec', spec: { split: 'train', index: 'x' } });
@@ -131,8 +131,8 @@ describe('an environment of actions with tasks, 0.10.0', () => {
 
   test('passes on what the server says, word for word', async () => {
     const session = await open(backend, { kind: 'none' });
-    const exchange = (message: Parameters<NonNullable<BackendSession['openenv']>['exchange']>[0]) =>
-      session.openenv!.exchange(message, { taskId: randomUUID() }, soon());
+    const exchange = (message: Parameters<NonNullable<BackendSession['native']>['exchange']>[0]) =>
+      session.native!.exchange(message, { taskId: randomUUID() }, soon());
     const reset = await exchange({ type: 'reset', data: { split: 'test', index: 0 } });
     expect(reset.reply).toBe(
       '{"type":"observation","data":{"observation":{"metadata":{"task":{"id":"test-0","split":"test","index":0}},"prompt":"Guess a number.","low":1,"high":100},"reward":null,"done":false,"metadata":{"task":{"id":"test-0","split":"test","index":0}}}}',
@@ -154,7 +154,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
   test('relays stateless routes, with their status', async () => {
     const relay = async (method: 'GET' | 'POST', path: string, body: object | null = null) => {
       const bytes = body === null ? null : Buffer.from(JSON.stringify(body));
-      const answer = await backend.openenv.relay({ method, path, body: bytes, contentType: 'application/json' }, soon());
+      const answer = await backend.native.relay({ method, path, body: bytes, contentType: 'application/json' }, soon());
       return { ...answer, body: answer.body.toString() };
     };
     expect(await relay('GET', '/health')).toEqual({ status: 200, contentType: 'application/json', body: '{"status":"healthy"}' });

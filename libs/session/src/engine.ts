@@ -21,11 +21,11 @@ import { SessionReaper } from './lifecycle/reaper.ts';
 import { Restorer } from './lifecycle/restorer.ts';
 import { SetupGate } from './lifecycle/setup-gate.ts';
 import type { AdmissionStore } from './ports/admission-store.port.ts';
-import type { CallProgress } from './ports/backend.port.ts';
+import type { CallProgress } from './ports/backend-call.ts';
 import type { CallLedger, CallOutcome, ReplicaLeases } from './ports/call-ledger.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './ports/directory.port.ts';
 import type { SessionObserver } from './ports/observer.port.ts';
-import type { OpenEnvMessage } from './ports/openenv.port.ts';
+import type { NativeAction, NativeMessage } from './ports/native.port.ts';
 import type { SecretBox } from './ports/secret-box.port.ts';
 import type { SessionStore } from './ports/session-store.port.ts';
 import type { LiveSession } from './registry/live-session.ts';
@@ -272,12 +272,17 @@ export class SessionEngine {
   }
 
   /**
-   * One message of an OpenEnv client to an environment whose server speaks OpenEnv; the JSON text of its one reply. What changes the episode
-   * (`reset`, `step`, a `tools/call`) is a call like any other: in the ledger, in the trace, with its reward. Errors
-   * of the server are replies; those of the service reject.
+   * Passes one message of a client through to an environment whose server speaks the client's protocol; the JSON text of its one reply.
+   * `action`: the call that the message makes, which is in the ledger and the trace like any other; null for a message that only reads.
+   * Errors of the server are replies; errors of the service reject.
    */
-  async exchange(caller: Caller, sid: string, message: OpenEnvMessage): Promise<string> {
-    return this.#exchanges.run(await this.#registry.bound(sid, caller), message);
+  async exchange(caller: Caller, sid: string, message: NativeMessage, action: NativeAction | null): Promise<string> {
+    return this.#exchanges.run(await this.#registry.bound(sid, caller), message, action);
+  }
+
+  /** The state of the episode as an environment with a `native` backend reports it. Rejects with `environment_failed` when it reports none. */
+  async nativeState(caller: Caller, sid: string): Promise<JsonObject> {
+    return this.#exchanges.state(await this.#registry.bound(sid, caller));
   }
 
   /** What became of the session's calls whose tool ran to an end, in order. Reads all of them: for whoever takes a session over. */

@@ -1,14 +1,7 @@
 import { systemClock } from '@palestra/kit';
 import { type GroupCandidate, type JsonObject, PalestraError, type TextBlock } from '@palestra/protocol';
-import {
-  type Backend,
-  type BackendCall,
-  type BackendCreate,
-  type BackendSession,
-  taskOf,
-  ToolFailedError,
-  type ToolCallResult,
-} from './ports/backend.port.ts';
+import { type BackendCall, ToolFailedError, type ToolCallResult } from './ports/backend-call.ts';
+import { type Backend, type BackendCreate, type BackendSession, taskOf } from './ports/backend.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './ports/directory.port.ts';
 import { defaultSessionPolicy, type SessionPolicy } from './ports/session-policy.ts';
 

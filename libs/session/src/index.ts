@@ -12,11 +12,8 @@ export {
   type SecretMap,
   type BackendSessionRef,
   type BackendSession,
-  type BackendCall,
-  type CallProgress,
-  type ToolCallResult,
-  ToolFailedError,
 } from './ports/backend.port.ts';
+export { type BackendCall, type CallProgress, type ToolCallResult, ToolFailedError } from './ports/backend-call.ts';
 export type {
   CallIntent,
   IntentAnswer,
@@ -28,14 +25,14 @@ export type {
   ReplicaLeases,
 } from './ports/call-ledger.port.ts';
 export type { Caller, HostedEnvironment, EnvironmentDirectory } from './ports/directory.port.ts';
-export { everyTask } from './ports/every-task.ts';
 export type { SessionObserver } from './ports/observer.port.ts';
-export type { OpenEnvMessage, OpenEnvExchange, OpenEnvShape, OpenEnvUpstream, OpenEnvSession } from './ports/openenv.port.ts';
+export type { NativeAction, NativeMessage, NativeReply, NativeServer, NativeSession, UploadedTasks } from './ports/native.port.ts';
 export type { SealedRow, SecretBox } from './ports/secret-box.port.ts';
 export { type SessionPolicy, defaultSessionPolicy, ADMITTED_RESERVATION_TIMEOUT_MS } from './ports/session-policy.ts';
 export type { SessionFailure, SessionRecord, SessionActivity, Recording, SessionStore } from './ports/session-store.port.ts';
 export { errorOfOutcome } from './registry/failure.ts';
 export { SecretMask } from './registry/secrets.ts';
 export { decodeSecrets } from './registry/secrets-header.ts';
+export { listAllTasks } from './ports/task-catalogue.port.ts';
 export { TaskSetBackend } from './tasks/task-set-backend.ts';
 export type { TaskPlace, TaskSource } from './tasks/task-source.ts';

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue, type ToolsAnswer, type ToolSpec } from '@palestra/protocol';
 import { PalestraError } from '@palestra/protocol';
-import type { OpenEnvMessage, OpenEnvShape } from '@palestra/session';
+import type { OpenEnvMessage, OpenEnvShape } from '../wire/native.ts';
 import { STEP } from './message.ts';
 import { notOpenEnv, readReply, readRpc, openingError } from '../wire/server-replies.ts';
 

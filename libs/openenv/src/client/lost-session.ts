@@ -1,4 +1,5 @@
-import type { BackendSession, OpenEnvSession } from '@palestra/session';
+import type { BackendSession } from '@palestra/session';
+import type { OpenEnvSession } from '../wire/native.ts';
 import { sessionLost } from '../wire/server-replies.ts';
 
 const lost = (): Promise<never> =>
@@ -6,7 +7,7 @@ const lost = (): Promise<never> =>
 
 /** An episode that ended with its socket. */
 export class LostSession implements BackendSession {
-  readonly openenv: OpenEnvSession = { exchange: lost };
+  readonly native: OpenEnvSession = { exchange: lost, state: lost, withTasks: () => this.native };
   ready = lost;
   prompt = lost;
   messages = lost;

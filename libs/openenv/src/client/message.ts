@@ -1,5 +1,5 @@
 import { isObject, PalestraError, stringifyJson } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import type { OpenEnvMessage } from '../wire/native.ts';
 import { MAX_SENT_BYTES } from './socket.ts';
 import { readJson } from '../wire/server-replies.ts';
 

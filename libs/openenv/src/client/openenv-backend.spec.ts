@@ -40,7 +40,7 @@ async function step(session: BackendSession, n: number, signal = soon()): Promis
 }
 
 async function steps(session: BackendSession): Promise<number> {
-  const { reply } = await session.openenv!.exchange({ type: 'state' }, null, soon());
+  const { reply } = await session.native!.exchange({ type: 'state' }, null, soon());
   return (JSON.parse(reply) as { data: { step_count: number } }).data.step_count;
 }
 
@@ -76,7 +76,7 @@ const onStep =
 describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => {
   test('is asked once what it is', async () => {
     const { backend } = await start({ generation });
-    const shapes = await Promise.all([backend.openenv.shape(soon()), backend.openenv.shape(soon())]);
+    const shapes = await Promise.all([backend.native.shape(soon()), backend.native.shape(soon())]);
     expect(shapes[0]).toMatchObject({ generation, mode: 'simulation', toolActions: false, metadata: { name: 'Numbers' } });
     expect(shapes[1]).toBe(shapes[0]);
     expect(await backend.environments(soon())).toEqual(['numbers']);
@@ -265,7 +265,7 @@ test('a relayed request that may have run is not said to have been lost, and is 
   let posts = 0;
   const { server, backend } = await start({ generation: 'E', onPost: (socket) => (socket.destroy(), (posts += 1), true) });
   const relay = (to: OpenEnvBackend) =>
-    to.openenv.relay({ method: 'POST', path: '/step', body: Buffer.from('{}'), contentType: null }, soon());
+    to.native.relay({ method: 'POST', path: '/step', body: Buffer.from('{}'), contentType: null }, soon());
   expect(await failure(relay(backend))).toMatchObject({ code: 'backend_invalid', detail: expect.stringContaining('broke the connection') });
   expect(posts).toBe(1);
   await server.stop();

@@ -8,8 +8,9 @@ import {
   type TaskSpec,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import type { Backend, BackendCreate, BackendSession, BackendSessionRef, OpenEnvUpstream } from '@palestra/session';
+import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '@palestra/session';
 import type { OutboundPolicy } from '@palestra/outbound';
+import { OPENENV, type OpenEnvUpstream } from '../wire/native.ts';
 import { HttpTransport, SocketTransport } from './transports.ts';
 import { ConnectionFailed, OpenEnvConnection, withDeadline } from './connection.ts';
 import { KeepAlive } from './keep-alive.ts';
@@ -20,6 +21,7 @@ import { promptOfReset } from './tool-results.ts';
 import { type ServerInfo, ServerInfoReader } from './server-info.ts';
 import { closeUpstreamSession, createUpstreamSession, openSocket, UnknownSession } from './open-socket.ts';
 import { TaskApi } from './task-api.ts';
+import { serverWithTasks } from './uploaded-tasks.ts';
 import { sessionTools, stepTool, toolsOfRpc } from './list-tools.ts';
 import { notOpenEnv } from '../wire/server-replies.ts';
 
@@ -46,10 +48,10 @@ const STORED_PROMPT = 16_384;
 
 /**
  * Gateway to a real OpenEnv server of any generation (openenv-wire.md section 18): a socket a session, attached to a session of the server's own
- * where it can (from 0.5), or the stateful HTTP routes of the first servers. For OpenEnv clients `openenv` passes on what it says.
+ * where it can (from 0.5), or the stateful HTTP routes of the first servers. For OpenEnv clients `native` passes messages and replies through.
  */
 export class OpenEnvBackend implements Backend {
-  readonly openenv: OpenEnvUpstream;
+  readonly native: OpenEnvUpstream;
   readonly #connection: OpenEnvConnection;
   readonly #keepAlive = new KeepAlive();
   readonly #shape: ServerInfoReader;
@@ -67,7 +69,9 @@ export class OpenEnvBackend implements Backend {
   constructor(options: OpenEnvBackendOptions) {
     this.#connection = new OpenEnvConnection(options.url, options.outbound);
     this.#shape = new ServerInfoReader(this.#connection);
-    this.openenv = {
+    this.native = {
+      protocol: OPENENV,
+      withTasks: (tasks) => serverWithTasks(this.native, tasks),
       shape: (signal) => this.#shape.read(signal),
       relay: (request, signal) =>
         this.#connection.request(request, request.method === 'GET' ? 'idempotent' : 'never', signal).catch((error: unknown) => {

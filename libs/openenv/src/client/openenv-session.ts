@@ -1,13 +1,7 @@
 import { type JsonObject, type Message, type MessageBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
-import {
-  type BackendCall,
-  type BackendSession,
-  type OpenEnvExchange,
-  type OpenEnvMessage,
-  type OpenEnvSession,
-  type ToolCallResult,
-  ToolFailedError,
-} from '@palestra/session';
+import { type BackendCall, type BackendSession, type NativeReply, type ToolCallResult, ToolFailedError } from '@palestra/session';
+import type { OpenEnvMessage, OpenEnvSession } from '../wire/native.ts';
+import { sessionWithTasks } from './uploaded-tasks.ts';
 import { MessageQueue } from './message-queue.ts';
 import { refused, resultOfError, resultOfObservation, resultOfReply, resultOfStep } from './tool-results.ts';
 import { changesEpisode, frameOf, STEP } from './message.ts';
@@ -41,7 +35,11 @@ const FAILED_VALIDATOR = /^Unable to serialize unknown type/;
 
 /** An episode on an OpenEnv server of any generation. */
 export class OpenEnvEpisode implements BackendSession {
-  readonly openenv: OpenEnvSession = { exchange: (message, work, signal) => this.#exchange(message, work, signal) };
+  readonly native: OpenEnvSession = {
+    exchange: (message, call, signal) => this.#exchange(message, call, signal),
+    state: (signal) => this.#state(signal),
+    withTasks: (tasks) => sessionWithTasks(this.native, tasks),
+  };
   readonly #options: OpenEnvSessionOptions;
   readonly #queue = new MessageQueue();
   #prompt: MessageBlock[] | null = null;
@@ -114,7 +112,7 @@ export class OpenEnvEpisode implements BackendSession {
     message: OpenEnvMessage,
     work: Pick<BackendCall, 'taskId' | 'mayHaveRun'> | null,
     signal: AbortSignal,
-  ): Promise<OpenEnvExchange> {
+  ): Promise<NativeReply> {
     if (work?.mayHaveRun === true && changesEpisode(message)) throw new PalestraError('session_lost');
     const text = await this.#send(message, signal);
     const observed = resultOfObservation(text);
@@ -124,6 +122,13 @@ export class OpenEnvEpisode implements BackendSession {
       this.#end(sessionLost(`the OpenEnv server ended it (${reply.message}).`));
     }
     return { reply: text, result: resultOfReply(reply) };
+  }
+
+  async #state(signal: AbortSignal): Promise<JsonObject> {
+    const reply = readReply((await this.#exchange({ type: 'state' }, null, signal)).reply);
+    if (reply.type === 'state') return reply.data;
+    const detail = reply.type === 'error' ? reply.message : 'The environment reports no state.';
+    throw new PalestraError('environment_failed', { detail });
   }
 
   #resultOfError(error: WireError): ToolCallResult {

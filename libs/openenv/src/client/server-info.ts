@@ -1,6 +1,6 @@
 import { SingleFlight } from '@palestra/kit';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
-import type { OpenEnvShape } from '@palestra/session';
+import type { OpenEnvShape } from '../wire/native.ts';
 import { ConnectionFailed, type OpenEnvConnection, unreachable, withDeadline } from './connection.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { notOpenEnv, readJson } from '../wire/server-replies.ts';

@@ -7,7 +7,7 @@ import {
   stringifyJson,
   toFiniteNumber,
 } from '@palestra/protocol';
-import type { OpenEnvExchange, ToolCallResult } from '@palestra/session';
+import type { NativeReply, ToolCallResult } from '@palestra/session';
 import { hasOddEscapes, membersAt } from '../wire/json-slices.ts';
 import { endsSession, type Reply, readRpc, type WireError, errorText } from '../wire/server-replies.ts';
 
@@ -150,7 +150,7 @@ function resultOfRpc(data: JsonObject): ToolCallResult {
 }
 
 /** A reply as the ledger and the trace keep it. */
-export function resultOfReply(reply: Reply): OpenEnvExchange['result'] {
+export function resultOfReply(reply: Reply): NativeReply['result'] {
   switch (reply.type) {
     case 'error':
       return endsSession(reply) ? { failed: reply.message } : resultOfError(reply);

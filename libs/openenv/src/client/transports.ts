@@ -1,5 +1,5 @@
 import { isObject, stringifyJson } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import type { OpenEnvMessage } from '../wire/native.ts';
 import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, unreachable } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { changesEpisode, replyFits } from './message.ts';

@@ -1,5 +1,5 @@
 import { type JsonValue, PalestraError } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import type { OpenEnvMessage } from '../wire/native.ts';
 import type { ReplyDeadlines, PendingReply } from './reply-deadlines.ts';
 import type { Episode, EpisodeContext } from './episode.port.ts';
 import { OpenEnvError, toOpenEnvError } from '../wire/errors.ts';

@@ -1,5 +1,6 @@
 import { type JsonObject, PalestraError, type Split, type TaskSpec, type ToolsAnswer, type ToolSpec } from '@palestra/protocol';
-import { type Backend, everyTask, type HostedEnvironment } from '@palestra/session';
+import { type Backend, listAllTasks, type HostedEnvironment } from '@palestra/session';
+import { openEnvUpstreamOf, type OpenEnvUpstream } from '../wire/native.ts';
 import { actionSchema, classNameOf, toolSchema } from '../wire/schemas.ts';
 
 /** What OpenEnv clients may know of an environment before any episode. */
@@ -66,7 +67,10 @@ export class EnvironmentInfo {
   private constructor(readonly hosted: HostedEnvironment) {}
 
   shape(): Promise<EnvironmentShape> {
-    return this.#shapes.get('', () => (this.hosted.backend.openenv === undefined ? this.#translated() : this.#native()));
+    return this.#shapes.get('', () => {
+      const upstream = openEnvUpstreamOf(this.hosted.backend);
+      return upstream === null ? this.#translated() : this.#native(upstream);
+    });
   }
 
   splits(): Promise<Split[]> {
@@ -80,7 +84,7 @@ export class EnvironmentInfo {
   /** Indexes of a split's tasks by their id, a text or a number in their spec; empty where tasks cannot be listed. */
   taskIds(split: string): Promise<Map<string, number>> {
     return this.#ids.get(split, async () => {
-      const tasks = await everyTask(this.hosted.backend, null, split, deadline()).catch((error: unknown) => {
+      const tasks = await listAllTasks(this.hosted.backend, null, split, deadline()).catch((error: unknown) => {
         if (error instanceof PalestraError && error.code === 'tasks_not_listable') return [] as TaskSpec[];
         throw error;
       });
@@ -118,8 +122,8 @@ export class EnvironmentInfo {
     };
   }
 
-  async #native(): Promise<EnvironmentShape> {
-    const { mode, schema, metadata, toolActions } = await this.hosted.backend.openenv!.shape(deadline());
+  async #native(upstream: OpenEnvUpstream): Promise<EnvironmentShape> {
+    const { mode, schema, metadata, toolActions } = await upstream.shape(deadline());
     const className = typeof metadata['name'] === 'string' ? metadata['name'] : classNameOf(this.hosted.name);
     return { mode, native: true, toolActions, className, schema, metadata, tools: '[]', toolSpecs: [] };
   }

@@ -4,6 +4,7 @@ export { readMessage } from '../wire/client-messages.ts';
 export { OpenEnvError } from '../wire/errors.ts';
 export { metadataOf } from './environment-info.ts';
 export { parseRpc, RpcError } from '../wire/json-rpc.ts';
+export { type OpenEnvMessage, openEnvUpstreamOf } from '../wire/native.ts';
 export { openApiOf } from './openapi-document.ts';
 export { frameOfResult, type Reply } from '../wire/client-replies.ts';
 export { type ClientSocket, QUEUE_LIMIT, rpcErrorText, type ClientConnection } from './client-connection.ts';

@@ -1,5 +1,6 @@
-import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import { isObject, type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
+import type { NativeAction } from '@palestra/session';
+import type { OpenEnvMessage } from '../wire/native.ts';
 import type { Episode, EpisodeContext } from './episode.port.ts';
 import { invalid, issue, OpenEnvError, type OpenEnvErrorCode } from '../wire/errors.ts';
 import { RpcError, type RpcRequest } from '../wire/json-rpc.ts';
@@ -53,7 +54,7 @@ export class NativeEpisode implements Episode {
   async #exchange(message: OpenEnvMessage): Promise<{ kind: 'frame'; text: string }> {
     if (!this.isOpen) await this.#open();
     const { engine, caller } = this.context;
-    const text = await engine.exchange(caller, this.sid!, message);
+    const text = await engine.exchange(caller, this.sid!, message, actionOf(message));
     return { kind: 'frame', text: ERROR.test(text) ? readError(text) : text };
   }
 
@@ -92,4 +93,28 @@ function readError(text: string): string {
   }
   if (error.ends) throw error;
   return text;
+}
+
+/** The call that a message makes, for the ledger and the trace; null for a message that only reads. */
+function actionOf(message: OpenEnvMessage): NativeAction | null {
+  switch (message.type) {
+    case 'reset':
+      return { tool: 'reset', input: message.data };
+    case 'step': {
+      const { type, tool_name: name, arguments: input } = message.data;
+      if (type === 'list_tools') return null;
+      if (type !== 'call_tool' || typeof name !== 'string') return { tool: 'step', input: message.data };
+      return { tool: name, input: isObject(input) ? input : {} };
+    }
+    case 'mcp': {
+      const request = message.data;
+      if (!isObject(request) || request['method'] !== 'tools/call') return null;
+      const { params } = request;
+      if (!isObject(params) || typeof params['name'] !== 'string') return null;
+      const { name, arguments: input } = params;
+      return { tool: name as string, input: isObject(input) ? input : {} };
+    }
+    default:
+      return null;
+  }
 }

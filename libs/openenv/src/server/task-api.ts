@@ -7,7 +7,7 @@ import {
   readTaskBody,
   readTaskRangeBody,
 } from '@palestra/protocol';
-import { everyTask, type HostedEnvironment } from '@palestra/session';
+import { listAllTasks, type HostedEnvironment } from '@palestra/session';
 
 export type TaskOperation = 'splits' | 'tasks' | 'num_tasks' | 'task' | 'task_range';
 const DEADLINE_MS = 120_000;
@@ -36,7 +36,7 @@ export async function askTasks(hosted: HostedEnvironment, env: string, operation
       return backend.splits(variant, signal);
     case 'tasks': {
       const { split } = readSplitBody(body);
-      return { tasks: await everyTask(backend, variant, split, signal), env_name: env };
+      return { tasks: await listAllTasks(backend, variant, split, signal), env_name: env };
     }
     case 'num_tasks':
       return { num_tasks: await backend.numTasks(variant, readSplitBody(body).split, signal) };

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
+import type { OpenEnvMessage } from './native.ts';
 import { invalid, type Issue, issue, OpenEnvError } from './errors.ts';
 import { pythonStr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 

@@ -12,7 +12,7 @@ import {
 } from '@palestra/protocol';
 import {
   type EnvironmentDirectory,
-  everyTask,
+  listAllTasks,
   type HostedEnvironment,
   type OpenCall,
   type Recording,
@@ -79,7 +79,8 @@ export class OrsServer {
     return this.#discover(request, async ({ hosted, variant, envName }, signal) => {
       const { split } = readSplitBody(parseBody(request.body));
       // A client in a session cannot fall back (openreward-wire.md 13, row 3); anybody else hears what the environment says.
-      const list = request.sid === null ? hosted.backend.tasks(variant, split, signal) : everyTask(hosted.backend, variant, split, signal);
+      const list =
+        request.sid === null ? hosted.backend.tasks(variant, split, signal) : listAllTasks(hosted.backend, variant, split, signal);
       return { tasks: await list, env_name: envName };
     });
   }

@@ -1,13 +1,14 @@
-import { isObject, type JsonObject, PalestraError, stringifyJson } from '@palestra/protocol';
+import { type JsonObject, type JsonValue, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
-import { type BackendCall, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
-import type { OpenEnvExchange, OpenEnvMessage } from '../ports/openenv.port.ts';
+import { ToolFailedError } from '../ports/backend-call.ts';
+import type { BackendSession } from '../ports/backend.port.ts';
+import type { NativeAction, NativeMessage, NativeSession } from '../ports/native.port.ts';
 import { errorOfOutcome } from '../registry/failure.ts';
 import type { LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import type { CallRunner } from './call-runner.ts';
 
-/** Messages of OpenEnv clients to servers that speak OpenEnv. One that changes the episode is a call like any other. */
+/** Passes messages of clients through to a server that speaks their protocol. A message that acts on the episode is a call in the ledger. */
 export class Exchanges {
   constructor(
     readonly registry: SessionRegistry,
@@ -15,33 +16,42 @@ export class Exchanges {
     readonly calls: CallRunner,
   ) {}
 
-  /** The JSON text of the server's one reply, the session's secrets hidden. */
-  async run(live: LiveSession, message: OpenEnvMessage): Promise<string> {
-    const acted = actionOf(message);
+  /** The JSON text of the server's one reply, without the session's secrets. `action`: what the message does; null if it only reads. */
+  async run(live: LiveSession, message: NativeMessage, action: NativeAction | null): Promise<string> {
     try {
-      return await (acted === null ? this.#look(live, message) : this.#act(live, message, acted));
+      return await (action === null ? this.#read(live, message) : this.#act(live, message, action));
     } catch (error) {
       throw this.registry.mask(live).hideInError(error);
     }
   }
 
-  async #look(live: LiveSession, message: OpenEnvMessage): Promise<string> {
-    const { reply } = await this.setup.whileWaiting(live, (backend) => send(backend, message, null, live.signal));
+  async state(live: LiveSession): Promise<JsonObject> {
+    const mask = this.registry.mask(live);
+    try {
+      const state: JsonValue = await this.setup.whileWaiting(live, (backend) => nativeOf(backend).state(live.signal));
+      return mask.hideIn(state) as JsonObject;
+    } catch (error) {
+      throw mask.hideInError(error);
+    }
+  }
+
+  async #read(live: LiveSession, message: NativeMessage): Promise<string> {
+    const { reply } = await this.setup.whileWaiting(live, (backend) => nativeOf(backend).exchange(message, null, live.signal));
     return this.registry.mask(live).hide(reply);
   }
 
-  async #act(live: LiveSession, message: OpenEnvMessage, { tool, input }: Action): Promise<string> {
+  async #act(live: LiveSession, message: NativeMessage, { tool, input }: NativeAction): Promise<string> {
     let reply: string | null = null;
     const outcome = await this.calls.perform(live, {
       kind: 'call',
       tool,
       input: stringifyJson(input),
       taskId: null,
-      run: async (backend, work) => {
-        const exchange = await send(backend, message, work, live.signal);
-        reply = this.registry.mask(live).hide(exchange.reply);
-        if ('failed' in exchange.result) throw new ToolFailedError(exchange.result.failed);
-        return exchange.result;
+      run: async (backend, call) => {
+        const answer = await nativeOf(backend).exchange(message, call, live.signal);
+        reply = this.registry.mask(live).hide(answer.reply);
+        if ('failed' in answer.result) throw new ToolFailedError(answer.result.failed);
+        return answer.result;
       },
     });
     if (reply !== null) return reply;
@@ -50,36 +60,7 @@ export class Exchanges {
   }
 }
 
-type Work = Pick<BackendCall, 'taskId' | 'mayHaveRun'>;
-
-function send(backend: BackendSession, message: OpenEnvMessage, work: Work | null, signal: AbortSignal): Promise<OpenEnvExchange> {
-  if (backend.openenv === undefined) throw new PalestraError('backend_invalid');
-  return backend.openenv.exchange(message, work, signal);
-}
-
-interface Action {
-  tool: string;
-  input: JsonObject;
-}
-
-/** What a message does to the episode, as its trace names it; null for one that only looks. */
-function actionOf(message: OpenEnvMessage): Action | null {
-  switch (message.type) {
-    case 'reset':
-      return { tool: 'reset', input: message.data };
-    case 'step': {
-      const { type, tool_name: name, arguments: input } = message.data;
-      if (type === 'list_tools') return null;
-      if (type !== 'call_tool' || typeof name !== 'string') return { tool: 'step', input: message.data };
-      return { tool: name, input: isObject(input) ? input : {} };
-    }
-    case 'mcp': {
-      const request = message.data;
-      if (!isObject(request) || request['method'] !== 'tools/call' || !isObject(request['params'])) return null;
-      const { name, arguments: input } = request['params'];
-      return typeof name === 'string' ? { tool: name, input: isObject(input) ? input : {} } : null;
-    }
-    default:
-      return null;
-  }
+function nativeOf({ native }: BackendSession): NativeSession {
+  if (native === undefined) throw new PalestraError('backend_invalid');
+  return native;
 }

@@ -1,6 +1,7 @@
 import { abortable, type Clock } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import { type Backend, type BackendCreate, type BackendSession, ToolFailedError } from '../ports/backend.port.ts';
+import { ToolFailedError } from '../ports/backend-call.ts';
+import type { Backend, BackendCreate, BackendSession } from '../ports/backend.port.ts';
 import type { CallLedger, CallOutcome, CallRecord } from '../ports/call-ledger.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import type { SessionRecord } from '../ports/session-store.port.ts';

@@ -1,5 +1,5 @@
 import type { ErrorCode, FailureClass } from '@palestra/protocol';
-import type { ToolCallResult } from './backend.port.ts';
+import type { ToolCallResult } from './backend-call.ts';
 
 /** Written, and safe against a crash of the API, before the tool runs; unless nobody can come back for the call (`note`). */
 export interface CallIntent {

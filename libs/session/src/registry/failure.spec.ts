@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ToolFailedError } from '../ports/backend.port.ts';
+import { ToolFailedError } from '../ports/backend-call.ts';
 import { outcomeOfError } from './failure.ts';
 
 test('a tool that fails without a word is not told as nothing, which clients take for a lost connection', () => {

@@ -1,5 +1,5 @@
 import { type ErrorCode, type FailureClass, PalestraError, type SessionState } from '@palestra/protocol';
-import { ToolFailedError } from '../ports/backend.port.ts';
+import { ToolFailedError } from '../ports/backend-call.ts';
 import type { CallOutcome } from '../ports/call-ledger.port.ts';
 
 export function classifyOutcome(outcome: CallOutcome): FailureClass {

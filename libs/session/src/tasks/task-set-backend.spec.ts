@@ -1,6 +1,5 @@
 import type { JsonObject, Message } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession } from '../ports/backend.port.ts';
-import type { OpenEnvMessage } from '../ports/openenv.port.ts';
 import { describe, expect, test } from 'vitest';
 import { TaskSetBackend } from './task-set-backend.ts';
 import type { TaskSource } from './task-source.ts';
@@ -21,21 +20,13 @@ const source: TaskSource = {
   findById: async (id) => (id === 'b' ? { split: 'train', index: 1 } : null),
 };
 
-function world(openenv = false) {
+function world() {
   const seen: unknown[] = [];
   let ready = 0;
   const session = {
     ready: async () => void (ready += 1),
     prompt: async () => [{ type: 'text', text: 'own', detail: null }],
     messages: async () => [],
-    ...(openenv && {
-      openenv: {
-        exchange: async (message: OpenEnvMessage) => {
-          seen.push(message);
-          return { reply: '{}', result: { text: '', ok: true, reason: null, reward: null, finished: false } };
-        },
-      },
-    }),
   } as unknown as BackendSession;
   const inner = {
     environments: async () => ['env'],
@@ -44,15 +35,6 @@ function world(openenv = false) {
       return { number: seen.length };
     },
     session: () => session,
-    ...(openenv && {
-      openenv: {
-        shape: async () => ({}),
-        relay: async ({ path, body }: { path: string; body: Buffer | null }) => {
-          seen.push([path, body?.toString()]);
-          return { status: 418, body: Buffer.from('theirs'), contentType: 'text/plain' };
-        },
-      },
-    }),
   } as unknown as Backend;
   return { backend: new TaskSetBackend(inner, source), seen, ready: () => ready };
 }
@@ -90,69 +72,5 @@ describe('tasks', () => {
       expect(await backend.session(ref).messages(signal)).toEqual(said);
     }
     expect(ready()).toBe(4);
-  });
-});
-
-describe('an OpenEnv server', () => {
-  test('is none where the inner backend is none', () => {
-    expect(world().backend.openenv).toBeUndefined();
-  });
-
-  test('answers the Task API with the uploaded tasks', async () => {
-    const { backend, seen } = world(true);
-    const ask = async (method: 'GET' | 'POST', path: string, body?: object) => {
-      const request = { method, path, body: body ? Buffer.from(JSON.stringify(body)) : null, contentType: null };
-      const answer = await backend.openenv!.relay(request, signal);
-      return [answer.status, JSON.parse(answer.body.toString())];
-    };
-    expect(await ask('GET', '/list_environments')).toEqual([200, ['env']]);
-    expect(await ask('GET', '/Env/splits')).toEqual([200, [expect.objectContaining({ name: 'train' }), expect.anything()]]);
-    expect(await ask('POST', '/env/num_tasks', { split: 'train' })).toEqual([200, { num_tasks: 3 }]);
-    expect(await ask('POST', '/env/tasks', { split: 'train' })).toEqual([200, { tasks: SPECS, env_name: 'env' }]);
-    expect(await ask('POST', '/env/task', { split: 'train', index: '1' })).toEqual([200, { task: SPECS[1] }]);
-    expect(await ask('POST', '/env/task_range', { split: 'train', start: 2 })).toEqual([200, { tasks: SPECS.slice(2) }]);
-    expect(await ask('POST', '/env/task', { split: 'train', index: 9 })).toEqual([400, { detail: 'Invalid task index' }]);
-    expect(await ask('POST', '/env/task', { split: 'train' })).toEqual([400, { detail: 'Invalid task index' }]);
-    expect((await ask('POST', '/env/num_tasks', {}))[0]).toBe(422);
-    expect((await ask('POST', '/env/num_tasks', { split: 'train', more: 1 }))[0]).toBe(422);
-    expect(await ask('GET', '/nope/splits')).toEqual([404, { detail: "unknown environment 'nope'" }]);
-    expect(seen).toEqual([]);
-  });
-
-  test('is reset with the keywords of the task that a client names; what it says itself wins', async () => {
-    const { backend, seen } = world(true);
-    const ref = await backend.create(create({ kind: 'none' }), signal);
-    const reset = (data: JsonObject) => backend.session(ref).openenv!.exchange({ type: 'reset', data }, null, signal);
-    for (const data of [
-      { split: 'train', index: 1, seed: 9, episode_id: 'e' },
-      { task_id: 'b' },
-      { task_id: 'elsewhere' },
-      { split: 'train' },
-    ])
-      await reset(data);
-    expect(seen.slice(1)).toEqual(
-      [{ id: 'b', seed: 9, episode_id: 'e' }, SPECS[1], { task_id: 'elsewhere' }, { split: 'train' }].map((data) => ({
-        type: 'reset',
-        data,
-      })),
-    );
-    await expect(reset({ split: 'train', index: 2 })).rejects.toMatchObject({ code: 'invalid_index' });
-    await backend.session(ref).openenv!.exchange({ type: 'state' }, null, signal);
-    expect(seen.at(-1)).toEqual({ type: 'state' });
-  });
-
-  test('takes the same over HTTP, and everything else as it is', async () => {
-    const { backend, seen } = world(true);
-    const post = (path: string, body: string) =>
-      backend.openenv!.relay({ method: 'POST', path, body: Buffer.from(body), contentType: 'application/json' }, signal);
-    expect(await post('/reset', '{"split":"train","index":0}')).toMatchObject({ status: 418 });
-    expect(await post('/reset', '{"split":"train","index":7}')).toMatchObject({ status: 400 });
-    await post('/reset', 'not json');
-    await post('/step', '{"action":{"x":1.0}}');
-    expect(seen).toEqual([
-      ['/reset', '{"id":"a","seed":1}'],
-      ['/reset', 'not json'],
-      ['/step', '{"action":{"x":1.0}}'],
-    ]);
   });
 });

@@ -1,7 +1,6 @@
 import { type Message, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '../ports/backend.port.ts';
-import type { OpenEnvUpstream } from '../ports/openenv.port.ts';
-import { openenvWithTasks, openenvSessionWithTasks } from './openenv-tasks.ts';
+import type { NativeServer, UploadedTasks } from '../ports/native.port.ts';
 import type { TaskPlace, TaskSource } from './task-source.ts';
 
 /** Above this a split is read by index, a page at a time. */
@@ -12,15 +11,15 @@ const LISTABLE_TASKS = 100_000;
  * variant, and an episode is opened by the specification that stands there. Where a task brings its prompt, that is the session's prompt.
  * Everything else is the inner backend's.
  */
-export class TaskSetBackend implements Backend {
+export class TaskSetBackend implements Backend, UploadedTasks {
   readonly #inner: Backend;
   readonly #source: TaskSource;
-  declare readonly openenv?: OpenEnvUpstream;
+  declare readonly native?: NativeServer;
 
   constructor(inner: Backend, source: TaskSource) {
     this.#inner = inner;
     this.#source = source;
-    if (inner.openenv) this.openenv = openenvWithTasks(inner.openenv, this);
+    if (inner.native) this.native = inner.native.withTasks(this);
   }
 
   environments(signal: AbortSignal): Promise<string[]> {
@@ -76,14 +75,13 @@ export class TaskSetBackend implements Backend {
       typeof ref['split'] === 'string' && typeof ref['index'] === 'number'
         ? promptedSession(inner, this.#source, { split: ref['split'], index: ref['index'] })
         : inner;
-    return inner.openenv ? withOpenEnv(session, openenvSessionWithTasks(inner.openenv, this)) : session;
+    return inner.native ? Object.assign(delegating(session), { native: inner.native.withTasks(this) }) : session;
   }
 
   close(): Promise<void> {
     return this.#inner.close();
   }
 
-  /** Of a task id as OpenEnv clients name one; `invalid_index` when there is none. */
   async specById(id: string, signal: AbortSignal): Promise<TaskSpec> {
     const place = await this.#source.findById(id, signal);
     if (place === null) throw new PalestraError('invalid_index', { detail: `Invalid task id '${id}'` });
@@ -98,9 +96,6 @@ export class TaskSetBackend implements Backend {
     return { split, index: position };
   }
 }
-
-const withOpenEnv = (session: BackendSession, openenv: NonNullable<BackendSession['openenv']>): BackendSession =>
-  Object.assign(delegating(session), { openenv });
 
 /** The session with the prompt of its task, if that brings one; setup is waited for all the same. */
 function promptedSession(inner: BackendSession, source: TaskSource, place: TaskPlace): BackendSession {

@@ -2,10 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { newUuid } from '@palestra/kit';
 import {
   type ForkSession,
-  type JsonObject,
   type OpenSession,
   PalestraError,
-  parseJson,
   type SessionCallList,
   type SessionCallListQuery,
   type SessionCallView,
@@ -68,15 +66,13 @@ export class SessionService {
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     if (row.ended_at !== null || row.version_id === null) return false;
-    return (await this.directory.version(row.version_id)).backend.openenv !== undefined;
+    return (await this.directory.version(row.version_id)).backend.native !== undefined;
   }
 
   /** `native`: as `hasOwnState` said. An environment that answers with an error has failed. */
   async state(caller: Caller, sid: string, native: boolean): Promise<SessionStateView> {
     if (native) {
-      const reply = parseJson(await this.server.engine.exchange(caller, sid, { type: 'state' })) as { type: string; data: JsonObject };
-      if (reply.type === 'state') return { source: 'environment', state: reply.data };
-      throw new PalestraError('environment_failed', { detail: String(reply.data['message'] ?? 'The environment has no state to tell.') });
+      return { source: 'environment', state: await this.server.engine.nativeState(caller, sid) };
     }
     const { calls, total_reward: totalReward, state, task } = await this.get(caller, sid);
     const place = task?.['kind'] === 'index' ? { split: task['split'], index: task['index'] } : {};

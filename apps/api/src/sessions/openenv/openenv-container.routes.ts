@@ -4,13 +4,13 @@ import {
   httpError,
   type OpenEnvServer,
   OpenEnvError,
+  type OpenEnvMessage,
   readResetBody,
   readStepBody,
   type ClientConnection,
   type RequestContext,
 } from '@palestra/openenv/server';
 import { PalestraError, parseBody } from '@palestra/protocol';
-import type { OpenEnvMessage } from '@palestra/session';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
 

@@ -6,6 +6,7 @@ import {
   metadataOf,
   openApiOf,
   OpenEnvServer,
+  openEnvUpstreamOf,
   playOnce,
   readResetBody,
   readStepBody,
@@ -127,7 +128,7 @@ function addMcp(server: OpenEnvServer, options: ProtocolContext, scope: FastifyI
 /** Passes a stateless request on to the environment's own server. */
 async function relay({ hosted }: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<null> {
   const path = (request.raw.url ?? '').replace(/^\/openenv\/[^/]+\/[^/?]+/, '');
-  const answer = await hosted.backend.openenv!.relay(
+  const answer = await openEnvUpstreamOf(hosted.backend)!.relay(
     {
       method: request.method as 'GET' | 'POST',
       path,

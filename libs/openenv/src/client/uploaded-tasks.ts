@@ -1,12 +1,6 @@
 import { type JsonObject, PalestraError, parseJson, stringifyJson, type TaskSpec, toPlainNumber } from '@palestra/protocol';
-import type { Backend } from '../ports/backend.port.ts';
-import type { OpenEnvMessage, OpenEnvUpstream, OpenEnvSession } from '../ports/openenv.port.ts';
-
-/** What of a `TaskSetBackend` its OpenEnv side needs. */
-type TaskSet = Pick<Backend, 'environments' | 'splits' | 'tasks' | 'numTasks' | 'task' | 'taskRange'> & {
-  specById(id: string, signal: AbortSignal): Promise<TaskSpec>;
-};
-type Relayed = Awaited<ReturnType<OpenEnvUpstream['relay']>>;
+import type { UploadedTasks } from '@palestra/session';
+import { OPENENV, type OpenEnvMessage, type OpenEnvUpstream, type OpenEnvSession, type RelayAnswer } from '../wire/native.ts';
 
 const TASK_ROUTE = /^\/([^/]+)\/(splits|tasks|num_tasks|task|task_range)$/;
 const TASK_KEYS: Record<string, string[]> = {
@@ -16,10 +10,12 @@ const TASK_KEYS: Record<string, string[]> = {
   task_range: ['split', 'start', 'stop'],
 };
 
-/** The server with the Task API (openenv-wire.md 13) of a task set, and with its tasks where a reset names one. */
-export function openenvWithTasks(inner: OpenEnvUpstream, tasks: TaskSet): OpenEnvUpstream {
+/** A server with uploaded tasks: its Task API lists them, and a reset can name one. */
+export function serverWithTasks(inner: OpenEnvUpstream, tasks: UploadedTasks): OpenEnvUpstream {
   return {
+    protocol: OPENENV,
     shape: (signal) => inner.shape(signal),
+    withTasks: (others) => serverWithTasks(inner, others),
     async relay(request, signal) {
       const { method, body } = request;
       const [path = ''] = request.path.split('?');
@@ -40,18 +36,20 @@ export function openenvWithTasks(inner: OpenEnvUpstream, tasks: TaskSet): OpenEn
   };
 }
 
-/** An episode that is reset to a task of the set by `{split, index}` or `{task_id}`: the server is given the task's own keywords. */
-export function openenvSessionWithTasks(inner: OpenEnvSession, tasks: TaskSet): OpenEnvSession {
+/** An episode that is reset to an uploaded task by `{split, index}` or `{task_id}`: the server gets the keywords of the task. */
+export function sessionWithTasks(inner: OpenEnvSession, tasks: UploadedTasks): OpenEnvSession {
   return {
-    async exchange(message: OpenEnvMessage, work, signal) {
-      if (message.type !== 'reset') return inner.exchange(message, work, signal);
-      return inner.exchange({ type: 'reset', data: await withTask(message.data, tasks, signal) }, work, signal);
+    state: (signal) => inner.state(signal),
+    withTasks: (others) => sessionWithTasks(inner, others),
+    async exchange(message: OpenEnvMessage, call, signal) {
+      if (message.type !== 'reset') return inner.exchange(message, call, signal);
+      return inner.exchange({ type: 'reset', data: await withTask(message.data, tasks, signal) }, call, signal);
     },
   };
 }
 
 /** Reset keywords; those that the client gave itself win over the task's. */
-async function withTask(data: JsonObject, tasks: TaskSet, signal: AbortSignal): Promise<JsonObject> {
+async function withTask(data: JsonObject, tasks: UploadedTasks, signal: AbortSignal): Promise<JsonObject> {
   const { split, index, task_id: taskId, ...rest } = data;
   const position = toPlainNumber(index);
   let spec: TaskSpec;
@@ -69,7 +67,13 @@ async function withTask(data: JsonObject, tasks: TaskSet, signal: AbortSignal): 
   return { ...(spec as JsonObject), ...rest };
 }
 
-async function taskAnswer(tasks: TaskSet, env: string, route: string, body: Buffer | null, signal: AbortSignal): Promise<Relayed> {
+async function taskAnswer(
+  tasks: UploadedTasks,
+  env: string,
+  route: string,
+  body: Buffer | null,
+  signal: AbortSignal,
+): Promise<RelayAnswer> {
   const names = await tasks.environments(signal);
   if (!names.includes(env.toLowerCase())) return answer(404, { detail: `unknown environment '${env}'` });
   if (route === 'splits') return answer(200, await tasks.splits(env, signal));
@@ -89,7 +93,7 @@ async function taskAnswer(tasks: TaskSet, env: string, route: string, body: Buff
 }
 
 async function asked(
-  tasks: TaskSet,
+  tasks: UploadedTasks,
   env: string,
   route: string,
   split: string,
@@ -115,7 +119,7 @@ const whole = (value: unknown): number | null =>
 const isOfClient = (error: unknown): error is PalestraError =>
   error instanceof PalestraError && ['invalid_split', 'invalid_index', 'invalid_index_range', 'tasks_not_listable'].includes(error.code);
 
-const answer = (status: number, value: unknown): Relayed => ({
+const answer = (status: number, value: unknown): RelayAnswer => ({
   status,
   body: Buffer.from(stringifyJson(value)),
   contentType: 'application/json',
