@@ -1,7 +1,7 @@
 import type { Lens } from '@palestra/protocol';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { isFigure, metric, type RolloutFacts } from '@palestra/metrics';
+import { columnsOf, isFigure, metric, type RolloutColumns } from '@palestra/metrics';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { pythonFolder, runScript } from './support/python.ts';
 
@@ -22,10 +22,9 @@ const sets = Object.fromEntries(
   Object.entries(given).flatMap(([name, { rewards }]) => (rewards.flat().includes(null) ? [] : [[name, rewards as number[][]]])),
 );
 
-function rowsOf(groups: number[][]): RolloutFacts[] {
-  return groups.flatMap((rewards, group) =>
-    rewards.map((reward, sample) => ({
-      id: `${group}-${sample}`,
+function columnsFrom(groups: number[][]): RolloutColumns {
+  const rollouts = groups.flatMap((rewards, group) =>
+    rewards.map((reward) => ({
       group: String(group),
       reward,
       rewardPositive: Math.max(0, reward),
@@ -41,15 +40,15 @@ function rowsOf(groups: number[][]): RolloutFacts[] {
       tokensTool: null,
       failure: null,
       environment: null,
-      phase: null,
     })),
   );
+  return columnsOf(rollouts);
 }
 
-function ours(lens: Lens, key: string, rows: RolloutFacts[]): number {
+function ours(lens: Lens, key: string, columns: RolloutColumns): number {
   const found = metric(lens, key);
   if (found === null) throw new Error(`${lens} has no ${key}`);
-  const answer = found.compute(rows);
+  const answer = found.compute(columns);
   if (!isFigure(answer) || answer.value === null) throw new Error(`${lens} ${key} gave ${JSON.stringify(answer)}`);
   return answer.value;
 }
@@ -75,7 +74,7 @@ describe('metric parity with the trainers', () => {
 
   test.each(Object.keys(sets))('%s', (name) => {
     const groups = sets[name]!;
-    const rows = rowsOf(groups);
+    const columns = columnsFrom(groups);
     const theirs = everyone[name]!;
     // `best@N/mean` of verl is the drawn estimate, which we keep beside the exact expectation.
     const printed = (lens: Lens, key: string) => (lens === 'verl' && key.includes('/') ? `${key}/bootstrap` : key.replace('at_n', 'at_4'));
@@ -83,7 +82,7 @@ describe('metric parity with the trainers', () => {
       Object.entries(theirs[lens]).map(([key, value]) => ({
         name: `${lens} ${key}`,
         theirs: value,
-        ours: ours(lens, printed(lens, key), rows),
+        ours: ours(lens, printed(lens, key), columns),
       })),
     );
     expect(Object.keys(theirs.skyrl)).toHaveLength(4);

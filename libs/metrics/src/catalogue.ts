@@ -1,5 +1,5 @@
 import { type Lens, LENSES } from '@palestra/protocol';
-import { type MetricAnswer, type MetricContext, type RolloutFacts, unavailable } from './facts.ts';
+import { type MetricAnswer, unavailable } from './figure.ts';
 import {
   fillKey,
   type LensDefinition,
@@ -17,6 +17,7 @@ import { slimeLens } from './lenses/slime.ts';
 import { tinkerLens } from './lenses/tinker.ts';
 import { trlLens } from './lenses/trl.ts';
 import { verlLens } from './lenses/verl.ts';
+import type { MetricContext, RolloutColumns } from './rollout-columns.ts';
 
 const definitions: Record<Lens, LensDefinition> = {
   canonical: canonicalLens,
@@ -33,7 +34,7 @@ export function isLens(name: string): name is Lens {
   return (LENSES as readonly string[]).includes(name);
 }
 
-/** Figures that are kept belong to a revision of their lens. */
+/** Stored figures belong to a revision of their lens. */
 export function lensRevision(lens: Lens): number {
   return definitions[lens].revision ?? 1;
 }
@@ -47,14 +48,14 @@ function bind({ lens, source }: LensDefinition, template: MetricTemplate, parame
     formula: template.formula,
     source,
     needs: template.needs,
-    keysFor: (rows, context = {}) =>
+    keysFor: (columns, context = {}) =>
       parameter === '' && template.parameters !== undefined
-        ? template.parameters(rows, context).map((value) => fillKey(template.key, value))
+        ? template.parameters(columns, context).map((value) => fillKey(template.key, value))
         : [key],
-    compute: (rows, context = {}) =>
+    compute: (columns, context = {}) =>
       parameter === '' && template.parameters !== undefined
         ? unavailable(`${key} needs a value for {${placeholderOf(key)}}`)
-        : template.compute(rows, context, parameter),
+        : template.compute(columns, context, parameter),
   };
 }
 
@@ -75,11 +76,12 @@ export function listMetrics(lens: Lens): MetricDefinition[] {
   return definition.metrics.map((template) => bind(definition, template, ''));
 }
 
-/** Everything that a lens says about these rows, by whole key. */
-export function computeLens(lens: Lens, rows: readonly RolloutFacts[], context: MetricContext = {}): Map<string, MetricAnswer> {
+/** All metrics of a lens, by key with its parameter. */
+export function computeLens(lens: Lens, columns: RolloutColumns, context: MetricContext = {}): Map<string, MetricAnswer> {
   const answers = new Map<string, MetricAnswer>();
   for (const template of listMetrics(lens)) {
-    for (const key of template.keysFor(rows, context)) if (!answers.has(key)) answers.set(key, metric(lens, key)!.compute(rows, context));
+    for (const key of template.keysFor(columns, context))
+      if (!answers.has(key)) answers.set(key, metric(lens, key)!.compute(columns, context));
   }
   return answers;
 }

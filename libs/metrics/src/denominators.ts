@@ -1,8 +1,7 @@
 import type { Denominator, StopReason } from '@palestra/protocol';
-import { type RolloutFacts, scoreOf } from './facts.ts';
-import { groupBy } from './group-by.ts';
+import { countOf, type RolloutColumns, type RolloutFigures, scoreOf } from './rollout-columns.ts';
 
-/** Decision 14.5: not the policy's doing. parse_error, no_tool_call and truncation are the policy's own and stay. */
+/** Stops that are not the policy's doing. parse_error, no_tool_call and truncation are the policy's own (docs/reference/metrics.md, Denominators). */
 export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>([
   'env_error',
   'infra_error',
@@ -11,55 +10,42 @@ export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason
   'cancelled',
 ]);
 
-export function isFailed(row: Pick<RolloutFacts, 'failure' | 'stop'>): boolean {
-  return row.failure !== null || NOT_THE_POLICY.has(row.stop);
+export function isFailed({ failure, stop }: Pick<RolloutFigures, 'failure' | 'stop'>): boolean {
+  return failure !== null || NOT_THE_POLICY.has(stop);
 }
 
-export interface Counted {
-  row: RolloutFacts;
-  reward: number;
-}
+export const isFailedAt = ({ failure, stop }: RolloutColumns, at: number): boolean =>
+  isFailed({ failure: failure[at] ?? null, stop: stop[at] ?? null });
 
-export interface Selection {
-  counted: Counted[];
-  /** All rollouts that were there. */
-  of: number;
-  /** Says it when zeros stand for nulls. */
-  note: string | null;
-}
-
-/** What a rollout counts for; null when it is left out. */
-export function countedReward(row: RolloutFacts, denominator: Denominator = 'scored'): number | null {
-  if (denominator === 'effective' && isFailed(row)) return null;
-  const reward = scoreOf(row);
+/** The reward that a rollout is counted with; null when it is left out. */
+export function countedReward(columns: RolloutColumns, at: number, denominator: Denominator = 'scored'): number | null {
+  if (denominator === 'effective' && isFailedAt(columns, at)) return null;
+  const reward = scoreOf(columns.reward[at]);
   return reward === null && denominator === 'all' ? 0 : reward;
 }
 
-/**
- * The rollouts that a figure counts. `scored` and `effective` never hold an invented zero; `all` does, because it was asked for,
- * and the figure then says so (14.4).
- */
-export function select(rows: readonly RolloutFacts[], denominator: Denominator = 'scored'): Selection {
-  const counted: Counted[] = [];
+export interface Selection {
+  /** Places of the counted rollouts, and the rewards that they are counted with. */
+  places: number[];
+  rewards: number[];
+  /** All rollouts. */
+  of: number;
+  /** Says when zeros stand for nulls. */
+  note: string | null;
+}
+
+/** The rollouts that a figure counts. Only `all` counts an unscored rollout, as 0, and the note then says so. */
+export function select(columns: RolloutColumns, denominator: Denominator = 'scored'): Selection {
+  const of = countOf(columns);
+  const selection: Selection = { places: [], rewards: [], of, note: null };
   let nulls = 0;
-  for (const row of rows) {
-    if (scoreOf(row) === null) nulls += 1;
-    const reward = countedReward(row, denominator);
-    if (reward !== null) counted.push({ row, reward });
+  for (let at = 0; at < of; at += 1) {
+    if (scoreOf(columns.reward[at]) === null) nulls += 1;
+    const reward = countedReward(columns, at, denominator);
+    if (reward === null) continue;
+    selection.places.push(at);
+    selection.rewards.push(reward);
   }
-  return { counted, of: rows.length, note: denominator === 'all' && nulls > 0 ? `null as 0 (${nulls} of ${rows.length})` : null };
-}
-
-/** Counted rollouts by group; those without a group are in none. */
-export function byGroup(counted: readonly Counted[]): Map<string, Counted[]> {
-  const groups = groupBy(counted, ({ row }) => row.group);
-  groups.delete(null);
-  return groups as Map<string, Counted[]>;
-}
-
-/** How many groups there are, counted rollouts or not. */
-export function groupCount(rows: readonly RolloutFacts[]): number {
-  const groups = new Set(rows.map((row) => row.group));
-  groups.delete(null);
-  return groups.size;
+  if (denominator === 'all' && nulls > 0) selection.note = `null as 0 (${nulls} of ${of})`;
+  return selection;
 }

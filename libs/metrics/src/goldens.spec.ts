@@ -1,7 +1,7 @@
 import type { StopReason } from '@palestra/protocol';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFacts } from './index.ts';
+import { columnsOf, isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFigures } from './index.ts';
 
 /**
  * Our lenses beside what the real code of TRL, prime-rl, slime and rLLM made of the same rewards, under the names that it prints:
@@ -32,14 +32,13 @@ const goldens = read('trainer_goldens') as Record<Trainer, { what: string; commi
 /** Relative to the figure, or to 1 where it is less. TRL reckons in single precision, of 6e-8, and adds up to a hundred of them; the others in double. */
 const tolerance: Record<Trainer, number> = { trl: 1e-6, 'prime-rl': 1e-9, slime: 1e-9, rllm: 1e-9 };
 
-const FAILURES: Partial<Record<StopReason, RolloutFacts['failure']>> = { env_error: 'environment', infra_error: 'infrastructure' };
+const FAILURES: Partial<Record<StopReason, RolloutFigures['failure']>> = { env_error: 'environment', infra_error: 'infrastructure' };
 
-function rowsOf({ rewards, stops, calls, callErrors }: Rewards): RolloutFacts[] {
-  return rewards.flatMap((group, index) =>
-    group.map((reward, sample) => {
+function columnsFrom({ rewards, stops, calls, callErrors }: Rewards) {
+  const rollouts = rewards.flatMap((group, index) =>
+    group.map((reward, sample): RolloutFigures => {
       const stop = stops?.[index]![sample] ?? 'finished';
       return {
-        id: `${index}-${sample}`,
         group: String(index),
         reward,
         rewardPositive: reward,
@@ -55,10 +54,10 @@ function rowsOf({ rewards, stops, calls, callErrors }: Rewards): RolloutFacts[] 
         tokensTool: null,
         failure: FAILURES[stop] ?? null,
         environment: null,
-        phase: null,
       };
     }),
   );
+  return columnsOf(rollouts);
 }
 
 /** The key of the lens that a printed name stands for, as `m=` finds it. */
@@ -78,11 +77,11 @@ interface Compared {
 
 function compared(trainer: Trainer): Compared[] {
   return goldens[trainer].runs.flatMap(({ set, settings, figures }) => {
-    const rows = rowsOf(sets[set]!);
+    const columns = columnsFrom(sets[set]!);
     return Object.entries(figures ?? {}).map(([printed, theirs]) => ({
       what: [set, ...Object.values(settings), printed].join(', '),
       theirs,
-      ours: valueOf(metric(trainer, keyOf(trainer, printed))!.compute(rows)),
+      ours: valueOf(metric(trainer, keyOf(trainer, printed))!.compute(columns)),
     }));
   });
 }
@@ -134,7 +133,7 @@ describe('the figures of the trainers’ own code', () => {
   });
 
   test('what the lens leaves out, it says', () => {
-    expect(metric('trl', 'frac_reward_zero_std')!.compute(rowsOf(sets['groups of one']!))).toEqual({
+    expect(metric('trl', 'frac_reward_zero_std')!.compute(columnsFrom(sets['groups of one']!))).toEqual({
       value: null,
       denominator: 0,
       of: 4,
@@ -162,8 +161,8 @@ describe('the figures of the trainers’ own code', () => {
     for (const { keys, prints } of families[trainer]) {
       for (const run of goldens[trainer].runs.filter((one) => one.figures !== undefined && prints(one))) {
         looked += 1;
-        const rows = rowsOf(sets[run.set]!);
-        const ours = keys.flatMap((key) => metric(trainer, key)!.keysFor(rows));
+        const columns = columnsFrom(sets[run.set]!);
+        const ours = keys.flatMap((key) => metric(trainer, key)!.keysFor(columns));
         const theirs = Object.keys(run.figures!).map((printed) => keyOf(trainer, printed));
         const isMember = (key: string) => keys.some((family) => key.startsWith(family.slice(0, family.indexOf('{'))));
         expect(theirs.filter(isMember).toSorted(), `${trainer} ${run.set} ${JSON.stringify(run.settings)}`).toEqual(ours.toSorted());
@@ -177,12 +176,12 @@ describe('the figures of the trainers’ own code', () => {
     expect(new Set(raised)).toEqual(
       new Set(['unscored: TypeError', 'nothing scored: TypeError', 'two functions: TypeError', 'uneven groups: AssertionError']),
     );
-    const unscored = rowsOf(sets['unscored']!);
+    const unscored = columnsFrom(sets['unscored']!);
     expect(metric('slime', 'raw_reward/mean')!.compute(unscored)).toMatchObject({
       value: 0.3,
       note: expect.stringContaining('null as 0 (10 of 20)'),
     });
-    expect(metric('slime', 'pass@{k}')!.keysFor(rowsOf(sets['uneven groups']!))).toEqual([]);
+    expect(metric('slime', 'pass@{k}')!.keysFor(columnsFrom(sets['uneven groups']!))).toEqual([]);
     for (const trainer of ['prime-rl', 'rllm', 'trl'] as const)
       expect(goldens[trainer].runs.filter((run) => run.raised !== undefined)).toEqual([]);
   });
@@ -199,9 +198,9 @@ describe('the figures of the trainers’ own code', () => {
 
   test('rLLM prints no pass@k of single attempts, where the lens has pass@1, which is the score', () => {
     expect(goldens.rllm.runs.find(({ set }) => set === 'one rollout')!.figures).toEqual({ score: 0, errors: 0 });
-    const rows = rowsOf(sets['one rollout']!);
-    expect(metric('rllm', 'pass@{k}')!.keysFor(rows)).toEqual(['pass@1']);
-    expect(valueOf(metric('rllm', 'pass@1')!.compute(rows))).toBe(0);
+    const columns = columnsFrom(sets['one rollout']!);
+    expect(metric('rllm', 'pass@{k}')!.keysFor(columns)).toEqual(['pass@1']);
+    expect(valueOf(metric('rllm', 'pass@1')!.compute(columns))).toBe(0);
   });
 
   test('each is of a version that is named', () => {

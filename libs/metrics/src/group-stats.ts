@@ -1,23 +1,18 @@
 import { countedReward } from './denominators.ts';
-import type { Figure, MetricContext, RolloutFacts, SuccessRule } from './facts.ts';
-import { figure } from './facts.ts';
+import { type Figure, figure } from './figure.ts';
 import { passAtK, passHatK } from './pass.ts';
 import { remember } from './remember.ts';
+import { type MetricContext, placesByGroup, type RolloutColumns } from './rollout-columns.ts';
 import { isSuccess, successRules } from './success.ts';
 import { ascending, mean } from './summary.ts';
-import { groupBy } from './group-by.ts';
 
-/** Spread of rewards up to which a group carries no signal (dashboard.md 3.1). */
+/** Spread of rewards up to which a group carries no signal (docs/reference/metrics.md, Canonical metrics). */
 export const ZERO_VARIANCE_TOLERANCE = 1e-6;
 
-/**
- * What is enough to compute a group's metrics without its rollouts. All but `n` are over the counted rollouts (default: scored).
- */
+/** Enough to compute a group's metrics without its rollouts. All but `n` are over the counted rollouts (default: scored). */
 export interface GroupStats {
   /** Rollouts received. */
   n: number;
-  /** Size that the group should have; null = not known. */
-  nExpected: number | null;
   /** Rollouts counted. */
   scored: number;
   /** Counted rollouts that succeed. */
@@ -28,23 +23,24 @@ export interface GroupStats {
   max: number | null;
 }
 
-export function emptyGroup(nExpected: number | null = null): GroupStats {
-  return { n: 0, nExpected, scored: 0, c: 0, sum: 0, sumsq: 0, min: null, max: null };
+/** The statistics of each group by its key; rollouts without a group are in none. The success rule is inferred over all rollouts, not per group. */
+export function groupStats(columns: RolloutColumns, context: MetricContext = {}): ReadonlyMap<string, GroupStats> {
+  return remember(columns, context, 'groups', () => {
+    const groups = [...placesByGroup(columns)];
+    return new Map(groups.map(([group, places]) => [group, statsAt(columns, places, context)]));
+  });
 }
 
-/** Sums over one group (or any set of rollouts). Summed in ascending order, so that any order of arrival gives the same bits. */
-export function groupStats(rows: readonly RolloutFacts[], context: MetricContext = {}): GroupStats {
-  return statsOf(rows, context, successRules(rows, context));
-}
-
-function statsOf(rows: readonly RolloutFacts[], context: MetricContext, rules: ReadonlyMap<string | null, SuccessRule>): GroupStats {
-  const stats = { ...emptyGroup(context.n ?? null), n: rows.length };
+/** Sums in ascending order, so that any order of arrival gives the same bits. */
+function statsAt(columns: RolloutColumns, places: readonly number[], context: MetricContext): GroupStats {
+  const rules = successRules(columns, context);
+  const stats: GroupStats = { n: places.length, scored: 0, c: 0, sum: 0, sumsq: 0, min: null, max: null };
   const rewards: number[] = [];
-  for (const row of rows) {
-    const reward = countedReward(row, context.denominator);
+  for (const at of places) {
+    const reward = countedReward(columns, at, context.denominator);
     if (reward === null) continue;
     rewards.push(reward);
-    if (isSuccess(reward, rules.get(row.environment)!)) stats.c += 1;
+    if (isSuccess(reward, rules.get(columns.environment[at] ?? null)!)) stats.c += 1;
   }
   for (const reward of ascending(rewards)) {
     stats.scored += 1;
@@ -54,32 +50,6 @@ function statsOf(rows: readonly RolloutFacts[], context: MetricContext, rules: R
     stats.max = reward;
   }
   return stats;
-}
-
-/** One entry a group; rollouts without a group are in none. The success rule is inferred over all rows, not group by group. */
-export function allGroupStats(rows: readonly RolloutFacts[], context: MetricContext = {}): ReadonlyMap<string, GroupStats> {
-  return remember(rows, context, 'groups', () => groupStatsOf(rows, context));
-}
-
-function groupStatsOf(rows: readonly RolloutFacts[], context: MetricContext): Map<string, GroupStats> {
-  const rules = successRules(rows, context);
-  const stats = new Map<string, GroupStats>();
-  for (const [group, own] of groupBy(rows, (row) => row.group)) if (group !== null) stats.set(group, statsOf(own, context, rules));
-  return stats;
-}
-
-/** Of two disjoint parts of one group. */
-export function mergeGroupStats(a: GroupStats, b: GroupStats): GroupStats {
-  return {
-    n: a.n + b.n,
-    nExpected: a.nExpected === null || b.nExpected === null ? (a.nExpected ?? b.nExpected) : Math.max(a.nExpected, b.nExpected),
-    scored: a.scored + b.scored,
-    c: a.c + b.c,
-    sum: a.sum + b.sum,
-    sumsq: a.sumsq + b.sumsq,
-    min: a.min === null || b.min === null ? (a.min ?? b.min) : Math.min(a.min, b.min),
-    max: a.max === null || b.max === null ? (a.max ?? b.max) : Math.max(a.max, b.max),
-  };
 }
 
 /** Mean over groups with at least k counted rollouts; the figure says how many groups that are. */
@@ -106,7 +76,7 @@ function overGroups(groups: readonly GroupStats[], valueOf: (group: GroupStats) 
   return figure(mean(ascending(values)), values.length, groups.length);
 }
 
-/** From sum and sum of squares: about 1e-8 of the rewards' size is the least deviation that it tells from 0. */
+/** From sum and sum of squares. A deviation below about 1e-8 of the rewards' size cannot be told from 0. */
 export function stdFromStats(stats: GroupStats, ddof: 0 | 1): number | null {
   if (stats.scored <= ddof) return null;
   const centred = stats.sumsq - (stats.sum * stats.sum) / stats.scored;
@@ -115,21 +85,21 @@ export function stdFromStats(stats: GroupStats, ddof: 0 | 1): number | null {
 
 export type ZeroVarianceKind = 'all-fail' | 'all-pass' | 'equal-other';
 
-/** null when the group has a spread or fewer than two counted rollouts; the split is decision 14.6. */
+/** null when the group has a spread or fewer than two counted rollouts. */
 export function zeroVarianceKind(group: GroupStats): ZeroVarianceKind | null {
   if (group.scored < 2 || group.max! - group.min! > ZERO_VARIANCE_TOLERANCE) return null;
   if (group.c === group.scored) return 'all-pass';
   return group.max! <= 0 ? 'all-fail' : 'equal-other';
 }
 
-/** Groups without signal / groups with at least two counted rollouts; with `kind`, those of that kind alone. */
+/** Groups without signal / groups with at least two counted rollouts; with `kind`, only those of that kind. */
 export function zeroVarianceFigure(groups: readonly GroupStats[], kind?: ZeroVarianceKind): Figure {
   let [eligible, hits] = [0, 0];
   for (const group of groups) {
     if (group.scored < 2) continue;
     eligible += 1;
-    const own = zeroVarianceKind(group);
-    if (own !== null && (kind === undefined || own === kind)) hits += 1;
+    const found = zeroVarianceKind(group);
+    if (found !== null && (kind === undefined || found === kind)) hits += 1;
   }
   return figure(eligible === 0 ? null : hits / eligible, eligible, groups.length);
 }

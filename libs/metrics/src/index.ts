@@ -11,15 +11,12 @@ export {
   advantages,
 } from './canonical.ts';
 export { isLens, lensRevision, metric, listMetrics, computeLens, resolveMetricName } from './catalogue.ts';
-export { canonicalOfSums } from './column-figures.ts';
-export { SUCCEEDS, FAILED, STOP_KNOWN, TRUNCATED, type RewardCount, type ColumnSums, sumColumns, mergeColumnSums } from './columns.ts';
 export { NOT_THE_POLICY, isFailed, select } from './denominators.ts';
-export { type RolloutFacts, type SuccessRule, type MetricContext, type Figure, type MetricAnswer, isFigure, figure } from './facts.ts';
+export { type Figure, type MetricAnswer, isFigure, figure } from './figure.ts';
 export {
   ZERO_VARIANCE_TOLERANCE,
   type GroupStats,
   groupStats,
-  mergeGroupStats,
   stdFromStats,
   type ZeroVarianceKind,
   zeroVarianceKind,
@@ -33,10 +30,20 @@ export {
   percentileOfHistogram,
   binWidth,
 } from './histogram.ts';
-export { bootstrapInterval, type Interval, passIntervals, studentInterval } from './intervals.ts';
+export { bootstrapInterval, type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
 export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } from './pass.ts';
+export {
+  type Columns,
+  columnsOf,
+  countOf,
+  type MetricContext,
+  type RolloutColumns,
+  type RolloutFigures,
+  type SuccessRule,
+  takeRollouts,
+} from './rollout-columns.ts';
 export { inferSuccessRule, isSuccess } from './success.ts';
 export { ascending, percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';

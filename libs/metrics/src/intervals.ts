@@ -8,12 +8,29 @@ export interface Interval {
   high: number;
 }
 
-/** 95 %: `mean ± t(G-1, .975) s / sqrt(G)` over group means; null for fewer than two groups. */
-export function studentInterval(groupMeans: readonly number[]): Interval | null {
-  const spread = std(groupMeans, 1);
-  if (spread === null) return null;
-  const half = (jstat.jStat.studentt.inv(0.975, groupMeans.length - 1) * spread) / Math.sqrt(groupMeans.length);
-  const centre = mean(groupMeans)!;
+/** A sample by its sums. */
+export interface SampleSums {
+  count: number;
+  sum: number;
+  sumOfSquares: number;
+}
+
+/** 95 %: `mean ± t(n-1, .975) s / sqrt(n)`; null for fewer than two values. */
+export function studentInterval(values: readonly number[]): Interval | null {
+  const spread = std(values, 1);
+  return spread === null ? null : intervalAround(mean(values)!, spread, values.length);
+}
+
+/** The same interval from the sums of the sample. */
+export function studentIntervalOfSums({ count, sum, sumOfSquares }: SampleSums): Interval | null {
+  if (count < 2) return null;
+  const centre = sum / count;
+  const variance = Math.max(0, sumOfSquares - count * centre * centre) / (count - 1);
+  return intervalAround(centre, Math.sqrt(variance), count);
+}
+
+function intervalAround(centre: number, spread: number, count: number): Interval {
+  const half = (jstat.jStat.studentt.inv(0.975, count - 1) * spread) / Math.sqrt(count);
   return { low: centre - half, high: centre + half };
 }
 

@@ -1,11 +1,10 @@
 import { type Lens, LENSES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { computeLens, inferSuccessRule, isFigure, lensRolloutRule, type RolloutFacts, rolloutOfLens } from './index.ts';
+import { columnsOf, computeLens, inferSuccessRule, isFigure, lensRolloutRule, type RolloutFigures, rolloutOfLens } from './index.ts';
 
 const RULE = { threshold: 1, strict: false };
-const row = (more: Partial<RolloutFacts> = {}): RolloutFacts => ({
-  id: 'a',
+const row = (more: Partial<RolloutFigures> = {}): RolloutFigures => ({
   group: 'g',
   reward: 1,
   rewardPositive: 1,
@@ -21,10 +20,9 @@ const row = (more: Partial<RolloutFacts> = {}): RolloutFacts => ({
   tokensTool: null,
   failure: null,
   environment: 'x',
-  phase: 'train',
   ...more,
 });
-const of = (lens: Lens, more: Partial<RolloutFacts> = {}) => {
+const of = (lens: Lens, more: Partial<RolloutFigures> = {}) => {
   const { reward, success, counted } = rolloutOfLens(lens, row(more), RULE);
   return [reward, success, counted];
 };
@@ -76,7 +74,7 @@ describe('one rollout as a trainer counts it', () => {
 });
 
 describe('the mean over what is counted', () => {
-  const facts = fc.record({
+  const figures = fc.record({
     reward: fc.option(fc.integer({ min: -8, max: 8 }).map((value) => value / 4)),
     lastReward: fc.option(fc.constantFrom(0, 1)),
     assistantTurns: fc.nat(2),
@@ -96,9 +94,9 @@ describe('the mean over what is counted', () => {
     ['rllm', 'score', 'success'],
   ])('%s: is its %s', (lens, key, what) => {
     fc.assert(
-      fc.property(fc.array(facts, { maxLength: 20 }), (drawn) => {
-        const rows = drawn.map((more, at) => row({ id: String(at), ...more }));
-        const answer = computeLens(lens, rows).get(key);
+      fc.property(fc.array(figures, { maxLength: 20 }), (drawn) => {
+        const rows = drawn.map((more) => row(more));
+        const answer = computeLens(lens, columnsOf(rows)).get(key);
         if (answer === undefined || !isFigure(answer)) throw new Error(`${lens} has no figure ${key}`);
         const rule = inferSuccessRule(rows.map(({ reward }) => reward));
         const counted = rows.map((each) => rolloutOfLens(lens, each, rule)).filter((each) => each.counted);

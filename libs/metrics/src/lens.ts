@@ -1,5 +1,6 @@
 import type { Lens } from '@palestra/protocol';
-import type { MetricAnswer, MetricContext, RolloutFacts } from './facts.ts';
+import type { MetricAnswer } from './figure.ts';
+import type { MetricContext, RolloutColumns, RolloutFigures } from './rollout-columns.ts';
 
 /** What a key's placeholder stands for: `{k}`, `{n}`, `{N}` whole numbers, `{p}` a percentile, `{value}` a rounded reward, `{source}` a name. */
 export type Parameter = string;
@@ -9,17 +10,17 @@ export interface MetricTemplate {
   key: string;
   label: string;
   formula: string;
-  needs: readonly (keyof RolloutFacts)[];
-  /** The values that the placeholder takes for these rows; only for a key with one. */
-  parameters?(rows: readonly RolloutFacts[], context: MetricContext): Parameter[];
-  compute(rows: readonly RolloutFacts[], context: MetricContext, parameter: Parameter): MetricAnswer;
+  needs: readonly (keyof RolloutFigures)[];
+  /** The values that the placeholder takes for these rollouts; only for a key with one. */
+  parameters?(columns: RolloutColumns, context: MetricContext): Parameter[];
+  compute(columns: RolloutColumns, context: MetricContext, parameter: Parameter): MetricAnswer;
 }
 
 export interface LensDefinition {
   lens: Lens;
-  /** File and commit that the formulas were read at. */
+  /** File and commit of the formulas. */
   source: string;
-  /** Raised whenever the same rows could give another figure, so that nobody takes one that was kept from before; 1 unless said. */
+  /** Raise it when the same rollouts can give another figure: stored figures of an earlier revision are then not used. Default 1. */
   revision?: number;
   metrics: readonly MetricTemplate[];
   /** A name as the trainer's logger prints it (with its prefixes) as keys of this lens, best first. */
@@ -28,15 +29,15 @@ export interface LensDefinition {
 
 export interface MetricDefinition {
   lens: Lens;
-  /** With the parameter filled in, when `metric` was asked for one. */
+  /** With the parameter filled in, when the caller of `metric` gave one. */
   key: string;
   label: string;
   formula: string;
   source: string;
-  needs: readonly (keyof RolloutFacts)[];
-  /** For a key with a placeholder: its values for these rows, as whole keys. */
-  keysFor(rows: readonly RolloutFacts[], context?: MetricContext): string[];
-  compute(rows: readonly RolloutFacts[], context?: MetricContext): MetricAnswer;
+  needs: readonly (keyof RolloutFigures)[];
+  /** For a key with a placeholder: the keys with its values for these rollouts. */
+  keysFor(columns: RolloutColumns, context?: MetricContext): string[];
+  compute(columns: RolloutColumns, context?: MetricContext): MetricAnswer;
 }
 
 const PLACEHOLDER = /\{(\w+)\}/;

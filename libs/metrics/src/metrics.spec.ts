@@ -5,14 +5,13 @@ import {
   advantages,
   avgInterval,
   bootstrapInterval,
+  columnsOf,
   computeLens,
-  type GroupStats,
   groupStats,
   histogram,
   histogramEdges,
   isFigure,
   listMetrics,
-  mergeGroupStats,
   mergeHistograms,
   metric,
   passAtK,
@@ -21,7 +20,7 @@ import {
   passAtKInterval,
   resolveMetricName,
   rewardMean,
-  type RolloutFacts,
+  type RolloutFigures,
   stdFromStats,
 } from './index.ts';
 import { std } from './summary.ts';
@@ -29,8 +28,7 @@ import { std } from './summary.ts';
 const stops = ['finished', 'max_turns', 'env_error', 'cancelled', 'parse_error', 'unknown', null] as const;
 /** Rewards in quarters, whose sums are exact, so that parts and wholes must agree to the bit. */
 const quarter = fc.integer({ min: -20, max: 20 }).map((value) => value / 4);
-const facts: fc.Arbitrary<RolloutFacts> = fc.record({
-  id: fc.uuid(),
+const rollout: fc.Arbitrary<RolloutFigures> = fc.record({
   group: fc.constantFrom('a', 'b', '__proto__', null),
   reward: fc.option(fc.oneof(quarter, fc.constantFrom(0, 1))),
   rewardPositive: fc.option(quarter),
@@ -46,9 +44,8 @@ const facts: fc.Arbitrary<RolloutFacts> = fc.record({
   tokensTool: fc.option(fc.nat(900)),
   failure: fc.constantFrom('environment' as const, null),
   environment: fc.constantFrom('x', 'org/y', null),
-  phase: fc.constantFrom('train' as const, null),
 });
-const rowsOf = fc.array(facts, { maxLength: 24 });
+const rollouts = fc.array(rollout, { maxLength: 24 });
 const counts = fc.integer({ min: 1, max: 300 }).chain((n) => fc.tuple(fc.constant(n), fc.nat(n)));
 
 describe('properties', () => {
@@ -68,9 +65,9 @@ describe('properties', () => {
   test('the order of rollouts changes no canonical figure', () => {
     fc.assert(
       fc.property(
-        rowsOf.chain((rows) => fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length }))),
+        rollouts.chain((rows) => fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length }))),
         ([rows, shuffled]) => {
-          const [before, after] = [computeLens('canonical', rows), computeLens('canonical', shuffled)];
+          const [before, after] = [computeLens('canonical', columnsOf(rows)), computeLens('canonical', columnsOf(shuffled))];
           for (const [key, answer] of before) expect([key, after.get(key)]).toEqual([key, answer]);
         },
       ),
@@ -79,8 +76,8 @@ describe('properties', () => {
 
   test('every figure of every lens is finite or null, and its denominator is at most what was there', () => {
     fc.assert(
-      fc.property(rowsOf, fc.constantFrom(...LENSES), (rows, lens) => {
-        for (const [key, answer] of computeLens(lens, rows)) {
+      fc.property(rollouts, fc.constantFrom(...LENSES), (rows, lens) => {
+        for (const [key, answer] of computeLens(lens, columnsOf(rows))) {
           if (!isFigure(answer)) continue;
           expect(answer.value === null || Number.isFinite(answer.value), key).toBe(true);
           expect(answer.denominator, key).toBeLessThanOrEqual(answer.of);
@@ -91,8 +88,8 @@ describe('properties', () => {
 
   test('an unscored rollout changes no canonical mean', () => {
     fc.assert(
-      fc.property(rowsOf, facts, (rows, extra) => {
-        expect(rewardMean([...rows, { ...extra, reward: null }]).value).toBe(rewardMean(rows).value);
+      fc.property(rollouts, rollout, (rows, extra) => {
+        expect(rewardMean(columnsOf([...rows, { ...extra, reward: null }])).value).toBe(rewardMean(columnsOf(rows)).value);
       }),
     );
   });
@@ -111,24 +108,14 @@ describe('properties', () => {
   test('a deviation from sums is that of the values', () => {
     fc.assert(
       fc.property(fc.array(quarter, { minLength: 2, maxLength: 30 }), (rewards) => {
-        const sums = rewards.map((reward): GroupStats => ({
-          n: 1,
-          nExpected: null,
-          scored: 1,
-          c: 0,
-          sum: reward,
-          sumsq: reward ** 2,
-          min: reward,
-          max: reward,
-        }));
-        expect(stdFromStats(sums.reduce(mergeGroupStats), 1)).toBeCloseTo(std(rewards, 1)!, 6);
+        const stats = groupStats(columnsOf(rewards.map((reward) => ({ ...base, reward })))).get('a')!;
+        expect(stdFromStats(stats, 1)).toBeCloseTo(std(rewards, 1)!, 6);
       }),
     );
   });
 });
 
-const base: RolloutFacts = {
-  id: 'r',
+const base: RolloutFigures = {
   group: 'a',
   reward: 1,
   rewardPositive: 1,
@@ -144,7 +131,6 @@ const base: RolloutFacts = {
   tokensTool: null,
   failure: null,
   environment: null,
-  phase: null,
 };
 
 describe('canonical', () => {
@@ -154,30 +140,30 @@ describe('canonical', () => {
   });
 
   test('the interval of group means is Student-t', () => {
-    const rows = [0, 1, 2, 3].map((reward, i) => ({ ...base, id: `${i}`, group: `${i}`, reward }));
+    const rows = [0, 1, 2, 3].map((reward, i) => ({ ...base, group: `${i}`, reward }));
     // t(3, .975) = 3.182446305284263 (tables); s = sqrt(5/3)
     const half = (3.182446305284263 * Math.sqrt(5 / 3)) / 2;
-    expect(avgInterval(rows)!.low).toBeCloseTo(1.5 - half, 8);
-    expect(avgInterval(rows)!.high).toBeCloseTo(1.5 + half, 8);
-    expect(avgInterval(rows.slice(0, 1))).toBeNull();
+    expect(avgInterval(columnsOf(rows))!.low).toBeCloseTo(1.5 - half, 8);
+    expect(avgInterval(columnsOf(rows))!.high).toBeCloseTo(1.5 + half, 8);
+    expect(avgInterval(columnsOf(rows.slice(0, 1)))).toBeNull();
   });
 
   test('the bootstrap interval is the same every time, and holds the estimate', () => {
-    const rows = Array.from({ length: 40 }, (_, i) => ({ ...base, id: `${i}`, group: `${i % 10}`, reward: i % 3 === 0 ? 1 : 0 }));
-    const interval = passAtKInterval(rows, 2)!;
-    expect(passAtKInterval(rows.toReversed(), 2)).toEqual(interval);
+    const rows = Array.from({ length: 40 }, (_, i) => ({ ...base, group: `${i % 10}`, reward: i % 3 === 0 ? 1 : 0 }));
+    const interval = passAtKInterval(columnsOf(rows), 2)!;
+    expect(passAtKInterval(columnsOf(rows.toReversed()), 2)).toEqual(interval);
     const distinct = Array.from({ length: 20 }, (_, i) => Math.sqrt(i));
     expect(bootstrapInterval(distinct, 1000, 7)).not.toEqual(bootstrapInterval(distinct, 1000, 42));
-    expect(interval.low).toBeLessThan(passAtK(rows, 2).value!);
-    expect(interval.high).toBeGreaterThan(passAtK(rows, 2).value!);
+    expect(interval.low).toBeLessThan(passAtK(columnsOf(rows), 2).value!);
+    expect(interval.high).toBeGreaterThan(passAtK(columnsOf(rows), 2).value!);
   });
 
   test('advantages: centred, and over the deviation', () => {
-    const rows = [0, 1].map((reward) => ({ ...base, id: `${reward}`, reward }));
-    const { centred, normalised } = advantages(rows).get('1')!;
+    const { centred, normalised } = advantages([0, 1])[1]!;
     expect(centred).toBe(0.5);
     expect(normalised).toBeCloseTo(0.5 / (Math.SQRT1_2 + 1e-6), 12);
-    expect(advantages([base]).get('r')).toEqual({ centred: 0, normalised: null });
+    expect(advantages([1])).toEqual([{ centred: 0, normalised: null }]);
+    expect(advantages([null, 1])[0]).toBeNull();
   });
 
   test('a rule an environment, inferred from its own rewards', () => {
@@ -186,8 +172,8 @@ describe('canonical', () => {
       { ...base, environment: 'x', reward: 2 },
       { ...base, environment: 'x', reward: 0.5 },
     ];
-    expect(groupStats(rows).c).toBe(2);
-    expect(groupStats(rows, { success: { threshold: 0.5, strict: false } }).c).toBe(3);
+    expect(groupStats(columnsOf(rows)).get('a')!.c).toBe(2);
+    expect(groupStats(columnsOf(rows), { success: { threshold: 0.5, strict: false } }).get('a')!.c).toBe(3);
   });
 
   test('the edges of a histogram, and where 0 and 1 are', () => {
@@ -218,12 +204,12 @@ describe('catalogue', () => {
       ['trl', 'completions/clipped_ratio'],
       ['slime', 'repetition_frac'],
     ] as const) {
-      expect(metric(lens, key)!.compute([base])).toEqual({ unavailable: 'not in the upload' });
+      expect(metric(lens, key)!.compute(columnsOf([base]))).toEqual({ unavailable: 'not in the upload' });
     }
-    expect(metric('skyrl', 'reward/avg_pass_at_1')!.compute([{ ...base, lastReward: null }])).toMatchObject({
+    expect(metric('skyrl', 'reward/avg_pass_at_1')!.compute(columnsOf([{ ...base, lastReward: null }]))).toMatchObject({
       unavailable: 'not in the upload',
     });
-    expect(metric('skyrl', 'reward/num_zero_variance_filtered')!.compute([{ ...base, rewardSteps: 2 }])).toMatchObject({
+    expect(metric('skyrl', 'reward/num_zero_variance_filtered')!.compute(columnsOf([{ ...base, rewardSteps: 2 }]))).toMatchObject({
       unavailable: 'not in the upload',
     });
   });

@@ -1,14 +1,14 @@
 const remembered = new WeakMap<object, WeakMap<object, Map<string, unknown>>>();
 
 /**
- * What `make` answered for these very rows and this very context before: a lens computes thirty figures over one set of rows, and most begin with
- * the same sorting and grouping. Rows and contexts are read-only, which is what makes this sound; nothing outlives them.
+ * Returns what `compute` returned before for the same columns and context: a lens computes thirty figures of one set of rollouts, and most
+ * begin with the same sorting and grouping. Columns and contexts must not change; nothing outlives them.
  */
-export function remember<T>(rows: object, context: object, name: string, make: () => T): T {
-  const byContext = remembered.get(rows) ?? new WeakMap<object, Map<string, unknown>>();
-  remembered.set(rows, byContext);
+export function remember<T>(columns: object, context: object, name: string, compute: () => T): T {
+  const byContext = remembered.get(columns) ?? new WeakMap<object, Map<string, unknown>>();
+  remembered.set(columns, byContext);
   const byName = byContext.get(context) ?? new Map<string, unknown>();
   byContext.set(context, byName);
-  if (!byName.has(name)) byName.set(name, make());
+  if (!byName.has(name)) byName.set(name, compute());
   return byName.get(name) as T;
 }

@@ -1,8 +1,7 @@
 import { remember } from './remember.ts';
-import { type MetricContext, type RolloutFacts, scoreOf, type SuccessRule } from './facts.ts';
-import { groupBy } from './group-by.ts';
+import { type MetricContext, type RolloutColumns, type SuccessRule } from './rollout-columns.ts';
 
-/** Decision 14.3: 1.0 if all scored totals lie in [0, 1], else > 0. */
+/** 1.0 if all scored rewards lie in [0, 1], else > 0 (docs/reference/metrics.md, Success). */
 export function inferSuccessRule(rewards: Iterable<number | null>): SuccessRule {
   for (const reward of rewards) {
     if (reward !== null && Number.isFinite(reward) && (reward < 0 || reward > 1)) return { threshold: 0, strict: true };
@@ -14,17 +13,18 @@ export function isSuccess(reward: number, rule: SuccessRule): boolean {
   return rule.strict ? reward > rule.threshold : reward >= rule.threshold;
 }
 
-/** The rule of every environment among the rows: the context's, else inferred from all scored rows of that environment. */
-export function successRules(rows: readonly RolloutFacts[], context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
-  return remember(rows, context, 'success', () => rulesOf(rows, context));
+/** The rule of every environment of these rollouts: the context's, else inferred from all scored rollouts of that environment. */
+export function successRules(columns: RolloutColumns, context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
+  return remember(columns, context, 'success', () => computeRules(columns, context));
 }
 
-function rulesOf(rows: readonly RolloutFacts[], context: MetricContext): ReadonlyMap<string | null, SuccessRule> {
-  const { success } = context;
-  const rules = new Map<string | null, SuccessRule>();
-  for (const [environment, own] of groupBy(rows, (row) => row.environment)) {
-    const given = success !== undefined && 'threshold' in success ? success : success?.get(environment);
-    rules.set(environment, given ?? inferSuccessRule(own.map(scoreOf)));
-  }
-  return rules;
+function computeRules({ environment, reward }: RolloutColumns, { success }: MetricContext): ReadonlyMap<string | null, SuccessRule> {
+  const rewards = new Map<string | null, (number | null)[]>();
+  environment.forEach((name, at) => {
+    const known = rewards.get(name) ?? [];
+    known.push(reward[at] ?? null);
+    rewards.set(name, known);
+  });
+  const configured = (name: string | null) => (success !== undefined && 'threshold' in success ? success : success?.get(name));
+  return new Map([...rewards].map(([name, scores]) => [name, configured(name) ?? inferSuccessRule(scores)]));
 }

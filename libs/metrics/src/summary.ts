@@ -51,56 +51,8 @@ export function compensatedSum(values: readonly number[]): number {
   return Number.isFinite(lost) ? total + lost : total;
 }
 
-/** Kept, since memory for numbers costs more than sorting them. */
-let scratch = new Float64Array(4_096);
-
-/** Rewards are often a few values many times: up to so many different ones are counted, which takes half of what sorting does, or less. */
-const FEW = 32;
-const distinct = new Float64Array(FEW);
-const counts = new Uint32Array(FEW);
-/** Fewer values are sorted at once. */
-const MANY = 64;
-
-/** A sorted copy. Numbers are sorted as such, several times faster than by `toSorted` with a comparing function. */
-export function ascending(values: readonly number[]): number[] {
-  const count = values.length;
-  const few = count < MANY ? -1 : countFew(values);
-  if (few >= 0) return repeated(few, [...values]);
-  if (scratch.length < count) scratch = new Float64Array(2 * count);
-  for (let at = 0; at < count; at += 1) scratch[at] = values[at]!;
-  scratch.subarray(0, count).sort();
-  const sorted = [...values];
-  for (let at = 0; at < count; at += 1) sorted[at] = scratch[at]!;
-  return sorted;
-}
-
-/** Puts into `distinct` and `counts` how often each value occurs, and answers how many these are; -1 when they are too many, or one is NaN or -0, which have places of their own. */
-function countFew(values: readonly number[]): number {
-  let few = 0;
-  for (const value of values) {
-    let at = 0;
-    while (at < few && distinct[at] !== value) at += 1;
-    if (at === few) {
-      if (few === FEW || Number.isNaN(value)) return -1;
-      distinct[at] = value;
-      counts[at] = 0;
-      few += 1;
-    }
-    if (value === 0 && 1 / value < 0) return -1;
-    counts[at]! += 1;
-  }
-  return few;
-}
-
-function repeated(few: number, into: number[]): number[] {
-  const places = Array.from({ length: few }, (_, at) => at).sort((one, other) => distinct[one]! - distinct[other]!);
-  let from = 0;
-  for (const at of places) {
-    into.fill(distinct[at]!, from, from + counts[at]!);
-    from += counts[at]!;
-  }
-  return into;
-}
+/** A sorted copy. A typed array sorts several times faster than `toSorted` with a comparison. */
+export const ascending = (values: readonly number[]): number[] => Array.from(Float64Array.from(values).sort());
 
 /** null for no values. */
 export function mean(values: readonly number[]): number | null {

@@ -1,16 +1,13 @@
 import type { Lens } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { computeLens, isFigure, metric, type MetricContext, type RolloutFacts, truncatedRate } from './index.ts';
+import { columnsOf, computeLens, isFigure, metric, type MetricContext, type RolloutFigures, truncatedRate } from './index.ts';
 
-/** The eighteen vectors of dashboard.md 3.3. */
+/** The vectors of docs/reference/metrics.md, Test vectors. */
 const TOLERANCE = 1e-6;
 
-let made = 0;
-function row(facts: Partial<RolloutFacts> = {}): RolloutFacts {
-  made += 1;
-  const reward = facts.reward === undefined ? 0 : facts.reward;
+function row(figures: Partial<RolloutFigures> = {}): RolloutFigures {
+  const reward = figures.reward === undefined ? 0 : figures.reward;
   return {
-    id: `r${made}`,
     group: 'a',
     rewardPositive: reward === null ? null : Math.max(0, reward),
     lastReward: reward ?? 0,
@@ -25,23 +22,22 @@ function row(facts: Partial<RolloutFacts> = {}): RolloutFacts {
     tokensTool: null,
     failure: null,
     environment: 'env',
-    phase: 'train',
-    ...facts,
+    ...figures,
     reward,
   };
 }
 
-const groups = (table: Record<string, (number | null)[]>): RolloutFacts[] =>
+const groups = (table: Record<string, (number | null)[]>): RolloutFigures[] =>
   Object.entries(table).flatMap(([group, rewards]) => rewards.map((reward) => row({ group, reward })));
 
-function answer(lens: Lens, key: string, rows: RolloutFacts[], context: MetricContext = {}) {
-  const found = metric(lens, key)!.compute(rows, context);
+function answer(lens: Lens, key: string, rows: RolloutFigures[], context: MetricContext = {}) {
+  const found = metric(lens, key)!.compute(columnsOf(rows), context);
   if (!isFigure(found)) throw new Error(`${lens} ${key}: ${found.unavailable}`);
   return found;
 }
-const value = (lens: Lens, key: string, rows: RolloutFacts[], context?: MetricContext) => answer(lens, key, rows, context).value;
+const value = (lens: Lens, key: string, rows: RolloutFigures[], context?: MetricContext) => answer(lens, key, rows, context).value;
 
-function expectValues(lens: Lens, rows: RolloutFacts[], expected: Record<string, number>, context?: MetricContext): void {
+function expectValues(lens: Lens, rows: RolloutFigures[], expected: Record<string, number>, context?: MetricContext): void {
   for (const [key, wanted] of Object.entries(expected)) {
     const got = value(lens, key, rows, context);
     expect(got, `${lens} ${key}`).not.toBeNull();
@@ -133,7 +129,7 @@ describe('test vectors', () => {
     expectValues('verl', eight, { 'best@2/mean': 0.484375, 'best@4/mean': 0.545898, 'std@4': 0.108253, 'mean@4': 0.4375 });
     expectValues('prime-rl', eight, { 'all/solved_none': 0.25, 'all/solved_all': 0.25, 'all/solved_some': 0.5, 'effective/avg@4': 0.4375 });
     expect(value('prime-rl', 'effective/pass@2', eight)).toBeNull();
-    expect([...computeLens('prime-rl', eight).keys()].filter((key) => key.includes('pass'))).toEqual([]);
+    expect([...computeLens('prime-rl', columnsOf(eight)).keys()].filter((key) => key.includes('pass'))).toEqual([]);
   });
 
   test('9: verl, exact and as NumPy draws it', () => {
@@ -219,6 +215,6 @@ describe('test vectors', () => {
 
   test('truncation knows what it does not know', () => {
     const rows = [row({ stop: 'max_turns' }), row({ stop: null }), row({ stop: 'unknown' }), row()];
-    expect(truncatedRate(rows)).toEqual({ value: 0.5, denominator: 2, of: 4 });
+    expect(truncatedRate(columnsOf(rows))).toEqual({ value: 0.5, denominator: 2, of: 4 });
   });
 });

@@ -1,8 +1,8 @@
 import type { Denominator } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { passAtKInterval, rewardPercentile, rewardStd, type RolloutFacts, select } from '../../../libs/metrics/src/index.ts';
+import { columnsOf, passAtKInterval, rewardPercentile, rewardStd, type RolloutFigures, select } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';
+import { eventsOf, figuresOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
 interface Kpi {
   key: string;
@@ -29,8 +29,8 @@ const kpisOf = async (run: string, query: string): Promise<Map<string, Kpi>> => 
   expect(status, JSON.stringify(body)).toBe(200);
   return new Map(body.kpis.map((kpi: Kpi) => [kpi.key, kpi]));
 };
-const within = (all: readonly Seeded[], from: number, to: number): RolloutFacts[] =>
-  all.filter(({ step }) => step >= from && step <= to).map(factsOf);
+const within = (all: readonly Seeded[], from: number, to: number): RolloutFigures[] =>
+  all.filter(({ step }) => step >= from && step <= to).map(figuresOf);
 
 beforeAll(async () => {
   server = await sharedServer();
@@ -44,11 +44,11 @@ beforeAll(async () => {
   });
   const { status } = await server.request('POST', '/v1/rollouts', { body: { events } });
   if (status !== 200) throw new Error(`the upload was answered with ${status}`);
-  for (const { id, step, task, sample } of cancelled)
-    gone.push({ ...factsOf({ id, step, task, sample, reward: 0.9, failed: false }), stop: 'cancelled' });
+  for (const { step, task, sample } of cancelled)
+    gone.push({ ...figuresOf({ step, task, sample, reward: 0.9, failed: false }), stop: 'cancelled' });
 });
 afterAll(() => server.close());
-const gone: RolloutFacts[] = [];
+const gone: RolloutFigures[] = [];
 const ranges = [
   [0, 2],
   [1, 2],
@@ -64,15 +64,18 @@ describe('summary of several steps', () => {
         [MANY, many],
       ] as const)
         for (const [from, to] of ranges) {
-          const rows = [
+          const columns = columnsOf([
             ...within(all, from, to),
             ...(run === MANY ? gone.filter((one) => Number(one.group![1]) >= from && Number(one.group![1]) <= to) : []),
-          ];
+          ]);
           const kpis = await kpisOf(run, `steps=${from}..${to}&den=${denominator}`);
           for (const p of [10, 25, 50, 75, 90])
-            expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(rows, p / 100, { denominator }).value!, 12);
-          expect(kpis.get('reward_p50')).toMatchObject({ denominator: select(rows, denominator).counted.length, of: rows.length });
-          expect(kpis.get('reward_std')!.value).toBeCloseTo(rewardStd(rows, { denominator }).value!, 12);
+            expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(columns, p / 100, { denominator }).value!, 12);
+          expect(kpis.get('reward_p50')).toMatchObject({
+            denominator: select(columns, denominator).places.length,
+            of: columns.reward.length,
+          });
+          expect(kpis.get('reward_std')!.value).toBeCloseTo(rewardStd(columns, { denominator }).value!, 12);
           expect(kpis.get('reward_p50')!.note ?? '').toMatch(denominator === 'all' ? /^null as 0/ : /^$/);
         }
     },
@@ -86,7 +89,7 @@ describe('summary of several steps', () => {
     await pool.query(`UPDATE runs SET version = version + 1 WHERE seq IN ${ofOrg}`, [server.orgName]);
     const kpis = await kpisOf(FEW, 'steps=1..3&env=acme/math');
     for (const p of [10, 25, 50, 75, 90])
-      expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(within(few, 1, 3), p / 100).value!, 12);
+      expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(columnsOf(within(few, 1, 3)), p / 100).value!, 12);
   });
 
   it('has the interval of pass@k: the group bootstrap of their groups', async () => {
@@ -97,7 +100,7 @@ describe('summary of several steps', () => {
     ] as const) {
       const kpis = await kpisOf(FEW, `steps=${from}..${to}`);
       for (const k of [1, 2, 4]) {
-        const interval = passAtKInterval(within(few, from, to), k, { success });
+        const interval = passAtKInterval(columnsOf(within(few, from, to)), k, { success });
         expect(kpis.get(`pass@${k}`)).toMatchObject(interval ?? { low: null, high: null });
         if (interval && interval.low < interval.high) expect(kpis.get(`pass@${k}`)!.note).toBe('interval: group bootstrap, 1000 draws');
       }

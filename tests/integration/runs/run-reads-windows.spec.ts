@@ -1,9 +1,9 @@
 import type { Denominator } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
+import { columnsOf, metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { eventsOf, factsOf, seeded, type Seeded, upload } from './run-reads.world.ts';
+import { columnsFrom, eventsOf, figuresOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
 /** An asynchronous trainer that tells no step: rollouts come one after the other, tasks as they please. */
 const ASYNC = 'steps unknown';
@@ -79,7 +79,7 @@ describe('a run whose steps nobody knows', () => {
     const expected = [...byWindow(WIDTH)];
     expect(expected).toHaveLength(13);
     expect(series).toMatchObject({ axis: 'window', x: expected.map(([from]) => from), step: expected.map((_window, at) => at) });
-    expect(series.value).toEqual(expected.map(([, own]) => rewardMean(own.map(factsOf)).value));
+    expect(series.value).toEqual(expected.map(([, own]) => rewardMean(columnsFrom(own)).value));
     expect(series.denominator).toEqual(expected.map(([, own]) => own.filter(({ reward }) => reward !== null).length));
     expect(new Set(series.provenance)).toEqual(new Set(['unknown']));
   });
@@ -89,12 +89,12 @@ describe('a run whose steps nobody knows', () => {
       const { series } = await get(ASYNC, `series?m=${encodeURIComponent('critic/score/mean')}&m=num_turns/mean`);
       const expected = [...byWindow(WIDTH).values()];
       const verl = metric('verl', 'critic/score/mean')!;
-      const facts = (own: Seeded[]) => own.map((one) => ({ ...factsOf(one), assistantTurns: 2, toolTurns: 1 }));
-      expect(series[0].value).toEqual(expected.map((own) => (verl.compute(facts(own)) as { value: number }).value));
+      const withTurns = (own: Seeded[]) => columnsOf(own.map((one) => ({ ...figuresOf(one), assistantTurns: 2, toolTurns: 1 })));
+      expect(series[0].value).toEqual(expected.map((own) => (verl.compute(withTurns(own)) as { value: number }).value));
       expect(series[1].value).toEqual(expected.map(() => 4));
       for (const denominator of ['all', 'effective'] as Denominator[]) {
         const [mean] = (await get(ASYNC, `series?m=reward_mean&den=${denominator}`)).series;
-        expect(mean.value).toEqual(expected.map((own) => rewardMean(own.map(factsOf), { denominator }).value));
+        expect(mean.value).toEqual(expected.map((own) => rewardMean(columnsFrom(own), { denominator }).value));
       }
     }
     const { rows } = await server.database.pool.query(
@@ -150,7 +150,7 @@ describe('a run whose steps nobody knows', () => {
       windows: { from: Math.floor(began / WIDTH) * WIDTH, count: 13 },
     });
     expect(summary.kpis.find(({ key }: { key: string }) => key === 'reward_mean').value).toBeCloseTo(
-      rewardMean(rollouts.map(factsOf)).value!,
+      rewardMean(columnsFrom(rollouts)).value!,
       12,
     );
   });
@@ -159,8 +159,8 @@ describe('a run whose steps nobody knows', () => {
     const { series } = await get(BY_HAND, 'series?m=reward_mean&m=pass@1');
     expect(series[0]).toMatchObject({ axis: 'window', denominator: [expect.any(Number)] });
     const own = seeded(BY_HAND, { steps: 1 });
-    const facts = own.map((one) => ({ ...factsOf(one), group: `task ${one.task}` }));
-    expect(series[1].value).toEqual([passAtK(facts, 1, { success: { threshold: 1, strict: false } }).value]);
+    const columns = columnsOf(own.map((one) => ({ ...figuresOf(one), group: `task ${one.task}` })));
+    expect(series[1].value).toEqual([passAtK(columns, 1, { success: { threshold: 1, strict: false } }).value]);
     const more = seeded('more', { steps: 1, tasks: 1 });
     await post(BY_HAND, more, 'none');
     await expect.poll(async () => (await get(BY_HAND, 'summary')).rollouts, { timeout: 30_000 }).toBe(16);

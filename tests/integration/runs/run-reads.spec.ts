@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { advantages, avgInterval, metric, passAtK, rewardMean, zeroVariance } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { factsOf, seeded, strangerOf, upload } from './run-reads.world.ts';
+import { columnsFrom, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'reads/of a run';
 const path = (rest: string, run = RUN) => `/v1/runs/${encodeURIComponent(run)}/${rest}`;
 const rollouts = seeded(RUN);
-const rows = rollouts.map(factsOf);
-const ofStep = (step: number) => rollouts.filter((one) => one.step === step).map(factsOf);
+const columns = columnsFrom(rollouts);
+const ofStep = (step: number) => columnsFrom(rollouts.filter((one) => one.step === step));
 /** Runs of the organisation $1. */
 const OF_ORG = `(SELECT u.seq FROM runs u JOIN organisations o ON o.id = u.org_id WHERE o.name = $1)`;
 const success = { threshold: 1, strict: false };
@@ -110,11 +110,11 @@ describe('summary', () => {
     const { body } = await get(path('summary'));
     const kpi = (key: string) => body.kpis.find((one: { key: string }) => one.key === key);
     expect(body).toMatchObject({ rollouts: 48, groups: 12, steps: { from: 0, to: 3, count: 4 }, incomplete: false });
-    expect(kpi('reward_mean').value).toBeCloseTo(rewardMean(rows, { success }).value!, 12);
-    for (const k of [1, 2, 4]) expect(kpi(`pass@${k}`)).toMatchObject({ denominator: passAtK(rows, k, { success }).denominator });
-    for (const k of [1, 2, 4]) expect(kpi(`pass@${k}`).value).toBeCloseTo(passAtK(rows, k, { success }).value!, 12);
-    expect(kpi('zero_variance').value).toBeCloseTo(zeroVariance(rows, { success }).value!, 12);
-    const { low, high } = avgInterval(rows, { success })!;
+    expect(kpi('reward_mean').value).toBeCloseTo(rewardMean(columns, { success }).value!, 12);
+    for (const k of [1, 2, 4]) expect(kpi(`pass@${k}`)).toMatchObject({ denominator: passAtK(columns, k, { success }).denominator });
+    for (const k of [1, 2, 4]) expect(kpi(`pass@${k}`).value).toBeCloseTo(passAtK(columns, k, { success }).value!, 12);
+    expect(kpi('zero_variance').value).toBeCloseTo(zeroVariance(columns, { success }).value!, 12);
+    const { low, high } = avgInterval(columns, { success })!;
     expect(kpi('avg@n').low).toBeCloseTo(low, 9);
     expect(kpi('avg@n').high).toBeCloseTo(high, 9);
   });
@@ -140,7 +140,7 @@ describe('heatmap', () => {
     expect(body.from).toEqual([0, 1, 2, 3]);
     expect(body.edges).toHaveLength(26);
     const counted = (step: number) => body.counts[step].reduce((a: number, b: number) => a + b, 0);
-    const scored = (step: number) => ofStep(step).filter(({ reward }) => reward !== null).length;
+    const scored = (step: number) => ofStep(step).reward.filter((reward) => reward !== null).length;
     expect([0, 1, 2, 3].map(counted)).toEqual([0, 1, 2, 3].map((step) => (y === 'reward' ? scored(step) : 12)));
   });
 });
@@ -151,14 +151,14 @@ describe('groups and tasks', () => {
     expect(groups).toHaveLength(3);
     for (const group of groups) {
       const own = rollouts.filter(({ step, task }) => step === 2 && task === group.task.index);
-      const known = advantages(own.map(factsOf), {});
+      const known = advantages(own.map(({ reward }) => reward));
       const { body } = await get(path(`groups/${group.key}`));
       expect(body).toMatchObject({ received: 4, expected: 4, complete: true, missing: 0, step: 2, environment: 'acme/math' });
       expect(body.rollouts.map(({ id }: { id: string }) => id)).toEqual(own.map(({ id }) => id));
-      for (const { id, advantage, advantage_centred } of body.rollouts)
+      for (const [at, { advantage, advantage_centred }] of body.rollouts.entries())
         expect({ advantage, advantage_centred }).toEqual({
-          advantage: known.get(id)?.normalised ?? null,
-          advantage_centred: known.get(id)?.centred ?? null,
+          advantage: known[at]?.normalised ?? null,
+          advantage_centred: known[at]?.centred ?? null,
         });
     }
     expect(await get(path('groups/12345'))).toMatchObject({ status: 404, body: { code: 'group_not_found' } });
@@ -271,7 +271,7 @@ describe('tools, failures, facets and ingest', () => {
 
   it('count rewards in bins whose edges a query can name', async () => {
     const { reward } = (await get(path('facets'))).body;
-    const known = rows.flatMap((row) => (row.reward === null ? [] : [row.reward]));
+    const known = rollouts.flatMap((row) => (row.reward === null ? [] : [row.reward]));
     expect(new Set(known).size).toBeGreaterThan(1);
     expect(reward.bins.length).toBeGreaterThan(1);
     for (const { from, below, count } of reward.bins) {

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { RolloutFacts } from '../../../libs/metrics/src/index.ts';
+import { columnsOf, type RolloutColumns, type RolloutFigures } from '../../../libs/metrics/src/index.ts';
 import type { TestServer } from '../../support/server.ts';
 
 /** A small run whose figures are known. */
@@ -84,8 +84,9 @@ export async function upload(server: TestServer, runName: string, rollouts: read
 }
 
 /** The same rollouts as metrics read them. */
-export const factsOf = ({ id, step, task, reward, failed }: Seeded): RolloutFacts => ({
-  id,
+export const columnsFrom = (rollouts: readonly Seeded[]): RolloutColumns => columnsOf(rollouts.map(figuresOf));
+
+export const figuresOf = ({ step, task, reward, failed }: Omit<Seeded, 'id'>): RolloutFigures => ({
   group: `g${step}-${task}`,
   reward,
   rewardPositive: reward === null ? null : Math.max(0, reward),
@@ -101,7 +102,6 @@ export const factsOf = ({ id, step, task, reward, failed }: Seeded): RolloutFact
   tokensTool: null,
   failure: null,
   environment: 'acme/math',
-  phase: 'train',
 });
 
 /** A key of another organisation, which has nothing. */

@@ -1,10 +1,10 @@
 import type { Denominator, Lens } from '@palestra/protocol';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { metric, type RolloutFacts } from '../../../libs/metrics/src/index.ts';
+import { columnsOf, metric, type RolloutFigures } from '../../../libs/metrics/src/index.ts';
 import { randomOf } from '../../support/random.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { factsOf } from './run-reads.world.ts';
+import { figuresOf } from './run-reads.world.ts';
 
 /** A run that trains on variants of an environment: its figures are those of all of them. */
 const PLACES = [
@@ -23,14 +23,15 @@ const rollouts = Array.from({ length: 90 }, (_, at) => {
 });
 type Rollout = (typeof rollouts)[number] & { variant?: string };
 const success = { threshold: 1, strict: false };
-const facts = (one: Rollout): RolloutFacts => ({
-  ...factsOf(one),
+const figures = (one: Rollout): RolloutFigures => ({
+  ...figuresOf(one),
   group: `${one.variant} ${one.step} ${one.task}`,
   turns: 1,
   calls: 0,
   callErrors: 0,
 });
-const at = (environment: string, step: number) => rollouts.filter((one) => one.environment === environment && one.step === step).map(facts);
+const at = (environment: string, step: number) =>
+  rollouts.filter((one) => one.environment === environment && one.step === step).map(figures);
 
 let server: TestServer;
 const get = async (url: string) => (await server.request('GET', url)).body;
@@ -90,7 +91,7 @@ describe('curves of an environment of several variants', () => {
       for (const { key, env, step, value, denominator: counted, of } of series) {
         expect(step).toEqual([1, 2, 3]);
         for (const [place, one] of step.entries()) {
-          const figure = metric('canonical', key)!.compute(at(env, one), { success, denominator }) as {
+          const figure = metric('canonical', key)!.compute(columnsOf(at(env, one)), { success, denominator }) as {
             value: number | null;
             denominator: number;
             of: number;
@@ -118,8 +119,8 @@ describe('curves of an environment of several variants', () => {
       ['acme/a', 'acme/b'].flatMap((env) => ['reward_mean', 'reward_p50'].map((key) => [env, key, 'window'])),
     );
     for (const { env, key, denominator, value } of series) {
-      const own = rollouts.filter(({ environment }) => environment === env).map(facts);
-      const figure = metric('canonical', key)!.compute(own, { success }) as { value: number; denominator: number };
+      const own = rollouts.filter(({ environment }) => environment === env).map(figures);
+      const figure = metric('canonical', key)!.compute(columnsOf(own), { success }) as { value: number; denominator: number };
       // All came at once: within one window, or two beside each other.
       expect(denominator.reduce((sum: number, one: number) => sum + one, 0)).toBe(figure.denominator);
       if (value.length === 1) expect(value[0]).toBeCloseTo(figure.value, 12);
@@ -135,7 +136,7 @@ describe('curves of an environment of several variants', () => {
       const { series } = await get(`/v1/runs/told/series?m=${m}&lens=${lens}&env=acme/a`);
       expect(series).toHaveLength(1);
       const { kpis } = await get(`/v1/runs/told/summary?lens=${lens}&env=acme/a&steps=2`);
-      const figure = metric(lens, m)!.compute(at('acme/a', 2), { success }) as { value: number };
+      const figure = metric(lens, m)!.compute(columnsOf(at('acme/a', 2)), { success }) as { value: number };
       expect(series[0].value[1], `${lens} ${m}`).toBeCloseTo(figure.value, 12);
       expect(kpis.find(({ key }: any) => key === m)).toMatchObject({ value: series[0].value[1], steps: 1 });
     }

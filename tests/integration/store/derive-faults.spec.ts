@@ -5,8 +5,8 @@ import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
 import { DeriveService } from '../../../apps/api/src/store/derive/derive.service.ts';
-import { RollupService } from '../../../apps/api/src/store/derive/rollup/rollup.service.ts';
-import { Quarantine } from '../../../apps/api/src/store/derive/quarantine.ts';
+import { RollupService } from '../../../apps/api/src/store/figures/rollup.service.ts';
+import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
 import type { RunActivity } from '../../../apps/api/src/store/run-activity.service.ts';
 import { startStore, type StoreWorld } from './sealing.world.ts';
 

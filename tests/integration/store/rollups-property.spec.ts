@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { metric, type RolloutFacts } from '@palestra/metrics';
+import { columnsOf, metric, type RolloutFigures } from '@palestra/metrics';
 import { messageFlags, type NormalisedRollout, normaliseRollout, parseTolerant, readBatch, skeletonOf } from '@palestra/rollouts';
 import { type RandomRun, randomRuns } from '../../support/random-rollouts.ts';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
@@ -96,12 +96,14 @@ async function expectFiguresOfPlainCode(batches: readonly Event[][], name: strin
   expect(stored.length).toBeGreaterThan(3);
   for (const { phase, step, rollouts: count, scored, figures } of stored) {
     const own = rollouts.filter((one) => one.step === step && (one.phase ?? 'unknown') === ['train', 'eval', 'unknown'][phase]);
-    const facts = own.map(
-      (one) => ({ ...one, group: one.groupKey, assistantTurns: null, toolTurns: null, failure: null }) as unknown as RolloutFacts,
+    const columns = columnsOf(
+      own.map(
+        (one) => ({ ...one, group: one.groupKey, assistantTurns: null, toolTurns: null, failure: null }) as unknown as RolloutFigures,
+      ),
     );
     expect([count, scored]).toEqual([own.length, own.filter(({ reward }) => reward !== null).length]);
     for (const key of ['reward_mean', 'pass@1', 'pass@2', 'success', 'zero_variance'].filter((key) => key in figures.canonical)) {
-      const answer = metric('canonical', key)!.compute(facts, { success }) as { value: number | null; denominator: number };
+      const answer = metric('canonical', key)!.compute(columns, { success }) as { value: number | null; denominator: number };
       const [value, denominator] = figures.canonical[key];
       expect(denominator, key).toBe(answer.denominator);
       if (value === null || answer.value === null) expect(value, key).toBe(answer.value);

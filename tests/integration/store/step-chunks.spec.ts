@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PIPELINES } from '../../../apps/api/src/platform/database/database.ts';
 import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
-import { Quarantine } from '../../../apps/api/src/store/derive/quarantine.ts';
+import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
-import { RollupService } from '../../../apps/api/src/store/derive/rollup/rollup.service.ts';
+import { RollupService } from '../../../apps/api/src/store/figures/rollup.service.ts';
 import type { RunActivity } from '../../../apps/api/src/store/run-activity.service.ts';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -44,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-it('steps of several chunks have each their own figures, groups and tools', async () => {
+it('each of many steps has its own figures, groups and tools', async () => {
   await mark();
   await settled(server.database.pool);
   const rollups = await sql('SELECT step, rollouts, reward_sum FROM step_rollups WHERE env_id = 0 ORDER BY step');
@@ -55,7 +54,7 @@ it('steps of several chunks have each their own figures, groups and tools', asyn
   for (const { step, row } of stored) expect(row.min).toBe(step / 100);
 });
 
-it('groups that are as they were are not written again; one that another hand has changed, taken away or put there is set right', async () => {
+it('does not write unchanged groups again, and repairs groups that something else changed, deleted or inserted', async () => {
   const before = await groups();
   await mark();
   await settled(server.database.pool);
@@ -75,7 +74,7 @@ it('groups that are as they were are not written again; one that another hand ha
   await expectSameFromNothing(server.database.pool);
 });
 
-it('a step that cannot be made leaves its figures and its mark as they were; all others of its batch are made', async () => {
+it('rebuilds all other steps of the batch when one step fails, which keeps its figures and its mark', async () => {
   const rollups = () => sql('SELECT step, to_jsonb(s) AS row FROM step_rollups s ORDER BY step, env_id');
   const marks = async () => (await sql('SELECT step FROM dirty_steps')).map(({ step }) => step);
   const service = () =>
@@ -90,14 +89,13 @@ it('a step that cannot be made leaves its figures and its mark as they were; all
     await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
     await sql('UPDATE rollouts SET reward = reward / 2');
     const before = await rollups();
-    // Its chunk is written when those before it are, and those after it have been read.
     await sql(`ALTER TABLE step_rollups ADD CONSTRAINT unlucky CHECK (step <> ${unlucky}) NOT VALID`);
-    for (let attempt = 0; attempt < PIPELINES + 1; attempt += 1) {
+    for (let attempt = 0; attempt < 3; attempt += 1) {
       await mark();
       const rounds = service();
       await rounds.round();
       expect(await marks()).toEqual([unlucky]);
-      // Set aside: it is no work any more.
+      // In quarantine: no more work.
       expect(await rounds.round()).toBe(false);
     }
     const after = await rollups();
@@ -116,4 +114,26 @@ it('a step that cannot be made leaves its figures and its mark as they were; all
   }
   const [{ row }] = await sql(`SELECT row_to_json(g) AS row FROM rollout_groups g WHERE step = ${STEPS / 2}`);
   expect(row.min).toBeCloseTo(STEPS / 2 / 200, 9);
+});
+
+it('gives a tool the figures of the rollouts that used it, with latency and failure classes from the ledger', async () => {
+  const rollouts = await sql('SELECT seq, run_seq, reward FROM rollouts WHERE step = 7 ORDER BY reward');
+  const [first, second] = rollouts.map(({ seq }) => seq);
+  await sql(`INSERT INTO rollout_tools (rollout_seq, run_seq, tool, calls, errors, result_bytes) VALUES
+    (${first}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592), (${second}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592)`);
+  await sql(`INSERT INTO rollout_calls (rollout_seq, index, ledger_seq, duration_ms, sid, tool, failure_class) VALUES
+    (${first}, 0, 1, 10, 's', 'look', NULL), (${first}, 1, 2, NULL, 's', 'look', 'infrastructure'), (${first}, 2, 3, 10, 's', 'never', NULL),
+    (${second}, 0, 4, 30, 's', 'look', 'policy'), (${second}, 1, 5, 20, 's', 'look', 'environment')`);
+  await mark();
+  await settled(server.database.pool);
+  const counts = {
+    rollouts: 2,
+    calls: 8,
+    errors: 2,
+    result_bytes: 2 ** 34,
+    scored: 2,
+    reward_sum: rollouts[0].reward + rollouts[1].reward,
+  };
+  const ledger = { timed: 4, p50_ms: 20, p95_ms: 29, policy: 1, environment: 1, infrastructure: 1 };
+  expect(await sql('SELECT tool, figures FROM tool_rollups WHERE step = 7')).toEqual([{ tool: 'look', figures: { ...counts, ...ledger } }]);
 });

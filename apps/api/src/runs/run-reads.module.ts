@@ -22,7 +22,7 @@ import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
 import { SearchService } from './search/search.service.ts';
 import { StreamController } from './stream/stream.controller.ts';
-import { StepFiguresService } from './curves/step-figures.service.ts';
+import { StepFiguresService } from '../store/figures/step-figures.service.ts';
 
 /** What the dashboard reads of runs. */
 @Module({

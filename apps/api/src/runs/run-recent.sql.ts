@@ -1,6 +1,6 @@
 import { type Phase, PHASES } from '@palestra/protocol';
 import type pg from 'pg';
-import type { StoredFigure } from '../store/derive/rollup/rollup.figures.ts';
+import type { StoredFigure } from '../store/figures/step-rollup.ts';
 
 /** Steps that "recent" means, and as many before them to compare with. */
 export const RECENT_STEPS = 10;

@@ -1,4 +1,4 @@
-import { isFailed, type RolloutFacts } from '@palestra/metrics';
+import { isFailed, type RolloutFigures } from '@palestra/metrics';
 import { RECENT_STEPS, type RecentStep } from './run-recent.sql.ts';
 
 /** How a run does at its newest steps, for a row of a list. Shares and means are weighted by what they count, so they are those of all these steps together. */
@@ -64,6 +64,6 @@ function weighted(steps: readonly RecentStep[], key: string): number | null {
 
 const brokenOff = (stops: Readonly<Record<string, number>>): number =>
   Object.entries(stops).reduce(
-    (total, [stop, count]) => total + (isFailed({ failure: null, stop: stop as RolloutFacts['stop'] }) ? count : 0),
+    (total, [stop, count]) => total + (isFailed({ failure: null, stop: stop as RolloutFigures['stop'] }) ? count : 0),
     0,
   );

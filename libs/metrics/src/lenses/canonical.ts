@@ -1,14 +1,12 @@
 import * as canonical from '../canonical.ts';
-import type { MetricContext, RolloutFacts } from '../facts.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { powersOfTwo } from '../pass.ts';
 import { remember } from '../remember.ts';
+import type { MetricContext, RolloutColumns } from '../rollout-columns.ts';
 import { largestGroup } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
-
-const ks = (rows: Rows, context: MetricContext) =>
-  powersOfTwo(context.n ?? remember(rows, context, 'largest', () => largestGroup(rows))).map(String);
+const ks = (columns: RolloutColumns, context: MetricContext) =>
+  powersOfTwo(context.n ?? remember(columns, context, 'largest', () => largestGroup(columns))).map(String);
 const simple = (
   key: string,
   label: string,
@@ -28,15 +26,15 @@ const rewards: MetricTemplate[] = [
     formula: 'p-th percentile of r, linear interpolation',
     needs: ['reward'],
     parameters: () => ['10', '25', '50', '75', '90'],
-    compute: (rows, context, p) => canonical.rewardPercentile(rows, Number(p) / 100, context),
+    compute: (columns, context, p) => canonical.rewardPercentile(columns, Number(p) / 100, context),
   },
   simple('success', 'Success rate', 'rollouts with r ≥ τ / rollouts', canonical.successRate),
-  simple('scored', 'Scored rollouts', 'rollouts with a reward', (rows) => canonical.denominatorFigure(rows, 'scored')),
+  simple('scored', 'Scored rollouts', 'rollouts with a reward', (columns) => canonical.denominatorFigure(columns, 'scored')),
   simple(
     'effective',
     'Effective rollouts',
     'scored and not env_error, infra_error, timeout, aborted, cancelled',
-    (rows) => canonical.denominatorFigure(rows, 'effective'),
+    (columns) => canonical.denominatorFigure(columns, 'effective'),
     ['reward', 'stop', 'failure'],
   ),
 ];
@@ -48,7 +46,7 @@ const perGroup: MetricTemplate[] = [
     formula: 'mean over groups with n ≥ k of 1 − C(n−c,k)/C(n,k)',
     needs: ['group', 'reward'],
     parameters: ks,
-    compute: (rows, context, k) => canonical.passAtK(rows, Number(k), context),
+    compute: (columns, context, k) => canonical.passAtK(columns, Number(k), context),
   },
   {
     key: 'pass^{k}',
@@ -56,7 +54,7 @@ const perGroup: MetricTemplate[] = [
     formula: 'mean over groups with n ≥ k of C(c,k)/C(n,k)',
     needs: ['group', 'reward'],
     parameters: ks,
-    compute: (rows, context, k) => canonical.passHatK(rows, Number(k), context),
+    compute: (columns, context, k) => canonical.passHatK(columns, Number(k), context),
   },
   ...(['low', 'high'] as const).map((end): MetricTemplate => ({
     key: `pass@{k}_ci_${end}`,
@@ -64,8 +62,8 @@ const perGroup: MetricTemplate[] = [
     formula: 'group bootstrap, 1000 draws, percentile interval',
     needs: ['group', 'reward'],
     parameters: ks,
-    compute: (rows, context, k) =>
-      canonical.intervalFigure(rows, context, canonical.passAtKInterval(rows, Number(k), context), end, Number(k)),
+    compute: (columns, context, k) =>
+      canonical.intervalFigure(columns, context, canonical.passAtKInterval(columns, Number(k), context), end, Number(k)),
   })),
   simple('avg@n', 'avg@n', 'mean of group means (prompt-weighted)', canonical.avgAtN, ['group', 'reward']),
   ...(['low', 'high'] as const).map((end) =>
@@ -73,7 +71,7 @@ const perGroup: MetricTemplate[] = [
       `avg@n_ci_${end}`,
       `avg@n, 95 % ${end}`,
       'mean ± t(G−1, .975)·s/√G over group means',
-      (rows, context) => canonical.intervalFigure(rows, context, canonical.avgInterval(rows, context), end),
+      (columns, context) => canonical.intervalFigure(columns, context, canonical.avgInterval(columns, context), end),
       ['group', 'reward'],
     ),
   ),
@@ -83,7 +81,7 @@ const perGroup: MetricTemplate[] = [
       `solved_${which}`,
       `Groups solved: ${which}`,
       `groups with ${{ none: 'c = 0', some: '0 < c < n', all: 'c = n' }[which]} / groups with a counted rollout`,
-      (rows, context) => canonical.solved(rows, which, context),
+      (columns, context) => canonical.solved(columns, which, context),
       ['group', 'reward'],
     ),
   ),
@@ -91,7 +89,7 @@ const perGroup: MetricTemplate[] = [
     'zero_variance',
     'Groups without signal',
     'groups with n ≥ 2 and max − min ≤ 1e-6 / groups with n ≥ 2',
-    (rows, context) => canonical.zeroVariance(rows, context),
+    (columns, context) => canonical.zeroVariance(columns, context),
     ['group', 'reward'],
   ),
   ...(
@@ -105,7 +103,7 @@ const perGroup: MetricTemplate[] = [
       `zero_variance_${key}`,
       `Groups without signal, ${kind}`,
       `${what} / groups with n ≥ 2`,
-      (rows, context) => canonical.zeroVariance(rows, context, kind),
+      (columns, context) => canonical.zeroVariance(columns, context, kind),
       ['group', 'reward'],
     ),
   ),
@@ -114,20 +112,15 @@ const perGroup: MetricTemplate[] = [
 const conduct: MetricTemplate[] = [
   simple('truncated', 'Truncated', 'stop ∈ {max_turns, max_tokens, context_length} / stop known', canonical.truncatedRate, ['stop']),
   simple('tool_error', 'Tool errors', 'failed results / results', canonical.toolErrorRate, ['calls', 'callErrors']),
-  simple('turns', 'Turns', 'mean turns of the model', (rows) => canonical.meanKnown(rows, (row) => row.turns), ['turns']),
-  simple('calls', 'Tool calls', 'mean tool results', (rows) => canonical.meanKnown(rows, (row) => row.calls), ['calls']),
-  simple('tokens_out', 'Output tokens', 'mean tokens of the model', (rows) => canonical.meanKnown(rows, (row) => row.tokensOut), [
-    'tokensOut',
-  ]),
-  simple('tokens_tool', 'Tool tokens', 'mean tokens of tool results', (rows) => canonical.meanKnown(rows, (row) => row.tokensTool), [
-    'tokensTool',
-  ]),
+  simple('turns', 'Turns', 'mean turns of the model', ({ turns }) => canonical.meanKnown(turns), ['turns']),
+  simple('calls', 'Tool calls', 'mean tool results', ({ calls }) => canonical.meanKnown(calls), ['calls']),
+  simple('tokens_out', 'Output tokens', 'mean tokens of the model', ({ tokensOut }) => canonical.meanKnown(tokensOut), ['tokensOut']),
+  simple('tokens_tool', 'Tool tokens', 'mean tokens of tool results', ({ tokensTool }) => canonical.meanKnown(tokensTool), ['tokensTool']),
 ];
 
 export const canonicalLens: LensDefinition = {
   lens: 'canonical',
   source: 'Palestra, libs/metrics/src/canonical.ts',
   metrics: [...rewards, ...perGroup, ...conduct],
-  // 14.16 calls the mean of canonical totals so.
   aliases: (name) => (name === 'avg_rollout_reward' ? ['reward_mean'] : []),
 };

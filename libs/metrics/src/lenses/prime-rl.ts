@@ -1,25 +1,31 @@
 import { isTruncated } from '../canonical.ts';
-import { isFailed } from '../denominators.ts';
-import { figure, type MetricAnswer, type MetricContext, type RolloutFacts, unavailable } from '../facts.ts';
+import { isFailedAt } from '../denominators.ts';
+import { figure, type MetricAnswer, unavailable } from '../figure.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { passAtK, passHatK, powersOfTwo } from '../pass.ts';
+import { countOf, type MetricContext, placesWhere, type RolloutColumns } from '../rollout-columns.ts';
 import { compensatedSum, max, mean, min, percentile } from '../summary.ts';
-import { groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, ungroupedNote } from './shared.ts';
+import { groupRewards, groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, subset, ungroupedNote } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
 type Subset = 'all' | 'effective';
 
-/** `effective`: neither errored nor cancelled. prime-rl knows no null, an unscored trace has 0. */
-const subsetOf = (rows: Rows, subset: Subset) => (subset === 'all' ? [...rows] : rows.filter((row) => !isFailed(row)));
+/** `effective`: neither errored nor cancelled. prime-rl has no null: the reward of an unscored trace is 0. */
+const tracesOf = (columns: RolloutColumns, which: Subset): RolloutColumns =>
+  which === 'all'
+    ? columns
+    : subset(
+        columns,
+        placesWhere(columns, (at) => !isFailedAt(columns, at)),
+      );
 
-function overRewards(rows: Rows, subset: Subset, reduce: (rewards: number[]) => number | null): MetricAnswer {
-  const { rewards, note } = nullAsZero(subsetOf(rows, subset));
-  return figure(reduce(rewards), rewards.length, rows.length, note);
+function overRewards(columns: RolloutColumns, which: Subset, reduce: (rewards: number[]) => number | null): MetricAnswer {
+  const { rewards, note } = nullAsZero(tracesOf(columns, which));
+  return figure(reduce(rewards), rewards.length, countOf(columns), note);
 }
 
 /** Group fractions; `none` is "the rewards sum to 0" in Python 3.12, which prime-rl needs, so that [-1, 1] and [0.1, 0.2, -0.1, -0.2] count. */
-function solved(rows: Rows, which: 'none' | 'all' | 'some'): MetricAnswer {
-  const groups = groupsOf(rows).map((group) => nullAsZero(group).rewards);
+function solved(columns: RolloutColumns, which: 'none' | 'all' | 'some'): MetricAnswer {
+  const groups = groupRewards(columns);
   const none = groups.filter((rewards) => compensatedSum(rewards) === 0).length;
   const all = groups.filter((rewards) => rewards.every((reward) => reward === 1)).length;
   const count = { none, all, some: groups.length - none - all }[which];
@@ -27,35 +33,40 @@ function solved(rows: Rows, which: 'none' | 'all' | 'some'): MetricAnswer {
     groups.length === 0 ? null : count / groups.length,
     groups.length,
     groups.length,
-    joinNotes(ungroupedNote(rows), nullAsZero(rows).note),
+    joinNotes(ungroupedNote(columns), nullAsZero(columns).note),
   );
 }
 
-const isBinary = (rows: Rows) => nullAsZero(rows).rewards.every((reward) => reward === 0 || reward === 1);
+const isBinary = (columns: RolloutColumns) => nullAsZero(columns).rewards.every((reward) => reward === 0 || reward === 1);
 
-function pass(rows: Rows, k: number, estimate: (n: number, c: number, k: number) => number | null): MetricAnswer {
-  const effective = subsetOf(rows, 'effective');
+function pass(columns: RolloutColumns, k: number, estimate: (n: number, c: number, k: number) => number | null): MetricAnswer {
+  const effective = tracesOf(columns, 'effective');
   const groups = groupsOf(effective);
   if (!isBinary(effective)) return figure(null, 0, groups.length, 'prime-rl prints none: a reward is neither 0 nor 1');
   const values = groups
-    .map((group) => estimate(group.length, group.filter((row) => row.reward === 1).length, k))
+    .map((group) => estimate(group.length, group.filter((at) => effective.reward[at] === 1).length, k))
     .filter((value) => value !== null);
   return figure(mean(values), values.length, groups.length, joinNotes(ungroupedNote(effective), nullAsZero(effective).note));
 }
 
-function ks(rows: Rows): string[] {
-  const effective = subsetOf(rows, 'effective');
+function ks(columns: RolloutColumns): string[] {
+  const effective = tracesOf(columns, 'effective');
   return isBinary(effective) ? powersOfTwo(largestGroup(effective)).map(String) : [];
 }
 
-function truncated(rows: Rows, subset: Subset): MetricAnswer {
-  const chosen = subsetOf(rows, subset);
-  const unknown = chosen.filter((row) => row.stop === null || row.stop === 'unknown').length;
+function truncated(columns: RolloutColumns, which: Subset): MetricAnswer {
+  const { stop } = tracesOf(columns, which);
+  const unknown = stop.filter((reason) => reason === null || reason === 'unknown').length;
   if (unknown > 0) return unavailable(`stop of ${unknown} rollouts is not known`);
-  return figure(mean(chosen.map((row) => Number(isTruncated(row)))), chosen.length, rows.length);
+  return figure(mean(stop.map((reason) => Number(isTruncated(reason)))), stop.length, countOf(columns));
 }
 
-const sizes = (rows: Rows, context: MetricContext) => [context.n ?? largestGroup(rows)].filter((n) => n > 0).map(String);
+const sizes = (columns: RolloutColumns, context: MetricContext) => [context.n ?? largestGroup(columns)].filter((n) => n > 0).map(String);
+function shareOf(columns: RolloutColumns, test: (at: number) => boolean): MetricAnswer {
+  const values = columns.stop.map((_, at) => Number(test(at)));
+  return figure(mean(values), values.length, values.length);
+}
+
 const DISTRIBUTION = [
   ['mean', mean],
   ['max', max],
@@ -64,32 +75,32 @@ const DISTRIBUTION = [
   ['p90', (values: number[]) => percentile(values, 0.9)],
 ] as const;
 
-const ofSubset = (subset: Subset): MetricTemplate[] => [
+const ofSubset = (which: Subset): MetricTemplate[] => [
   ...DISTRIBUTION.map(([how, reduce]): MetricTemplate => ({
-    key: `${subset}/reward/${how}`,
-    label: `Reward, ${how}, ${subset}`,
-    formula: `${how} of r over ${subset} traces`,
+    key: `${which}/reward/${how}`,
+    label: `Reward, ${how}, ${which}`,
+    formula: `${how} of r over ${which} traces`,
     needs: ['reward', 'stop', 'failure'],
-    compute: (rows) => overRewards(rows, subset, reduce),
+    compute: (columns) => overRewards(columns, which, reduce),
   })),
   {
-    key: `${subset}/is_truncated/mean`,
-    label: `Truncated, ${subset}`,
+    key: `${which}/is_truncated/mean`,
+    label: `Truncated, ${which}`,
     formula: 'stop at a limit / traces',
     needs: ['stop'],
-    compute: (rows) => truncated(rows, subset),
+    compute: (columns) => truncated(columns, which),
   },
   {
-    key: `${subset}/avg@{n}`,
-    label: `avg@n, ${subset}`,
-    formula: `mean of r over ${subset} traces; n is a label`,
+    key: `${which}/avg@{n}`,
+    label: `avg@n, ${which}`,
+    formula: `mean of r over ${which} traces; n is a label`,
     needs: ['reward', 'stop', 'failure'],
     parameters: sizes,
-    compute: (rows) => overRewards(rows, subset, mean),
+    compute: (columns) => overRewards(columns, which, mean),
   },
   ...notInUpload(
     'needs the trace with its branches',
-    ['num_turns', 'num_branches', 'num_total_tokens', 'num_input_tokens', 'num_output_tokens'].map((name) => `${subset}/${name}/mean`),
+    ['num_turns', 'num_branches', 'num_total_tokens', 'num_input_tokens', 'num_output_tokens'].map((name) => `${which}/${name}/mean`),
   ),
 ];
 
@@ -106,7 +117,7 @@ export const primeRlLens: LensDefinition = {
       label: `Groups solved: ${which}`,
       formula: { none: 'Σ r = 0', all: 'all r = 1', some: 'the rest' }[which] + ' / groups',
       needs: ['group', 'reward'],
-      compute: (rows) => solved(rows, which),
+      compute: (columns) => solved(columns, which),
     })),
     {
       key: 'effective/pass@{k}',
@@ -114,7 +125,7 @@ export const primeRlLens: LensDefinition = {
       formula: 'unbiased, c = #(r = 1), effective traces, only if all r ∈ {0, 1}',
       needs: ['group', 'reward', 'stop', 'failure'],
       parameters: ks,
-      compute: (rows, _context, k) => pass(rows, Number(k), passAtK),
+      compute: (columns, _context, k) => pass(columns, Number(k), passAtK),
     },
     {
       key: 'effective/pass^{k}',
@@ -122,21 +133,21 @@ export const primeRlLens: LensDefinition = {
       formula: 'C(c,k)/C(n,k), effective traces, only if all r ∈ {0, 1}',
       needs: ['group', 'reward', 'stop', 'failure'],
       parameters: ks,
-      compute: (rows, _context, k) => pass(rows, Number(k), passHatK),
+      compute: (columns, _context, k) => pass(columns, Number(k), passHatK),
     },
     {
       key: 'all/has_error/mean',
       label: 'Errors',
       formula: 'errored traces / traces',
       needs: ['stop', 'failure'],
-      compute: (rows) => figure(mean(rows.map((row) => Number(isFailed(row) && row.stop !== 'cancelled'))), rows.length, rows.length),
+      compute: (columns) => shareOf(columns, (at) => isFailedAt(columns, at) && columns.stop[at] !== 'cancelled'),
     },
     {
       key: 'all/cancelled/mean',
       label: 'Cancelled',
       formula: 'cancelled traces / traces',
       needs: ['stop'],
-      compute: (rows) => figure(mean(rows.map((row) => Number(row.stop === 'cancelled'))), rows.length, rows.length),
+      compute: (columns) => shareOf(columns, (at) => columns.stop[at] === 'cancelled'),
     },
     ...notInUpload('needs the policy version of every token', ['off_policy/mean', 'off_policy/max']),
   ],

@@ -1,43 +1,49 @@
-import { groupBy } from '../group-by.ts';
-import { type MetricAnswer, type RolloutFacts, scoreOf, unavailable } from '../facts.ts';
+import { type MetricAnswer, unavailable } from '../figure.ts';
 import type { MetricTemplate } from '../lens.ts';
+import { countOf, placesByGroup, type RolloutColumns, scoreOf, takeRollouts } from '../rollout-columns.ts';
 import { max } from '../summary.ts';
 
-/** Metrics that a trainer prints and an upload cannot give: they have their names, and say so. */
+/** Metrics that a trainer prints and that need more than an upload contains. */
 export function notInUpload(formula: string, keys: readonly string[]): MetricTemplate[] {
   return keys.map((key) => ({ key, label: key, formula, needs: [], compute: (): MetricAnswer => unavailable() }));
 }
 
-/** Groups in the order of their first rollout, without the rollouts that have none. */
-export function groupsOf(rows: readonly RolloutFacts[]): RolloutFacts[][] {
-  const groups = groupBy(rows, (row) => row.group);
-  groups.delete(null);
-  return [...groups.values()];
+/** The places of the rollouts of each group. */
+export const groupsOf = (columns: RolloutColumns): number[][] => [...placesByGroup(columns).values()];
+
+export function largestGroup(columns: RolloutColumns): number {
+  return max(groupsOf(columns).map((group) => group.length)) ?? 0;
 }
 
-export function largestGroup(rows: readonly RolloutFacts[]): number {
-  return max(groupsOf(rows).map((group) => group.length)) ?? 0;
+export function ungroupedNote({ group }: RolloutColumns): string | null {
+  const ungrouped = group.filter((key) => key === null).length;
+  return ungrouped === 0 ? null : `${ungrouped} of ${group.length} rollouts have no group`;
 }
 
-export function ungroupedNote(rows: readonly RolloutFacts[]): string | null {
-  const alone = rows.filter((row) => row.group === null).length;
-  return alone === 0 ? null : `${alone} of ${rows.length} rollouts have no group`;
-}
+/** For trainers without unscored rollouts: the rewards at these places, null as 0. */
+export const rewardsAt = ({ reward }: RolloutColumns, places: readonly number[]): number[] => places.map((at) => scoreOf(reward[at]) ?? 0);
 
-/** For trainers that know no null. The note says how many zeros were none. */
-export function nullAsZero(rows: readonly RolloutFacts[]): { rewards: number[]; note: string | null } {
-  const nulls = rows.filter((row) => scoreOf(row) === null).length;
-  return { rewards: rows.map((row) => scoreOf(row) ?? 0), note: nulls === 0 ? null : `null as 0 (${nulls} of ${rows.length})` };
+/** The rewards of each group, null as 0. */
+export const groupRewards = (columns: RolloutColumns): number[][] => groupsOf(columns).map((places) => rewardsAt(columns, places));
+
+/** All rewards, null as 0. The note says how many of the zeros are nulls. */
+export function nullAsZero(columns: RolloutColumns): { rewards: number[]; note: string | null } {
+  const nulls = columns.reward.filter((reward) => scoreOf(reward) === null).length;
+  const note = nulls === 0 ? null : `null as 0 (${nulls} of ${countOf(columns)})`;
+  return { rewards: columns.reward.map((reward) => scoreOf(reward) ?? 0), note };
 }
 
 export function joinNotes(...notes: (string | null | undefined)[]): string | null {
   return notes.filter((note) => note).join('; ') || null;
 }
 
-/** slime, miles and tinker reduce and clamp before they train; without the run's four settings (2.3) we only have the plain sum. */
-export function trainedRewards(rows: readonly RolloutFacts[]): { rows: RolloutFacts[]; note: string | null } {
-  const known = rows.every((row) => row.trainedReward !== undefined);
-  return known
-    ? { rows: rows.map((row) => ({ ...row, reward: row.trainedReward! })), note: null }
-    : { rows: [...rows], note: 'environment reward, before trainer post-processing' };
+/** The rollouts at `places`, or the same columns when these are all. */
+export const subset = (columns: RolloutColumns, places: readonly number[]): RolloutColumns =>
+  places.length === countOf(columns) ? columns : takeRollouts(columns, places);
+
+/** slime, miles and tinker train on a reward that needs four settings of the run (docs/reference/metrics.md, Trained reward); else it is the plain sum. */
+export function withTrainedRewards(columns: RolloutColumns): { columns: RolloutColumns; note: string | null } {
+  return columns.trainedReward
+    ? { columns: { ...columns, reward: columns.trainedReward }, note: null }
+    : { columns, note: 'environment reward, before trainer post-processing' };
 }

@@ -1,63 +1,63 @@
-import { figure, type MetricAnswer, type MetricContext, type RolloutFacts, scoreOf, unavailable } from '../facts.ts';
+import { figure, type MetricAnswer, unavailable } from '../figure.ts';
 import { ZERO_VARIANCE_TOLERANCE } from '../group-stats.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
+import { type MetricContext, placesWhere, type RolloutColumns, scoreOf } from '../rollout-columns.ts';
 import { max, mean, min } from '../summary.ts';
-import { groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, ungroupedNote } from './shared.ts';
+import { groupRewards, groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, subset, ungroupedNote } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
-
-function rawReward(rows: Rows): MetricAnswer {
-  const { rewards, note } = nullAsZero(rows);
-  return figure(mean(rewards), rows.length, rows.length, note);
+function rawReward(columns: RolloutColumns): MetricAnswer {
+  const { rewards, note } = nullAsZero(columns);
+  return figure(mean(rewards), rewards.length, rewards.length, note);
 }
 
 /** Σ max(step reward, 0); a rollout without any reward has 0. */
-function meanPositive(rows: Rows): MetricAnswer {
-  const unknown = rows.filter((row) => row.rewardPositive === null && scoreOf(row) !== null).length;
+function meanPositive(columns: RolloutColumns): MetricAnswer {
+  const { reward, rewardPositive } = columns;
+  const unknown = rewardPositive.filter((positive, at) => positive === null && scoreOf(reward[at]) !== null).length;
   if (unknown > 0) return unavailable(`step rewards of ${unknown} rollouts are not known`);
-  return figure(mean(rows.map((row) => row.rewardPositive ?? 0)), rows.length, rows.length, nullAsZero(rows).note);
+  return figure(mean(rewardPositive.map((positive) => positive ?? 0)), reward.length, reward.length, nullAsZero(columns).note);
 }
 
-/** Any rollout of the uid whose last step's reward is positive. One hit settles a group, whatever is not known of the others. */
-function passAtN(rows: Rows, context: MetricContext, label: string): MetricAnswer {
-  const groups = groupsOf(rows);
-  const hits = groups.filter((group) => group.some((row) => row.lastReward !== null && row.lastReward > 0));
-  const open = groups.filter((group) => !hits.includes(group) && group.some((row) => row.lastReward === null));
+/** Any rollout of the uid whose last step's reward is positive. One such rollout decides a group, even if others are not known. */
+function passAtN(columns: RolloutColumns, context: MetricContext, label: string): MetricAnswer {
+  const groups = groupsOf(columns).map((group) => group.map((at) => columns.lastReward[at] ?? null));
+  const hits = groups.filter((rewards) => rewards.some((reward) => reward !== null && reward > 0));
+  const open = groups.filter((rewards) => !hits.includes(rewards) && rewards.includes(null));
   if (open.length > 0) return unavailable(`the last step is not known in ${open.length} of ${groups.length} groups`);
-  const n = context.n ?? largestGroup(rows);
+  const n = context.n ?? largestGroup(columns);
   const other = label !== '' && Number(label) !== n ? `n is a label: groups have ${n}` : null;
   return figure(
     groups.length === 0 ? null : hits.length / groups.length,
     groups.length,
     groups.length,
-    joinNotes(ungroupedNote(rows), other),
+    joinNotes(ungroupedNote(columns), other),
   );
 }
 
-const sizes = (rows: Rows, context: MetricContext) => [context.n ?? largestGroup(rows)].filter((n) => n > 0).map(String);
+const sizes = (columns: RolloutColumns, context: MetricContext) => [context.n ?? largestGroup(columns)].filter((n) => n > 0).map(String);
 
-/** Float mode only (decision 14.7): every rollout with exactly one reward-bearing step. */
-function zeroVarianceFiltered(rows: Rows): MetricAnswer {
-  if (rows.some((row) => row.rewardSteps !== 1 || scoreOf(row) === null))
+/** Float mode only: every rollout has exactly one step with a reward (docs/reference/metrics.md, Lenses). */
+function zeroVarianceFiltered(columns: RolloutColumns): MetricAnswer {
+  if (columns.rewardSteps.some((steps) => steps !== 1) || columns.reward.some((reward) => scoreOf(reward) === null))
     return unavailable('only where every rollout has one reward-bearing step');
-  const groups = groupsOf(rows);
-  const flat = groups.filter((group) => {
-    const rewards = group.map((row) => row.reward!);
-    return rewards.length > 1 && max(rewards)! - min(rewards)! <= ZERO_VARIANCE_TOLERANCE;
-  });
-  return figure(flat.length, groups.length, groups.length, joinNotes('a count', ungroupedNote(rows)));
+  const groups = groupRewards(columns);
+  const flat = groups.filter((rewards) => rewards.length > 1 && max(rewards)! - min(rewards)! <= ZERO_VARIANCE_TOLERANCE);
+  return figure(flat.length, groups.length, groups.length, joinNotes('a count', ungroupedNote(columns)));
 }
 
-function meanOf(rows: Rows, valueOf: (row: RolloutFacts) => number | null): MetricAnswer {
-  const values = rows.map(valueOf);
-  const unknown = values.filter((value) => value === null).length;
-  return unknown > 0 ? unavailable(`not known of ${unknown} rollouts`) : figure(mean(values as number[]), rows.length, rows.length);
+function meanOf(column: readonly (number | null)[]): MetricAnswer {
+  const unknown = column.filter((value) => value === null).length;
+  return unknown > 0 ? unavailable(`not known of ${unknown} rollouts`) : figure(mean(column as number[]), column.length, column.length);
 }
 
 /** `data_source` with / as _; our export writes the environment's name there. */
-const sourceOf = (row: RolloutFacts) => (row.environment ?? 'unknown').replaceAll('/', '_');
-const sources = (rows: Rows) => [...new Set(rows.map(sourceOf))].toSorted();
-const ofSource = (rows: Rows, source: string) => rows.filter((row) => sourceOf(row) === source);
+const sourceOf = (environment: string | null) => (environment ?? 'unknown').replaceAll('/', '_');
+const sources = ({ environment }: RolloutColumns) => [...new Set(environment.map(sourceOf))].toSorted();
+const ofSource = (columns: RolloutColumns, source: string) =>
+  subset(
+    columns,
+    placesWhere(columns, (at) => sourceOf(columns.environment[at] ?? null) === source),
+  );
 
 const evaluation: MetricTemplate[] = [
   { key: 'eval/all/avg_score', label: 'Evaluation score', formula: 'as reward/avg_raw_reward', needs: ['reward'], compute: rawReward },
@@ -82,7 +82,7 @@ const evaluation: MetricTemplate[] = [
     formula: 'as reward/avg_raw_reward, one data source',
     needs: ['reward', 'environment'],
     parameters: sources,
-    compute: (rows, _context, source) => rawReward(ofSource(rows, source)),
+    compute: (columns, _context, source) => rawReward(ofSource(columns, source)),
   },
   {
     key: 'eval/{source}/mean_positive_reward',
@@ -90,7 +90,7 @@ const evaluation: MetricTemplate[] = [
     formula: 'as reward/mean_positive_reward, one data source',
     needs: ['rewardPositive', 'environment'],
     parameters: sources,
-    compute: (rows, _context, source) => meanPositive(ofSource(rows, source)),
+    compute: (columns, _context, source) => meanPositive(ofSource(columns, source)),
   },
 ];
 
@@ -126,7 +126,7 @@ export const skyrlLens: LensDefinition = {
       label: 'Turns',
       formula: 'mean num_turns',
       needs: ['turns'],
-      compute: (rows) => meanOf(rows, (row) => row.turns),
+      compute: ({ turns }) => meanOf(turns),
     },
     {
       key: 'environment/total_reward',
@@ -140,7 +140,7 @@ export const skyrlLens: LensDefinition = {
       label: 'Executed calls',
       formula: 'mean number of tool results',
       needs: ['calls'],
-      compute: (rows) => meanOf(rows, (row) => row.calls),
+      compute: ({ calls }) => meanOf(calls),
     },
     ...evaluation,
     ...notInUpload('needs token counts and loss masks of the trainer', [

@@ -1,31 +1,30 @@
-import { figure, type MetricAnswer, type MetricContext, type RolloutFacts } from '../facts.ts';
+import { figure, type MetricAnswer } from '../figure.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { passAtK, powersOfTwo } from '../pass.ts';
+import type { RolloutColumns } from '../rollout-columns.ts';
 import { max, mean, min, percentile } from '../summary.ts';
-import { groupsOf, joinNotes, notInUpload, nullAsZero, trainedRewards, ungroupedNote } from './shared.ts';
+import { groupRewards, groupsOf, joinNotes, notInUpload, nullAsZero, ungroupedNote, withTrainedRewards } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
-
-function overRewards(given: Rows, reduce: (rewards: number[]) => number | null): MetricAnswer {
-  const { rows, note } = trainedRewards(given);
-  const rewards = nullAsZero(rows);
-  return figure(reduce(rewards.rewards), rows.length, rows.length, joinNotes(note, rewards.note));
+function overRewards(uploaded: RolloutColumns, reduce: (rewards: number[]) => number | null): MetricAnswer {
+  const { columns, note } = withTrainedRewards(uploaded);
+  const { rewards, note: nulls } = nullAsZero(columns);
+  return figure(reduce(rewards), rewards.length, rewards.length, joinNotes(note, nulls));
 }
 
 /** slime asserts groups of one size, and prints nothing for groups of one. */
-function passRate(given: Rows, k: number): MetricAnswer {
-  const { rows, note } = trainedRewards(given);
-  const groups = groupsOf(rows);
+function passRate(uploaded: RolloutColumns, k: number): MetricAnswer {
+  const { columns, note } = withTrainedRewards(uploaded);
+  const groups = groupRewards(columns);
   const sizes = new Set(groups.map((group) => group.length));
   if (sizes.size > 1 || sizes.has(1)) return figure(null, 0, groups.length, 'slime prints none: it needs groups of one size above 1');
   const values = groups
-    .map((group) => passAtK(group.length, nullAsZero(group).rewards.filter((reward) => reward === 1).length, k))
+    .map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward === 1).length, k))
     .filter((value) => value !== null);
-  return figure(mean(values), values.length, groups.length, joinNotes(note, ungroupedNote(rows), nullAsZero(rows).note));
+  return figure(mean(values), values.length, groups.length, joinNotes(note, ungroupedNote(columns), nullAsZero(columns).note));
 }
 
-function ks(rows: Rows, _context: MetricContext): string[] {
-  const sizes = [...new Set(groupsOf(rows).map((group) => group.length))];
+function ks(columns: RolloutColumns): string[] {
+  const sizes = [...new Set(groupsOf(columns).map((group) => group.length))];
   return sizes.length === 1 && sizes[0]! > 1 ? powersOfTwo(sizes[0]!).map(String) : [];
 }
 
@@ -39,12 +38,11 @@ export function roundedKey(value: number): string {
 }
 
 /** Rounded reward -> groups whose rewards are exactly equal; groups of one are. */
-function zeroStdCounts(given: Rows): { counts: Map<string, number>; groups: number; note: string | null } {
-  const { rows, note } = trainedRewards(given);
-  const groups = groupsOf(rows);
+function zeroStdCounts(uploaded: RolloutColumns): { counts: Map<string, number>; groups: number; note: string | null } {
+  const { columns, note } = withTrainedRewards(uploaded);
+  const groups = groupRewards(columns);
   const counts = new Map<string, number>();
-  for (const group of groups) {
-    const { rewards } = nullAsZero(group);
+  for (const rewards of groups) {
     if (rewards.some((reward) => reward !== rewards[0])) continue;
     const key = roundedKey(rewards[0]!);
     counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -52,7 +50,7 @@ function zeroStdCounts(given: Rows): { counts: Map<string, number>; groups: numb
   return {
     counts,
     groups: groups.length,
-    note: joinNotes('a count, groups of one included', note, ungroupedNote(rows), nullAsZero(rows).note),
+    note: joinNotes('a count, groups of one included', note, ungroupedNote(columns), nullAsZero(columns).note),
   };
 }
 
@@ -72,7 +70,7 @@ export const slimeLens: LensDefinition = {
       label: `Reward, ${how}`,
       formula: `${how} of r, null = 0`,
       needs: ['reward'],
-      compute: (rows) => overRewards(rows, reduce),
+      compute: (columns) => overRewards(columns, reduce),
     })),
     {
       key: 'pass@{k}',
@@ -80,16 +78,16 @@ export const slimeLens: LensDefinition = {
       formula: 'unbiased, c = #(r = 1), k = 2^i ≤ n',
       needs: ['group', 'reward'],
       parameters: ks,
-      compute: (rows, _context, k) => passRate(rows, Number(k)),
+      compute: (columns, _context, k) => passRate(columns, Number(k)),
     },
     {
       key: 'zero_std/count_{value}',
       label: 'Groups without signal, by reward',
       formula: 'count of groups whose rewards are exactly equal, by reward rounded to one decimal',
       needs: ['group', 'reward'],
-      parameters: (rows) => [...zeroStdCounts(rows).counts.keys()].toSorted((a, b) => Number(a) - Number(b)),
-      compute: (rows, _context, value) => {
-        const { counts, groups, note } = zeroStdCounts(rows);
+      parameters: (columns) => [...zeroStdCounts(columns).counts.keys()].toSorted((a, b) => Number(a) - Number(b)),
+      compute: (columns, _context, value) => {
+        const { counts, groups, note } = zeroStdCounts(columns);
         return figure(counts.get(value) ?? 0, groups, groups, note);
       },
     },

@@ -1,16 +1,16 @@
 import { meanKnown } from '../canonical.ts';
-import { figure, type MetricAnswer, type RolloutFacts } from '../facts.ts';
+import { figure, type MetricAnswer } from '../figure.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
+import { countOf, type RolloutColumns } from '../rollout-columns.ts';
 import { mean } from '../summary.ts';
-import { groupsOf, joinNotes, notInUpload, nullAsZero, trainedRewards, ungroupedNote } from './shared.ts';
+import { groupRewards, joinNotes, notInUpload, nullAsZero, ungroupedNote, withTrainedRewards } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
 type Kind = 'mixed' | 'all_good' | 'all_bad';
 
-function total(given: Rows): MetricAnswer {
-  const { rows, note } = trainedRewards(given);
-  const rewards = nullAsZero(rows);
-  return figure(mean(rewards.rewards), rows.length, rows.length, joinNotes(note, rewards.note));
+function total(uploaded: RolloutColumns): MetricAnswer {
+  const { columns, note } = withTrainedRewards(uploaded);
+  const { rewards, note: nulls } = nullAsZero(columns);
+  return figure(mean(rewards), rewards.length, rewards.length, joinNotes(note, nulls));
 }
 
 /** Equal is exact, good is ≥ 0.5, a group of one is never mixed. */
@@ -19,15 +19,15 @@ function kindOf(rewards: number[]): Kind {
   return rewards[0]! >= 0.5 ? 'all_good' : 'all_bad';
 }
 
-function fraction(given: Rows, kind: Kind): MetricAnswer {
-  const { rows, note } = trainedRewards(given);
-  const groups = groupsOf(rows);
-  const hits = groups.filter((group) => kindOf(nullAsZero(group).rewards) === kind).length;
+function fraction(uploaded: RolloutColumns, kind: Kind): MetricAnswer {
+  const { columns, note } = withTrainedRewards(uploaded);
+  const groups = groupRewards(columns);
+  const hits = groups.filter((rewards) => kindOf(rewards) === kind).length;
   return figure(
     groups.length === 0 ? null : hits / groups.length,
     groups.length,
     groups.length,
-    joinNotes(note, ungroupedNote(rows), nullAsZero(rows).note),
+    joinNotes(note, ungroupedNote(columns), nullAsZero(columns).note),
   );
 }
 
@@ -43,21 +43,21 @@ export const tinkerLens: LensDefinition = {
       label: `Groups, ${kind}`,
       formula: `groups ${formulas[kind]} / groups`,
       needs: ['group', 'reward'],
-      compute: (rows) => fraction(rows, kind),
+      compute: (columns) => fraction(columns, kind),
     })),
     {
       key: 'turns_per_episode',
       label: 'Turns',
       formula: 'transitions / episodes',
       needs: ['turns'],
-      compute: (rows) => meanKnown(rows, (row) => row.turns),
+      compute: ({ turns }) => meanKnown(turns),
     },
     {
       key: 'total_episodes',
       label: 'Episodes',
       formula: 'episodes received',
       needs: [],
-      compute: (rows) => figure(rows.length, rows.length, rows.length),
+      compute: (columns) => figure(countOf(columns), countOf(columns), countOf(columns)),
     },
     ...notInUpload('needs token counts of the trainer', ['ac_tokens_per_turn', 'ob_tokens_per_turn', 'total_ac_tokens', 'total_ob_tokens']),
   ],

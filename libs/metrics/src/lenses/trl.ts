@@ -1,33 +1,33 @@
 import { rewardMean, rewardStd, toolErrorRate } from '../canonical.ts';
-import { figure, type MetricAnswer, type RolloutFacts, scoreOf } from '../facts.ts';
+import { figure, type MetricAnswer } from '../figure.ts';
 import type { LensDefinition } from '../lens.ts';
+import { countOf, type RolloutColumns, scoreOf } from '../rollout-columns.ts';
 import { std } from '../summary.ts';
 import { groupsOf, joinNotes, notInUpload, ungroupedNote } from './shared.ts';
 
-type Rows = readonly RolloutFacts[];
-
 /**
- * `torch.isclose(std, 0)` of single-precision rewards: absolute tolerance 1e-8; a deviation that does not exist is not close to 0. We add up
- * more exactly: TRL's mean is single-precision, too, in the order in which torch adds on the device, and on a CPU it finds a deviation in some
- * groups of equal fractions (eight times 0.7), which are then missing in its figure.
+ * `torch.isclose(std, 0)` of single-precision rewards: absolute tolerance 1e-8; a missing deviation is not close to 0. Our sums are more
+ * exact: TRL's mean is single-precision too, in the order in which torch adds on the device. On a CPU it finds a deviation in some groups of
+ * equal fractions (eight times 0.7), which are then missing in its figure.
  */
-function isStdZero(rows: Rows): boolean {
-  const rewards = rows.map(scoreOf).filter((reward) => reward !== null);
+function isStdZero({ reward }: RolloutColumns, places: readonly number[]): boolean {
+  const rewards = places.map((at) => scoreOf(reward[at])).filter((score) => score !== null);
   const deviation = std(rewards.map(Math.fround), 1);
   return deviation !== null && Math.fround(deviation) <= 1e-8;
 }
 
-/** A fraction of samples, scored or not. Groups of one are left out (decision 14.14). */
-function fracZeroStd(rows: Rows): MetricAnswer {
-  const groups = groupsOf(rows).filter((group) => group.length > 1);
+/** A fraction of samples, scored or not. Groups of one are left out. */
+function fracZeroStd(columns: RolloutColumns): MetricAnswer {
+  const all = groupsOf(columns);
+  const groups = all.filter((group) => group.length > 1);
   const samples = groups.reduce((total, group) => total + group.length, 0);
-  const flat = groups.filter(isStdZero).reduce((total, group) => total + group.length, 0);
-  const alone = groupsOf(rows).length - groups.length;
+  const flat = groups.filter((group) => isStdZero(columns, group)).reduce((total, group) => total + group.length, 0);
+  const single = all.length - groups.length;
   return figure(
     samples === 0 ? null : flat / samples,
     samples,
-    rows.length,
-    joinNotes(alone > 0 ? `${alone} groups of one left out` : null, ungroupedNote(rows)),
+    countOf(columns),
+    joinNotes(single > 0 ? `${single} groups of one left out` : null, ungroupedNote(columns)),
   );
 }
 
@@ -40,14 +40,14 @@ export const trlLens: LensDefinition = {
       label: 'Reward',
       formula: 'nanmean of r; unscorable rollouts are left out',
       needs: ['reward'],
-      compute: (rows) => rewardMean(rows),
+      compute: (columns) => rewardMean(columns),
     },
     {
       key: 'reward_std',
       label: 'Reward deviation',
       formula: 'ddof 1 over the whole batch, unscorable left out',
       needs: ['reward'],
-      compute: (rows) => rewardStd(rows),
+      compute: (columns) => rewardStd(columns),
     },
     {
       key: 'frac_reward_zero_std',
@@ -61,16 +61,16 @@ export const trlLens: LensDefinition = {
       label: 'Tool calls',
       formula: 'calls / rollouts',
       needs: ['calls'],
-      compute: (rows) =>
-        figure(rows.length === 0 ? null : rows.reduce((total, row) => total + row.calls, 0) / rows.length, rows.length, rows.length),
+      compute: ({ calls }) =>
+        figure(calls.length === 0 ? null : calls.reduce((total, count) => total + count, 0) / calls.length, calls.length, calls.length),
     },
     {
       key: 'tools/failure_frequency',
       label: 'Tool failures',
       formula: 'failed calls / calls, 0 without calls',
       needs: ['calls', 'callErrors'],
-      compute: (rows) => {
-        const rate = toolErrorRate(rows);
+      compute: (columns) => {
+        const rate = toolErrorRate(columns);
         return figure(rate.value ?? 0, rate.denominator, rate.of);
       },
     },

@@ -1,10 +1,9 @@
-import { figure, type MetricAnswer, type RolloutFacts, unavailable } from '../facts.ts';
+import { figure, type MetricAnswer, unavailable } from '../figure.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
 import { numpyChoice } from '../random.ts';
+import { countOf, placesWhere, type RolloutColumns } from '../rollout-columns.ts';
 import { max, mean, min, std } from '../summary.ts';
-import { groupsOf, joinNotes, notInUpload, nullAsZero, ungroupedNote } from './shared.ts';
-
-type Rows = readonly RolloutFacts[];
+import { groupRewards, groupsOf, joinNotes, notInUpload, nullAsZero, subset, ungroupedNote } from './shared.ts';
 
 /** E[max of N draws with replacement] = Σ v_(i) [(i/n)^N − ((i−1)/n)^N], v ascending. */
 export function expectedBest(values: readonly number[], draws: number): number {
@@ -53,16 +52,21 @@ export function subsetSizes(n: number): number[] {
   return n > 1 ? [...sizes, n] : [];
 }
 
-/** Decision 14.14: each uid up to its own n, mean over the uids that have N; a null is 0, as a reward function must return a number. */
-function overUids(rows: Rows, has: (n: number) => boolean, valueOf: (rewards: number[]) => number, note?: string): MetricAnswer {
-  const groups = groupsOf(rows);
-  const eligible = groups.filter((group) => has(group.length));
-  const values = eligible.map((group) => valueOf(nullAsZero(group).rewards));
-  return figure(mean(values), values.length, groups.length, joinNotes(note, ungroupedNote(rows), nullAsZero(rows).note));
+/** Each uid counts up to its own n; the mean is over the uids that have N. A null is 0, as a reward function must return a number. */
+function overUids(
+  columns: RolloutColumns,
+  has: (n: number) => boolean,
+  valueOf: (rewards: number[]) => number,
+  note?: string,
+): MetricAnswer {
+  const groups = groupRewards(columns);
+  const values = groups.filter((rewards) => has(rewards.length)).map(valueOf);
+  return figure(mean(values), values.length, groups.length, joinNotes(note, ungroupedNote(columns), nullAsZero(columns).note));
 }
 
-const groupSizes = (rows: Rows) => [...new Set(groupsOf(rows).map((group) => group.length))].toSorted((a, b) => a - b);
-const subsetParameters = (rows: Rows) => [...new Set(groupSizes(rows).flatMap(subsetSizes))].toSorted((a, b) => a - b).map(String);
+const groupSizes = (columns: RolloutColumns) => [...new Set(groupsOf(columns).map((group) => group.length))].toSorted((a, b) => a - b);
+const subsetParameters = (columns: RolloutColumns) =>
+  [...new Set(groupSizes(columns).flatMap(subsetSizes))].toSorted((a, b) => a - b).map(String);
 const BOOTSTRAP = 'verl prints a 1000-draw estimate (…/bootstrap)';
 
 function extremes(extreme: 'best' | 'worst', exact: (values: number[], draws: number) => number): MetricTemplate[] {
@@ -75,7 +79,7 @@ function extremes(extreme: 'best' | 'worst', exact: (values: number[], draws: nu
       formula: `E[${extreme} of N draws with replacement], mean over uids`,
       needs,
       parameters: subsetParameters,
-      compute: (rows, _context, N) => overUids(rows, has(N), (rewards) => exact(rewards, Number(N)), BOOTSTRAP),
+      compute: (columns, _context, N) => overUids(columns, has(N), (rewards) => exact(rewards, Number(N)), BOOTSTRAP),
     },
     ...(['mean', 'std'] as const).map((what): MetricTemplate => ({
       key: `${extreme}@{N}/${what}/bootstrap`,
@@ -83,33 +87,35 @@ function extremes(extreme: 'best' | 'worst', exact: (values: number[], draws: nu
       formula: `${what} of 1000 draws with replacement, NumPy seed 42, mean over uids`,
       needs,
       parameters: subsetParameters,
-      compute: (rows, _context, N) => {
-        const drawn = new Map(groupSizes(rows).map((n) => [n, has(N)(n) ? drawIndices(n, Number(N)) : undefined]));
+      compute: (columns, _context, N) => {
+        const drawn = new Map(groupSizes(columns).map((n) => [n, has(N)(n) ? drawIndices(n, Number(N)) : undefined]));
         const valueOf = (rewards: number[]) => bootstrapExtreme(rewards, Number(N), extreme, drawn.get(rewards.length))[what];
-        return overUids(rows, has(N), valueOf, 'depends on the order of rollouts');
+        return overUids(columns, has(N), valueOf, 'depends on the order of rollouts');
       },
     })),
   ];
 }
 
 /** A response of no tokens is aborted and left out of the mean; without any turn of the model there is none. */
-function score(rows: Rows, reduce: (rewards: number[]) => number | null): MetricAnswer {
-  if (rows.some((row) => row.assistantTurns === null)) return unavailable('turns of the model are not known');
-  const answered = rows.filter((row) => row.assistantTurns! > 0);
-  const { rewards, note } = nullAsZero(answered);
-  return figure(reduce(rewards), answered.length, rows.length, note);
+function score(columns: RolloutColumns, reduce: (rewards: number[]) => number | null): MetricAnswer {
+  const { assistantTurns } = columns;
+  if (assistantTurns.includes(null)) return unavailable('turns of the model are not known');
+  const answered = placesWhere(columns, (at) => assistantTurns[at]! > 0);
+  const { rewards, note } = nullAsZero(subset(columns, answered));
+  return figure(reduce(rewards), answered.length, countOf(columns), note);
 }
 
-function turns(rows: Rows, reduce: (turns: number[]) => number | null): MetricAnswer {
-  if (rows.some((row) => row.assistantTurns === null || row.toolTurns === null)) return unavailable('turns are not known');
-  return figure(reduce(rows.map((row) => row.assistantTurns! + row.toolTurns! + 1)), rows.length, rows.length);
+function turns({ assistantTurns, toolTurns }: RolloutColumns, reduce: (turns: number[]) => number | null): MetricAnswer {
+  if (assistantTurns.includes(null) || toolTurns.includes(null)) return unavailable('turns are not known');
+  const counts = assistantTurns.map((count, at) => count! + toolTurns[at]! + 1);
+  return figure(reduce(counts), counts.length, counts.length);
 }
 
 /** DAPO's filter: `len > 1 and np.std == 0`, in NumPy's own arithmetic. verl logs no metric of this name. */
-function zeroStd(rows: Rows): MetricAnswer {
-  const groups = groupsOf(rows);
-  const flat = groups.filter((group) => group.length > 1 && std(nullAsZero(group).rewards, 0) === 0);
-  return figure(flat.length, groups.length, groups.length, joinNotes('a count', ungroupedNote(rows), nullAsZero(rows).note));
+function zeroStd(columns: RolloutColumns): MetricAnswer {
+  const groups = groupRewards(columns);
+  const flat = groups.filter((rewards) => rewards.length > 1 && std(rewards, 0) === 0);
+  return figure(flat.length, groups.length, groups.length, joinNotes('a count', ungroupedNote(columns), nullAsZero(columns).note));
 }
 
 const REDUCERS = [
@@ -127,17 +133,17 @@ export const verlLens: LensDefinition = {
       label: `Score, ${how}`,
       formula: `${how} over rollouts with a response`,
       needs: ['reward', 'assistantTurns'],
-      compute: (rows) => score(rows, reduce),
+      compute: (columns) => score(columns, reduce),
     })),
     {
       key: 'mean@{N}',
       label: 'Mean of a uid',
       formula: 'mean over uids with N responses of their mean',
       needs: ['group', 'reward'],
-      parameters: (rows) => groupSizes(rows).map(String),
-      compute: (rows, _context, N) =>
+      parameters: (columns) => groupSizes(columns).map(String),
+      compute: (columns, _context, N) =>
         overUids(
-          rows,
+          columns,
           (n) => n === Number(N),
           (rewards) => mean(rewards)!,
         ),
@@ -147,13 +153,13 @@ export const verlLens: LensDefinition = {
       label: 'Deviation in a uid',
       formula: 'mean over uids with N > 1 responses of their deviation, ddof 0',
       needs: ['group', 'reward'],
-      parameters: (rows) =>
-        groupSizes(rows)
+      parameters: (columns) =>
+        groupSizes(columns)
           .filter((n) => n > 1)
           .map(String),
-      compute: (rows, _context, N) =>
+      compute: (columns, _context, N) =>
         overUids(
-          rows,
+          columns,
           (n) => n > 1 && n === Number(N),
           (rewards) => std(rewards, 0)!,
         ),
@@ -172,14 +178,14 @@ export const verlLens: LensDefinition = {
       label: `Turns, ${how}`,
       formula: `${how} of user_turns + assistant_turns + 1 (a single turn is 2)`,
       needs: ['assistantTurns', 'toolTurns'],
-      compute: (rows) => turns(rows, reduce),
+      compute: (columns) => turns(columns, reduce),
     })),
     ...REDUCERS.map(([how, reduce]): MetricTemplate => ({
       key: `tool_call_counts/${how}`,
       label: `Tool calls, ${how}`,
       formula: `${how} of tool calls`,
       needs: ['calls'],
-      compute: (rows) => figure(reduce(rows.map((row) => row.calls)), rows.length, rows.length),
+      compute: ({ calls }) => figure(reduce([...calls]), calls.length, calls.length),
     })),
     ...notInUpload('needs the KL penalty', ['critic/rewards/mean', 'critic/rewards/max', 'critic/rewards/min']),
     ...notInUpload('needs token tensors of the trainer', [

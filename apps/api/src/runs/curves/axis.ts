@@ -1,6 +1,6 @@
 import type { Axis } from '@palestra/protocol';
-import { widthInWords } from '../../store/derive/rollup/arrival-windows.ts';
-import { isWindow, type StepRow } from './step-figures.sql.ts';
+import { widthInWords } from '../../store/figures/arrival-windows.ts';
+import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** The axis of these points, in a reader's words: a step that is not known is none, whatever was asked for. */
 export function axisOf(rows: readonly StepRow[], asked: Axis): { axis: Axis; axis_label: string; window_ms: number | null } {

@@ -1,6 +1,6 @@
 import { groupBy } from '@palestra/metrics';
-import { weakerProvenance } from '../../store/derive/rollup/step-columns.ts';
-import { isWindow, type StepRow } from './step-figures.sql.ts';
+import { weakerProvenance } from '../../store/figures/step-columns.ts';
+import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Of what a row is: all environments (0), or the environment of that name, which has an id for each of its variants. */
 export const environmentOf = ({ env_id }: StepRow, names: ReadonlyMap<number, string | null>): string | null | 0 =>

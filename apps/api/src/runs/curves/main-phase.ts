@@ -1,6 +1,6 @@
 import { type Phase, PHASES } from '@palestra/protocol';
 import { codeOf, wordOf } from '../../store/codes.ts';
-import type { StepRow } from './step-figures.sql.ts';
+import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Rows of steps that are known, of one phase: the asked one, else the one with the most rollouts. Training and evaluation are never one figure. */
 export function mainPhase(rows: readonly StepRow[], asked: Phase | undefined): { phase: Phase | null; rows: StepRow[] } {

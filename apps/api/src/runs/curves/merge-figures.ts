@@ -1,9 +1,17 @@
-import { type Interval, metric, passAtKOfGroup, passIntervals, powersOfTwo, studentInterval } from '@palestra/metrics';
+import {
+  type Interval,
+  metric,
+  passAtKOfGroup,
+  passIntervals,
+  powersOfTwo,
+  type SampleSums,
+  studentIntervalOfSums,
+} from '@palestra/metrics';
 import type { Lens } from '@palestra/protocol';
 import type { GroupClass } from './run-summary.sql.ts';
 import { type Percentiles, PERCENTILES } from './reward-percentiles.service.ts';
-import { type FigureSet, figuresOf } from './step-figures.service.ts';
-import type { StepRow } from './step-figures.sql.ts';
+import { type FigureSet, figuresOf } from '../../store/figures/step-figures.service.ts';
+import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 
 export interface Kpi {
   key: string;
@@ -140,18 +148,14 @@ export function percentileKpis(rows: readonly StepRow[], set: FigureSet, { value
   }));
 }
 
-/** Student-t on group means, from their number, sum and sum of squares. */
+/** Student-t on the group means of these classes. */
 export function intervalOfMeans(classes: readonly GroupClass[]): Interval | null {
   const scored = classes.filter((one) => one.scored > 0);
-  const count = scored.reduce((total, { groups }) => total + groups, 0);
-  const sum = scored.reduce((total, one) => total + one.sum_means, 0);
-  const squares = scored.reduce((total, one) => total + one.sum_squared_means, 0);
-  if (count < 2) return null;
-  const mean = sum / count;
-  const deviation = Math.sqrt(Math.max(0, squares - count * mean * mean) / (count - 1));
-  // The interval follows from number, mean and deviation alone: any sample that has them will do. Pairs aside of the mean, one in it when odd.
-  const aside = count % 2 === 1 ? deviation : deviation * Math.sqrt((count - 1) / count);
-  return studentInterval(
-    Array.from({ length: count }, (_value, at) => (count % 2 === 1 && at === 0 ? mean : mean + (at % 2 === 0 ? aside : -aside))),
-  );
+  const sums: SampleSums = { count: 0, sum: 0, sumOfSquares: 0 };
+  for (const { groups, sum_means, sum_squared_means } of scored) {
+    sums.count += groups;
+    sums.sum += sum_means;
+    sums.sumOfSquares += sum_squared_means;
+  }
+  return studentIntervalOfSums(sums);
 }

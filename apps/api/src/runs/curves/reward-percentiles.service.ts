@@ -11,9 +11,9 @@ import {
 import { type Denominator, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf } from '../../store/codes.ts';
-import { histogramOf, StepFiguresService } from './step-figures.service.ts';
+import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
-import type { StepRow } from './step-figures.sql.ts';
+import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Of the canonical figures `reward_p10` and so on. */
 export const PERCENTILES = [10, 25, 50, 75, 90] as const;

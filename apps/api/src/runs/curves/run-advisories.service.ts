@@ -8,8 +8,8 @@ import { mainPhase } from './main-phase.ts';
 import { mergeFigures } from './merge-figures.ts';
 import { advisoriesOf } from './run-advisories.ts';
 import { selectRecent } from './run-summary.sql.ts';
-import { StepFiguresService } from './step-figures.service.ts';
-import { selectStepTimes, type StepRow } from './step-figures.sql.ts';
+import { StepFiguresService } from '../../store/figures/step-figures.service.ts';
+import { selectStepTimes, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** How many of the last steps are timed. */
 const TIMED_STEPS = 30;

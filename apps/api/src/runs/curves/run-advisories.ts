@@ -1,5 +1,5 @@
 import type { Advisory } from '@palestra/protocol';
-import type { StepRow } from './step-figures.sql.ts';
+import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Advisories of a run (dashboard.md 5.2): a rule, its value, and the query that shows the rollouts behind it. Pure. */
 export interface AdvisoryFacts {

@@ -4,7 +4,7 @@ import { PHASES, type RunHeatmapQuery } from '@palestra/protocol';
 import { codeOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';
-import { histogramOf, StepFiguresService } from './step-figures.service.ts';
+import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 
 /** Steps × bins. Histograms of steps are on one ladder of ranges, so that adding them up is exact. */
 @Injectable()

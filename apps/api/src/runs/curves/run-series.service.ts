@@ -15,8 +15,8 @@ import { wordOf } from '../../store/codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import { environmentOf, rowsOfEnvironments } from './environment-rows.ts';
-import { type FigureSet, figuresOf, StepFiguresService } from './step-figures.service.ts';
-import { isWindow, selectStepTimes, type StepRow } from './step-figures.sql.ts';
+import { type FigureSet, figuresOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
+import { isWindow, selectStepTimes, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Members of a family like `pass@{k}` in one answer. */
 const MAX_KEYS = 24;

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { PHASES, type RunStepsQuery } from '@palestra/protocol';
 import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from './main-phase.ts';
-import { StepFiguresService } from './step-figures.service.ts';
-import { isWindow, type StepRow } from './step-figures.sql.ts';
+import { StepFiguresService } from '../../store/figures/step-figures.service.ts';
+import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** What was counted at each step, from rollups. Counts of steps add up, so a column may stand for several. */
 @Injectable()

@@ -11,8 +11,8 @@ import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './run-advisories.service.ts';
 import type { RunScope } from '../run-scope.ts';
 import { selectGroupClasses } from './run-summary.sql.ts';
-import { type FigureSet, StepFiguresService } from './step-figures.service.ts';
-import type { StepRow, WindowRow } from './step-figures.sql.ts';
+import { type FigureSet, StepFiguresService } from '../../store/figures/step-figures.service.ts';
+import type { StepRow, WindowRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Figures of a range of steps, merged from rollups and groups. */
 @Injectable()

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/
 import { Database } from '../../platform/database/database.ts';
 import { codeOf } from '../../store/codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
-import { selectSteps } from '../curves/step-figures.sql.ts';
+import { selectSteps } from '../../store/figures/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';
 import { type ComparedTask, selectComparedTasks } from './compare-tasks.sql.ts';
 

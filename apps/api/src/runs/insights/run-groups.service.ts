@@ -55,7 +55,7 @@ export class RunGroupsService {
     const group = known ? await selectGroup(pool, run.seq, key, phase === undefined ? null : codeOf(PHASES, phase), step ?? null) : null;
     if (!group) throw new PalestraError('group_not_found');
     const members = await selectMembers(pool, run.seq, group);
-    const found = advantages(members.map(factsOf));
+    const advantage = advantages(members.map(({ reward }) => reward));
     const trained = members.map((member) => trainedRewardOf(member, run.settings));
     const { scored, successes } = group;
     return {
@@ -63,8 +63,8 @@ export class RunGroupsService {
       pass: powersOfTwo(scored).map((k) => ({ k, value: passAtKOfGroup(scored, successes, k) })),
       rollouts: members.map((member, at) => ({
         ...presentRolloutRow(member),
-        advantage: found.get(member.id)?.normalised ?? null,
-        advantage_centred: found.get(member.id)?.centred ?? null,
+        advantage: advantage[at]?.normalised ?? null,
+        advantage_centred: advantage[at]?.centred ?? null,
         reward_trained: trained[at]!,
       })),
       missing: Math.max(0, (group.n_expected ?? group.n) - group.n),
@@ -99,7 +99,6 @@ export function presentGroup(group: GroupRecord) {
 
 const statsOf = (group: GroupRecord): GroupStats => ({
   n: group.n,
-  nExpected: group.n_expected,
   scored: group.scored,
   c: group.successes,
   sum: group.sum,
@@ -115,27 +114,6 @@ function afterOf({ cursor, sort, order }: GroupListQuery): GroupPage['after'] {
   const [, , value, key, phase, step] = decodeCursor(cursor, exactly(sort), exactly(order), sortValue, INT64, INT16, INT32);
   return { value: value!, key: key!, phase: phase!, step: step! };
 }
-
-/** Advantages need the reward and the group alone. */
-const factsOf = (member: GroupMember) => ({
-  id: member.id,
-  group: 'one',
-  reward: member.reward,
-  rewardPositive: null,
-  lastReward: null,
-  rewardSteps: member.reward_steps,
-  stop: wordOf(STOP_REASONS, member.stop),
-  turns: member.turns,
-  assistantTurns: null,
-  toolTurns: null,
-  calls: member.calls,
-  callErrors: member.call_errors,
-  tokensOut: member.tokens_out,
-  tokensTool: member.tokens_tool,
-  failure: wordOf(UNSCORED_FAILURES, member.failure),
-  environment: member.environment,
-  phase: null,
-});
 
 /** Null where the settings are not given, or reduce by the least of the step rewards, which the narrow row does not hold. */
 function trainedRewardOf(member: GroupMember, settings: RunSettings): number | null {

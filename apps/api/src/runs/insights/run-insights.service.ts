@@ -3,13 +3,13 @@ import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, type ToolListQuer
 import { NORMALISER_VERSION, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, wordOf } from '../../store/codes.ts';
-import { successRule } from '../../store/derive/rollup/rollup.figures.ts';
+import { successRule } from '../../store/figures/success-thresholds.sql.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';
 import { publishedTools } from './run-tools.service.ts';
 import { type RunEnvironmentRow, selectRunEnvironments, selectToolEnvironments } from './run-tools.sql.ts';
 import type { RunScope } from '../run-scope.ts';
-import { selectEnvironments, selectSteps } from '../curves/step-figures.sql.ts';
+import { selectEnvironments, selectSteps } from '../../store/figures/step-figures.sql.ts';
 
 /** So many rollouts are looked at one by one at most. */
 const MOST = 50_000;

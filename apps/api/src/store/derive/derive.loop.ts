@@ -5,8 +5,8 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search/search-index.service.ts';
-import { stagesSideBySide } from './quarantine.ts';
-import { RollupService } from './rollup/rollup.service.ts';
+import { RollupService } from '../figures/rollup.service.ts';
+import { stagesSideBySide } from '../quarantine.ts';
 import { VerifyService } from './verify/verify.service.ts';
 
 const IDLE_MS = 700;

@@ -32,8 +32,8 @@ import {
 import { Dictionary } from './dictionary.sql.ts';
 import { factRow } from './fact-row.ts';
 import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
-import { RollupService } from './rollup/rollup.service.ts';
-import { everyStage, Quarantine } from './quarantine.ts';
+import { RollupService } from '../figures/rollup.service.ts';
+import { everyStage, Quarantine } from '../quarantine.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
 /** What was rolled back by a deadlock is done again within this. */

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { Metrics } from '../../platform/telemetry/metrics.ts';
-import { LOGGER } from '../../platform/tokens.ts';
+import { Metrics } from '../platform/telemetry/metrics.ts';
+import { LOGGER } from '../platform/tokens.ts';
 
 /** A quarantined item is tried again after this time. */
 const RETRY_MS = 10 * 60_000;

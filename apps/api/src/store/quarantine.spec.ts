@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createLogger } from '../../platform/telemetry/logger.ts';
-import { Metrics } from '../../platform/telemetry/metrics.ts';
+import { createLogger } from '../platform/telemetry/logger.ts';
+import { Metrics } from '../platform/telemetry/metrics.ts';
 import { everyStage, Quarantine } from './quarantine.ts';
 
 it('stages run after one that failed, which is told', async () => {

@@ -1,12 +1,12 @@
 import type pg from 'pg';
-import type { ArrivalWindow } from '../../store/derive/rollup/arrival-windows.ts';
-import type { StepFigures, StoredFigure } from '../../store/derive/rollup/rollup.figures.ts';
-import type { StepWindows } from '../../store/derive/rollup/rollup.sql.ts';
+import type { ArrivalWindow } from './arrival-windows.ts';
+import type { StepFigures, StoredFigure } from './step-rollup.ts';
+import type { StepWindows } from './step-rollup.sql.ts';
 
-/** One rollup as curves read it. */
+/** A rollup as curves read it. */
 export interface StepRow {
   env_id: number;
-  /** Of several variants together (environment-rows.ts): theirs. What is made of them is kept with the one of `env_id`. */
+  /** The environments of a row of several variants (environment-rows.ts). Its computed figures are stored with the rollup of `env_id`. */
   env_ids?: readonly number[];
   phase: number;
   step: number;
@@ -22,10 +22,10 @@ export interface StepRow {
   figures: StepFigures;
 }
 
-/** A window of arrival in the place of a step; `step` is its number from 0. */
+/** An arrival window as a step; `step` is its number from 0. */
 export interface WindowRow extends StepRow {
   window: ArrivalWindow & {
-    /** Its place in the stored list. */
+    /** Index in the stored list. */
     at: number;
     width_ms: number;
   };
@@ -41,10 +41,10 @@ export interface StepFilter {
   steps?: { from: number; to: number };
 }
 
-/** Most steps that one answer looks at; of a longer run the last ones. */
+/** Maximum of steps in one answer; of a longer run the last ones. */
 export const MAX_STEPS = 20_000;
 
-/** Rollups in the order of their steps. Plan: Index Scan using step_rollups_pkey (one a run and environment); rollouts are not read. */
+/** Rollups in the order of their steps. Plan: Index Scan using step_rollups_pkey (one per run and environment); rollouts are not read. */
 export const STEPS = `
 SELECT env_id, phase, step, rollouts, scored, errors, finished, messages::float8 AS messages, reward_sum, provenance, version::text, figures FROM step_rollups
 WHERE run_seq = $1 AND env_id = ANY($2::int[]) AND ($3::smallint IS NULL OR phase = $3) AND step >= $4 AND step <= $5
@@ -67,8 +67,8 @@ export async function selectSteps(pool: pg.Pool, filter: StepFilter): Promise<St
 }
 
 /**
- * What came without a step, by window of arrival, in the order of windows; `step` counts the windows of all environments.
- * Plan: step_rollups_pkey, one row an environment and phase.
+ * Rollouts without a step, by arrival window, in the order of windows; `step` counts the windows of all environments.
+ * Plan: step_rollups_pkey, one row per environment and phase.
  */
 export async function selectWindows(pool: pg.Pool, filter: Pick<StepFilter, 'runSeq' | 'envIds' | 'phase'>): Promise<WindowRow[]> {
   const { rows } = await pool.query<{ env_id: number; phase: number; version: string; windows: StepWindows | null }>({
@@ -91,7 +91,7 @@ export async function selectWindows(pool: pg.Pool, filter: Pick<StepFilter, 'run
   return found.map((row) => ({ ...row, step: numbers.get(row.window.from)! })).toSorted((a, b) => a.step - b.step);
 }
 
-/** When the first rollout of each step came, milliseconds since the epoch. Plan: per step one probe of rollouts_run_step_idx. */
+/** When the first rollout of each step arrived, milliseconds since the epoch. Plan: per step one probe of rollouts_run_step_idx. */
 export async function selectStepTimes(pool: pg.Pool, runSeq: number, steps: readonly number[]): Promise<Map<number, number>> {
   const { rows } = await pool.query<{ step: number; at: number }>({
     name: 'run-step-times',
@@ -109,7 +109,7 @@ export interface RunEnvironment {
   unit_rewards: boolean;
 }
 
-/** Those that it has rollouts of. Plan: run_environments_pkey, then rollout_environments_pkey and step_rollups_pkey a row. */
+/** The environments that the run has rollouts of. Plan: run_environments_pkey, then rollout_environments_pkey and step_rollups_pkey per row. */
 export async function selectEnvironments(pool: pg.Pool, runSeq: number): Promise<RunEnvironment[]> {
   const { rows } = await pool.query<RunEnvironment>({
     name: 'run-environments',
@@ -120,7 +120,7 @@ export async function selectEnvironments(pool: pg.Pool, runSeq: number): Promise
   return rows;
 }
 
-export interface MadeFigures {
+export interface ComputedFigures {
   env_id: number;
   phase: number;
   step: number;
@@ -130,33 +130,37 @@ export interface MadeFigures {
   histogram: StepFigures['histogram'] | null;
 }
 
-/** `figures` with what was made (`m`) among them. */
+/** `figures` with the computed ones (`m`). */
 const merged = (figures: string) => `${figures} || CASE
           WHEN m.lens IS NULL THEN jsonb_build_object('histograms', COALESCE(${figures}->'histograms', '{}') || jsonb_build_object(m.set, m.histogram))
           ELSE jsonb_build_object('lenses', COALESCE(${figures}->'lenses', '{}') || jsonb_build_object(m.set, COALESCE(${figures}->'lenses'->m.set, '{}') || m.lens)) END`;
-const MADE = 'AS m(env_id int, phase smallint, step int, at int, version bigint, set text, lens jsonb, histogram jsonb)';
+const COMPUTED = 'AS m(env_id int, phase smallint, step int, at int, version bigint, set text, lens jsonb, histogram jsonb)';
 
-/** Keeps figures with rollups that have not been made again meanwhile. Plan: step_rollups_pkey a row. */
-export async function keepFigures(pool: pg.Pool, runSeq: number, made: readonly MadeFigures[]): Promise<void> {
+/** Stores figures with rollups of the same version: a rebuilt rollup does not get figures of the earlier one. Plan: step_rollups_pkey per row. */
+export async function storeFigures(pool: pg.Pool, runSeq: number, computed: readonly ComputedFigures[]): Promise<void> {
   await pool.query({
-    name: 'run-keep-figures',
-    text: `UPDATE step_rollups r SET figures = ${merged('r.figures')} FROM jsonb_to_recordset($2::jsonb) ${MADE}
+    name: 'figures-store',
+    text: `UPDATE step_rollups r SET figures = ${merged('r.figures')} FROM jsonb_to_recordset($2::jsonb) ${COMPUTED}
         WHERE r.run_seq = $1 AND r.env_id = m.env_id AND r.phase = m.phase AND r.step = m.step AND r.version = m.version`,
-    values: [runSeq, JSON.stringify(made)],
+    values: [runSeq, JSON.stringify(computed)],
   });
 }
 
-/** The same for windows of arrival. Plan: step_rollups_pkey, one row an environment and phase. */
-export async function keepWindowFigures(pool: pg.Pool, runSeq: number, made: readonly (MadeFigures & { at: number })[]): Promise<void> {
+/** The same for arrival windows. Plan: step_rollups_pkey, one row per environment and phase. */
+export async function storeWindowFigures(
+  pool: pg.Pool,
+  runSeq: number,
+  computed: readonly (ComputedFigures & { at: number })[],
+): Promise<void> {
   await pool.query({
-    name: 'run-keep-window-figures',
-    text: `WITH made AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($2::jsonb) ${MADE})
+    name: 'figures-store-windows',
+    text: `WITH computed AS MATERIALIZED (SELECT * FROM jsonb_to_recordset($2::jsonb) ${COMPUTED})
         UPDATE step_rollups r SET windows = jsonb_set(r.windows, '{windows}', (
           SELECT jsonb_agg(CASE WHEN m.at IS NULL THEN x.w ELSE jsonb_set(x.w, '{figures}', ${merged("(x.w->'figures')")}) END ORDER BY x.position)
           FROM jsonb_array_elements(r.windows->'windows') WITH ORDINALITY AS x(w, position)
-          LEFT JOIN made m ON m.env_id = r.env_id AND m.phase = r.phase AND m.at = x.position - 1))
+          LEFT JOIN computed m ON m.env_id = r.env_id AND m.phase = r.phase AND m.at = x.position - 1))
         WHERE r.run_seq = $1 AND r.step = -1 AND r.windows IS NOT NULL
-          AND (r.env_id, r.phase, r.version) IN (SELECT env_id, phase, version FROM made)`,
-    values: [runSeq, JSON.stringify(made)],
+          AND (r.env_id, r.phase, r.version) IN (SELECT env_id, phase, version FROM computed)`,
+    values: [runSeq, JSON.stringify(computed)],
   });
 }

@@ -1,9 +1,9 @@
-/** Rollouts that came between two moments: what stands for a step where steps are not known (dashboard.md 2.4). */
+/** Rollouts that arrived between two moments. Pages show it in place of a step where steps are not known (docs/reference/metrics.md, Step inference). */
 export interface ArrivalWindow {
   /** Milliseconds since the epoch; `to` is not in it. */
   from: number;
   to: number;
-  /** Of its rollouts, as decimal text: they lie in this range, with some of the windows beside it. */
+  /** The range of `seq` of its rollouts, as decimal text. Other windows' rollouts may lie in it. */
   first_seq: string;
   last_seq: string;
 }
@@ -19,29 +19,29 @@ const WIDTHS_MS = [
   ...[1, 2, 7, 30].map((days) => days * DAY),
 ];
 const MAX_WINDOWS = 100;
-/** Rollouts of a window on average, at least: fewer would be noise. */
+/** Least mean number of rollouts per window. Fewer would be noise. */
 const MEAN_SIZE = 8;
 
-/** Moments of arrival, milliseconds since the epoch: how many, the first and the last. */
+/** Arrival times, milliseconds since the epoch: how many, the first and the last. */
 export interface Arrivals {
   count: number;
   first: number;
   last: number;
 }
 
-/** Width of windows over these moments: the least of a ladder that cuts them into not too many, and not too small ones. */
+/** The smallest width of the ladder that gives neither too many nor too small windows. */
 export function windowWidth({ count, first, last }: Arrivals): number {
   const most = Math.max(1, Math.min(MAX_WINDOWS, Math.floor(count / MEAN_SIZE)));
   const windows = (width: number) => Math.floor(last / width) - Math.floor(first / width) + 1;
   const fits = WIDTHS_MS.find((width) => windows(width) <= most);
   if (fits !== undefined) return fits;
   let width = WIDTHS_MS.at(-1)!;
-  // Two moments beside an edge are two windows however wide these are.
+  // Two moments beside an edge lie in two windows at any width.
   while (windows(width) > Math.max(2, most)) width *= 2;
   return width;
 }
 
-/** In words of a reader: `5 min`. */
+/** For people: `5 min`. */
 export function widthInWords(width: number): string {
   const units = [
     [DAY, 'd'],
